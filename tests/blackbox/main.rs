@@ -20,6 +20,7 @@ mod config;
 mod console;
 mod contacts;
 mod crash;
+mod databases;
 mod day;
 mod demo;
 mod directives;

@@ -66,6 +66,11 @@ struct Arguments {
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
 
+    /// Where conversations are kept: sqlite, in the home, or postgres://USER@HOST/DATABASE [env: PMK_STORE] [default: as
+    /// gateway.json says]
+    #[arg(long, global = true, value_name = "STORE")]
+    store: Option<String>,
+
     /// Print JSON instead of text; errors too, as one object on standard error
     #[arg(long, global = true, action = ArgAction::SetTrue, value_parser = BoolValueParser::new().map(Json::of_flag))]
     json: Json,
@@ -127,7 +132,7 @@ enum Command {
     /// Compare policies on live conversations
     #[command(subcommand)]
     Experiment(experiment::ExperimentCommand),
-    /// Back up, check, restore and renew the database of conversations
+    /// Back up, check, restore, copy and renew the database of conversations
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Print what a shell completes this command line with
@@ -254,7 +259,8 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         None if home::is_named(None) => Origin::Environment(home::VARIABLE.to_owned()),
         None => Origin::Default,
     };
-    let context = Context { home: home::resolve(arguments.home.as_deref())?, home_by, json, language };
+    let home = home::resolve(arguments.home.as_deref())?;
+    let context = Context { home, home_by, store: arguments.store, json, language };
     let use_of_home = arguments.command.use_of_home();
     let is_wanted = match use_of_home {
         UseOfHome::Makes | UseOfHome::Examines | UseOfHome::Ignores => false,

@@ -1,6 +1,7 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `baseUrl`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence`, `health` and `ledger`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `store`, `storePassword`, `queue`, `historyTurns`, `presence`, `health`
+//! and `ledger`.
 
 use std::{
     io,
@@ -32,7 +33,7 @@ mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
-pub use keys::schema;
+pub use keys::{SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{
@@ -227,6 +228,25 @@ pub fn whose(model: Option<&str>) -> Provider {
         Some(ModelSpec { provider: Provider::OpenAi, .. }) => Provider::OpenAi,
         _ => Provider::AnthropicApi,
     }
+}
+
+/// What the file says of the store.
+#[derive(Clone, Debug, Default)]
+pub struct StoreSetting {
+    pub address: Option<String>,
+    pub password: Option<Secret>,
+}
+
+/// What the file of a home says of the store, whatever else may be wrong in it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
+    let text = text_of(home)?.unwrap_or_default();
+    let root: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+    let address = root.get("store").and_then(Value::as_str).map(str::to_owned);
+    let password = Secret::read("storePassword", root.get("storePassword")).map_err(Failure::new)?;
+    Ok(StoreSetting { address, password })
 }
 
 /// The text of the file, where there is one.

@@ -18,6 +18,7 @@ use crate::{
     config::{Config, Problem},
     messages::{DoctorRemark, Messages},
     mra,
+    store::Place,
 };
 
 mod clock;
@@ -74,6 +75,8 @@ pub enum Part<T> {
 /// What is looked at.
 pub struct Subject {
     pub home: PathBuf,
+    /// Where the store is.
+    pub place: Result<Place, Failure>,
     /// gateway.json as it was read, with all that is odd in it.
     pub config: Result<(Option<Config>, Vec<Problem>), Failure>,
     /// What the rest goes by; nothing where gateway.json cannot be gone by.
@@ -92,10 +95,10 @@ pub struct Parts {
 
 /// Looks at everything.
 pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> {
-    let Subject { home, config, parts, offline } = subject;
+    let Subject { home, place, config, parts, offline } = subject;
     let about_home = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || home_and_store(&home, &messages)
+        move || home_and_store(&home, &place, &messages)
     });
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
@@ -119,10 +122,10 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
 }
 
 /// What is found of the home, whether something of it is bad, and what is found of the store in it.
-fn home_and_store(home: &Path, messages: &Messages) -> (Vec<Finding>, bool, Finding) {
+fn home_and_store(home: &Path, place: &Result<Place, Failure>, messages: &Messages) -> (Vec<Finding>, bool, Finding) {
     let about_home = home::look(home, messages);
     let is_bad = about_home.iter().any(|finding| finding.state == State::Bad);
-    let about_store = store::look(home, is_bad, messages);
+    let about_store = store::look(place, is_bad, messages);
     (about_home, is_bad, about_store)
 }
 

@@ -16,9 +16,9 @@
 //! Every message is stored once and never rewritten. The live window is a list of references to
 //! messages; a prune edits the list. What is archived costs a turn nothing.
 //!
-//! One file in SQLite, with a write-ahead log that is synced at every commit. One thread writes and
-//! commits for everybody who is waiting; others read. All SQL of the program is in this module and [`Store`] is
-//! a concrete type: where several hosts are to share the work, PostgreSQL goes behind these same methods.
+//! It is one file in SQLite, with a write-ahead log that is synced at every commit; or a PostgreSQL, behind the same methods
+//! and [the same statements](sql). One thread writes and commits for everybody who is waiting; others read. All SQL of the
+//! program is in this module.
 //!
 //! Times are milliseconds since the epoch, and the caller says what time it is.
 
@@ -31,6 +31,8 @@ mod cases;
 mod changes;
 mod codec;
 mod connection;
+mod copying;
+mod database;
 mod dump;
 mod erase;
 mod error;
@@ -40,12 +42,14 @@ mod examine;
 mod experiments;
 mod files;
 mod following;
+mod hosts;
 mod images;
 mod intake;
 mod lease;
 mod mark;
 mod parking;
 mod paths;
+mod place;
 mod presence;
 mod presses;
 mod proposals;
@@ -55,6 +59,7 @@ mod receipts;
 mod reset;
 mod restore;
 mod sessions;
+mod sql;
 mod tools;
 mod turns;
 mod types;
@@ -69,6 +74,7 @@ mod tests;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 use pmk_system::{
@@ -76,7 +82,6 @@ use pmk_system::{
     home::{self, HomeLock},
     threads::Threads,
 };
-use rusqlite::Connection;
 
 pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
@@ -84,14 +89,17 @@ pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
 pub use changes::{Again, Changed, Open, is_again};
+pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
-pub use examine::Examined;
+pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
+pub use hosts::HOST_LEASE;
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
+pub use place::Place;
 pub use presence::{Announce, Outage, Owed, Talk, Telling, Unread};
 pub use presses::{JudgedAtom, Pressed, SaidBy};
 pub use proposals::{Ends, Judged, Proposal, is_meant};
@@ -107,9 +115,12 @@ pub use types::{
 pub use uses::AtomUse;
 
 use connection::Migrate;
+use copying::Mark;
+use database::Wanted;
 use error::Fault;
 use files::OpenFiles;
 use readers::Readers;
+use sql::{Connection, Link};
 use types::Concern;
 use writer::Writer;
 
@@ -133,7 +144,9 @@ pub struct Opening {
 }
 
 struct Shared {
-    home: PathBuf,
+    place: Place,
+    /// To the database, where the store is in one.
+    link: Option<Arc<Link>>,
     /// How this process signs its turns' leases.
     owner: String,
     // Closed in this order: the last connection to go folds the log into the file, and readers cannot.
@@ -153,25 +166,35 @@ impl Store {
         home::gateway_dir(home).join(FILE_NAME)
     }
 
+    /// Whether it is worth opening one to be read. Of one in a database only opening it tells.
+    pub fn may_be_at(place: &Place) -> bool {
+        place.database.is_some() || Store::path(&place.home).exists()
+    }
+
     /// Opens the store of a home for `run`, which has taken the [`HomeLock`]. Makes what is missing,
     /// and brings the schema up to date, after a backup.
     ///
     /// # Errors
-    /// The file cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
-    /// [`StoreError::Io`]; or the home had one and it is [`StoreError::Gone`].
-    pub fn open(home: &Path) -> Result<Store, StoreError> {
-        Store::open_with(home, &Opening::default())
+    /// It cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
+    /// [`StoreError::Io`], [`StoreError::Away`], [`StoreError::Refused`]; or the home had one and it is
+    /// [`StoreError::Gone`].
+    pub fn open(place: impl Into<Place>) -> Result<Store, StoreError> {
+        Store::open_with(place, &Opening::default())
     }
 
     /// The same with another clock, and others that do the work.
     ///
     /// # Errors
     /// As [`open`](Store::open).
-    pub fn open_with(home: &Path, opening: &Opening) -> Result<Store, StoreError> {
-        let path = Store::path(home);
+    pub fn open_with(place: impl Into<Place>, opening: &Opening) -> Result<Store, StoreError> {
+        let place = place.into();
+        if place.database.is_some() {
+            return Store::start_in_database(place, Wanted::Made, opening);
+        }
+        let path = Store::path(&place.home);
         mark::refuse_loss(&path)?;
         connection::create(&path)?;
-        let store = Store::start(home, Migrate::Yes, opening)?;
+        let store = Store::start(place, Migrate::Yes, opening)?;
         mark::set(&path)?;
         Ok(store)
     }
@@ -180,18 +203,22 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
-    pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
-        let path = Store::path(home);
+    pub fn open_existing(place: impl Into<Place>) -> Result<Store, StoreError> {
+        let place = place.into();
+        if place.database.is_some() {
+            return Store::start_in_database(place, Wanted::There, &Opening::default());
+        }
+        let path = Store::path(&place.home);
         mark::refuse_loss(&path)?;
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => return Err(StoreError::Missing { path }),
             Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
         }
-        let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
-        match Store::start(home, migrate, &Opening::default()) {
+        let migrate = if run_is_alive(&place.home) { Migrate::No } else { Migrate::Yes };
+        match Store::start(place.clone(), migrate, &Opening::default()) {
             // Where nothing may be written, reading may still do; a write then says what is wrong.
-            Err(error @ StoreError::Io { .. }) => match Store::start_read_only(home) {
+            Err(error @ StoreError::Io { .. }) => match Store::start_read_only(place) {
                 Err(StoreError::Io { .. }) => Err(error),
                 started => started,
             },
@@ -199,33 +226,46 @@ impl Store {
         }
     }
 
-    fn start(home: &Path, migrate: Migrate, opening: &Opening) -> Result<Store, StoreError> {
-        let path = Store::path(home);
+    fn start(place: Place, migrate: Migrate, opening: &Opening) -> Result<Store, StoreError> {
+        let path = Store::path(&place.home);
         let conn = connection::writer(&path, migrate)?;
-        Store::assemble(home, path, conn, connection::reader, opening)
+        Mark::File(path.clone()).refuse(&conn, &path).map_err(|fault| fault.at(&path))?;
+        Store::assemble(place, None, conn, || connection::reader(&path), opening)
     }
 
-    fn start_read_only(home: &Path) -> Result<Store, StoreError> {
-        let path = Store::path(home);
+    fn start_read_only(place: Place) -> Result<Store, StoreError> {
+        let path = Store::path(&place.home);
         let conn = connection::read_only(&path)?;
-        Store::assemble(home, path, conn, connection::read_only, &Opening::default())
+        Store::assemble(place, None, conn, || connection::read_only(&path), &Opening::default())
+    }
+
+    fn start_in_database(place: Place, wanted: Wanted, opening: &Opening) -> Result<Store, StoreError> {
+        let Some(link) = place.link()? else { return Err(StoreError::Closed) };
+        let start = || {
+            let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
+            Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
+            Store::assemble(place, Some(Arc::clone(&link)), conn, || database::reader(&link), opening)
+        };
+        // A thread of an async runtime may not wait for a connection.
+        thread::scope(|scope| scope.spawn(start).join().unwrap_or(Err(StoreError::Closed)))
     }
 
     fn assemble(
-        home: &Path,
-        path: PathBuf,
+        place: Place,
+        link: Option<Arc<Link>>,
         conn: Connection,
-        reader: fn(&Path) -> Result<Connection, StoreError>,
+        reader: impl Fn() -> Result<Connection, StoreError>,
         Opening { clock, threads }: &Opening,
     ) -> Result<Store, StoreError> {
+        let path = link.as_ref().map_or_else(|| Store::path(&place.home), |link| link.name().into());
         let readers = Readers::start(&path, reader, threads)?;
-        let files = OpenFiles::of(&path)?;
+        let files = if link.is_none() { Some(OpenFiles::of(&path)?) } else { None };
         let writer = Writer::start(conn, path.clone(), files, threads.clone())
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
-        let owner = lease::owner("pmk-host run");
+        let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
         let last_words = following::LastWords::default();
-        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting, texts, last_words };
+        let shared = Shared { place, link, owner, readers, writer, noting, texts, last_words };
         Ok(Store { shared: Arc::new(shared) })
     }
 
@@ -272,8 +312,12 @@ impl Store {
         self.shared.owner.clone()
     }
 
-    fn run_is_alive(&self) -> bool {
-        run_is_alive(&self.shared.home)
+    /// Whether some `run` works on it.
+    async fn run_is_alive(&self) -> Result<bool, StoreError> {
+        match self.shared.link {
+            Some(_) => Ok(self.host_at_work().await?.is_some()),
+            None => Ok(run_is_alive(&self.shared.place.home)),
+        }
     }
 }
 

@@ -95,7 +95,7 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &P
     let clock = Clock::of(move || time.clock());
     let threads = Threads::None(Arc::new(move || pace.pace()));
     let store = Store::open_with(home, &Opening { clock: clock.clone(), threads: threads.clone() })?;
-    store.void_leases(&lock).await?;
+    store.take_over(&lock, |_| ()).await?;
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
     let library = Library::open(home).map_err(Failure::new)?;
@@ -123,7 +123,7 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &P
     let services = Services::new(parts, stop.clone());
     let gateway = Gateway::new(&services);
     let presence = match world.scenario.setting.presence {
-        true => Some(Presence::begin(home, presence(home, &services, &gateway)).await?),
+        true => Some(Presence::begin(home, presence(home, &services, &gateway), None).await?),
         false => None,
     };
     let ran = tokio::select! {

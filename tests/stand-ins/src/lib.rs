@@ -5,5 +5,6 @@ pub mod anthropic;
 pub mod images;
 pub mod openai;
 pub mod patience;
+pub mod postgres;
 pub mod program;
 pub mod slack;

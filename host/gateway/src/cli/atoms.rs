@@ -152,7 +152,7 @@ impl List {
 
 /// What became of atoms; nothing where nothing was ever stored.
 fn uses(context: &Context) -> Result<HashMap<String, AtomUse>, Failure> {
-    match Store::open_existing(&context.home) {
+    match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.atom_uses().await?) }),
         Err(StoreError::Missing { .. }) => Ok(HashMap::new()),
         Err(error) => Err(error.into()),

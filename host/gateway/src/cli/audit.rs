@@ -77,7 +77,7 @@ struct Stored {
 
 /// What the store knows; nothing where there is none yet.
 fn stored(context: &Context) -> Result<Stored, Failure> {
-    match Store::open_existing(&context.home) {
+    match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async {
             let parked = store.parked().await?.len() as u64;
             Ok(Stored { pending: store.escalations().await?, learnt: store.calibrations().await?, parked })

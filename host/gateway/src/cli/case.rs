@@ -56,7 +56,7 @@ impl CaseCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let cases = match Store::open_existing(&context.home) {
+    let cases = match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.cases().await?) })?,
         // Nothing was ever stored.
         Err(StoreError::Missing { .. }) => vec![],
@@ -85,7 +85,7 @@ fn list(context: &Context) -> Result<(), Failure> {
 
 impl Number {
     fn show(self, context: &Context) -> Result<(), Failure> {
-        let case = block_on(async { self.case(&Store::open_existing(&context.home)?).await })?;
+        let case = block_on(async { self.case(&Store::open_existing(context.place()?)?).await })?;
         if context.json {
             return print_json(&in_json(&case));
         }
@@ -102,7 +102,7 @@ impl Number {
 impl Export {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let (case, messages) = block_on(async {
-            let store = Store::open_existing(&context.home)?;
+            let store = Store::open_existing(context.place()?)?;
             let case = self.number.case(&store).await?;
             let messages = store.case_messages(case.id).await?;
             Ok((case, messages))

@@ -119,7 +119,7 @@ impl CompareCommand {
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let prices = Prices::load(self.prices.as_deref())?;
         let arms = self.arms(&context.home, &config.policy)?;
-        let (found, problems) = self.sources(&context.home)?;
+        let (found, problems) = self.sources(context)?;
         let subject = Subject {
             model: spec.to_string(),
             window: Some(setup.window).filter(|_| !setup.by_receipts),
@@ -159,11 +159,11 @@ impl CompareCommand {
     }
 
     /// Where the conversations are, and what of it cannot be read.
-    fn sources(&self, home: &Path) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
+    fn sources(&self, context: &Context) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
         if let Some(folder) = &self.histories {
             return recorded::of_folder(folder, self.questions.as_deref());
         }
-        let kept = recorded::of_home(home)?;
+        let (home, kept) = (&context.home, recorded::of_home(context.place()?)?);
         if kept.is_empty() {
             return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
                 .hint("name a home where some are, or a folder of recorded ones with `--histories`"));

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
+    database::Database,
     front::{FrontError, slack::credentials},
     messages::terminal,
     policies::{Loader, Named},
@@ -55,6 +56,7 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
     problems.extend(config.as_ref().and_then(of_the_model));
     if let Some(config) = &config {
         problems.extend(of_slack(config));
+        problems.extend(of_the_store(&context.home)?);
         problems.extend(of_the_policies(&context.home, config)?);
     }
     let is_well = problems.iter().all(|problem| !problem.is_grave);
@@ -104,6 +106,15 @@ fn of_slack(config: &Config) -> Vec<Problem> {
             other => grave(&other.to_string()),
         })
         .collect()
+}
+
+/// An address of a store that is none, or says what is not understood: a start is refused, unless its command line names another.
+fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
+    let address = config::store(home)?.address.filter(|address| address != config::SQLITE);
+    Ok(address.and_then(|address| Database::parse(&address).err()).map(|failure| match failure.advice() {
+        Some(advice) => grave(&format!("`store`: {}; {advice}", failure.message())),
+        None => grave(&format!("`store`: {}", failure.message())),
+    }))
 }
 
 /// Policies that do not load or do not take their settings: a start is refused. What is odd about them, and an arm of an

@@ -7,23 +7,54 @@ use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::{
+    arguments::variable,
     output::{note, note_json},
     table,
     text::printable,
 };
-use crate::{config::Origin, messages::terminal};
+use crate::{
+    config::{self, Origin, Secret},
+    database::Database,
+    messages::terminal,
+    store::Place,
+};
 
 /// What every subcommand gets.
 pub(super) struct Context {
     pub(super) home: PathBuf,
     /// Who has said that it is this one.
     pub(super) home_by: Origin,
+    /// Which store the command line names.
+    pub(super) store: Option<String>,
     pub(super) json: bool,
     /// What people at the terminal read; the log and JSON are English.
     pub(super) language: Language,
 }
 
+/// Names the store where the command line does not.
+const STORE_VARIABLE: &str = "PMK_STORE";
+
 impl Context {
+    /// Where the store is: as the command line says, or the environment, or gateway.json.
+    pub(super) fn place(&self) -> Result<Place, Failure> {
+        let kept = config::store(&self.home)?;
+        let named = self.store.clone().or_else(|| variable(STORE_VARIABLE)).or(kept.address);
+        let database = match named.as_deref() {
+            None | Some(config::SQLITE) => None,
+            Some(address) => Some(database(address, kept.password.as_ref())?),
+        };
+        Ok(Place { home: self.home.clone(), database })
+    }
+
+    /// The store at a place that a command is about: a home, or a database.
+    pub(super) fn place_at(&self, named: &str) -> Result<Place, Failure> {
+        if !Database::is_meant(named) {
+            return Ok(Place::from(&std::path::absolute(named).map_err(Failure::new)?));
+        }
+        let kept = config::store(&self.home)?;
+        Ok(Place { home: self.home.clone(), database: Some(database(named, kept.password.as_ref())?) })
+    }
+
     /// Says something that is neither data nor a reason to stop, and what can be done about it.
     pub(super) fn notice(&self, text: &str, hint: Option<&str>) {
         match hint {
@@ -68,6 +99,16 @@ impl Context {
             note(terminal::warning(&printable(&what), failure.advice(), self.language));
         }
     }
+}
+
+/// A database, with the password that gateway.json has for it, where the address has none.
+fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
+    let database = Database::parse(address)?;
+    let password = match password {
+        Some(password) if !database.has_password() => Some(password.resolve()?),
+        _ => None,
+    };
+    Ok(database.with_password(password.as_ref()))
 }
 
 /// Runs what has to wait for the store.

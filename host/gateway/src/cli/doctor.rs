@@ -44,7 +44,7 @@ pub(super) struct DoctorCommand {
 
 impl DoctorCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
-        let subject = subject(&context.home, self.layers, self.model, self.offline);
+        let subject = subject(context, self.layers, self.model, self.offline);
         // Programs read English.
         let language = if context.json { Language::English } else { context.language };
         let findings = examine(subject, Messages::new(language))?;
@@ -58,7 +58,8 @@ impl DoctorCommand {
 }
 
 /// All that there is to look at in a home.
-pub(super) fn subject(home: &Path, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
+pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
+    let home = &context.home;
     let config = Config::examine(home).map(|(config, mut problems)| {
         if model.is_none() {
             problems.extend(config.as_ref().and_then(of_the_model));
@@ -69,7 +70,7 @@ pub(super) fn subject(home: &Path, layers: LayerArguments, model: Option<String>
         Ok((Some(config), _)) => Some(parts(home, layers, model, config)),
         _ => None,
     };
-    Subject { home: home.to_owned(), config, parts, offline }
+    Subject { home: home.to_owned(), place: context.place(), config, parts, offline }
 }
 
 /// What a gateway would be made of.

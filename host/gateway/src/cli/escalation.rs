@@ -110,7 +110,7 @@ fn row(marker: &Marker) -> Vec<String> {
 
 /// The threads that wait; none where nothing was ever stored.
 fn pending(context: &Context) -> Result<Vec<Marker>, Failure> {
-    match Store::open_existing(&context.home) {
+    match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.escalations().await?) }),
         Err(StoreError::Missing { .. }) => Ok(vec![]),
         Err(error) => Err(error.into()),
@@ -137,7 +137,7 @@ impl Cancel {
                 .hint("`pmk-host escalation list` shows those that wait; one whose answer is just coming in cannot be cancelled")
         };
         let (channel, thread_ts) = self.key.split_once(':').ok_or_else(missing)?;
-        let store = match Store::open_existing(&context.home) {
+        let store = match Store::open_existing(context.place()?) {
             Err(StoreError::Missing { .. }) => return Err(missing()),
             store => store?,
         };
@@ -163,7 +163,7 @@ impl Import {
         }
         let found = markers.len();
         let imported = block_on(async {
-            let store = Store::open(&context.home)?;
+            let store = Store::open(context.place()?)?;
             let mut imported = 0;
             for marker in &markers {
                 imported += usize::from(store.import_escalation(FrontName::Slack, marker).await?);

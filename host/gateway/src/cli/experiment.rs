@@ -112,7 +112,7 @@ fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -
 
 /// What was found under a name must stay what was found under it.
 fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
-    let known = match Store::open_existing(&context.home) {
+    let known = match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.is_known_experiment(name).await?) })?,
         Err(StoreError::Missing { .. }) => false,
         Err(error) => return Err(error.into()),
@@ -197,7 +197,7 @@ impl Promote {
                 self.arm
             ));
         }
-        let stopped = match Store::open_existing(&context.home) {
+        let stopped = match Store::open_existing(context.place()?) {
             Ok(store) => block_on(async { Ok(store.stopped_arms(&config.name).await?) })?,
             Err(StoreError::Missing { .. }) => BTreeMap::new(),
             Err(error) => return Err(error.into()),

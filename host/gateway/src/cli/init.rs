@@ -255,7 +255,7 @@ fn examine(
     offline: bool,
     language: Language,
 ) -> Result<Vec<Finding>, Failure> {
-    let mut subject = doctor::subject(&context.home, LayerArguments::default(), None, offline);
+    let mut subject = doctor::subject(context, LayerArguments::default(), None, offline);
     if let Some(parts) = &mut subject.parts {
         if !awaited.by_model.is_empty() {
             parts.model = Part::Awaits(awaited.by_model);

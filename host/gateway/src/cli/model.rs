@@ -43,7 +43,7 @@ pub(super) enum ModelCommand {
 
 /// The gateway learns anew from its next answers.
 fn forget(context: &Context) -> Result<(), Failure> {
-    let forgotten = block_on(async { Ok(Store::open_existing(&context.home)?.forget_calibrations().await?) });
+    let forgotten = block_on(async { Ok(Store::open_existing(context.place()?)?.forget_calibrations().await?) });
     let forgotten = record(context, "model.forget", &[], forgotten)?;
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));

@@ -7,7 +7,7 @@ use pmk_system::error::{Failure, OrHint};
 use super::context::block_on;
 use crate::{
     compare::histories::{self, Source},
-    store::Store,
+    store::{Place, Store},
     transfer::TransferError,
 };
 
@@ -23,8 +23,8 @@ pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<
 }
 
 /// The conversations that a home has kept.
-pub(super) fn of_home(home: &Path) -> Result<Vec<Source>, Failure> {
-    let store = Store::open_existing(home)?;
+pub(super) fn of_home(place: impl Into<Place>) -> Result<Vec<Source>, Failure> {
+    let store = Store::open_existing(place)?;
     let sessions = block_on(async { Ok(store.sessions().await?) })?;
     Ok(sessions.into_iter().map(|session| Source::Kept(store.clone(), session.key)).collect())
 }

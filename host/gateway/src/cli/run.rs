@@ -156,9 +156,15 @@ impl Run {
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let waiting = Waiting::when_long("bringing the database up to date");
-        let store = Store::open(&context.home)?;
+        let store = Store::open(context.place()?)?;
         drop(waiting);
-        store.void_leases(lock).await?;
+        let in_turn = store.take_over(lock, |other| {
+            tracing::warn!("the store is in use by {other}: this host waits until it is free");
+        });
+        let elsewhere_ms = tokio::select! {
+            in_turn = in_turn => in_turn?,
+            never = manager.keep_waiting() => match never {},
+        };
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
         // Said once nothing can go wrong any more.
@@ -205,7 +211,9 @@ impl Run {
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
-        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager)).await?;
+        let presence =
+            Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), elsewhere_ms)
+                .await?;
         state.phase = Phase::Ready;
         state.write(&context.home);
         vitals.set_ready(swapping::report(&services));

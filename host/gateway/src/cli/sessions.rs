@@ -46,7 +46,7 @@ enum Format {
 
 impl SessionsCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let store = || Store::open_existing(&context.home);
+        let store = || Ok::<_, Failure>(Store::open_existing(context.place()?)?);
         match self {
             SessionsCommand::List => block_on(async { list(context, &store()?).await }),
             SessionsCommand::Show(show) => block_on(async { show.run(context, &store()?).await }),

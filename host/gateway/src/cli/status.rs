@@ -8,7 +8,7 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
-    context::Context,
+    context::{Context, block_on},
     output::{note, print_json, print_page},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     ledger::Trouble,
     messages::{Messages, terminal},
     presence::health::Level,
+    store::{Place, Store, StoreError},
 };
 
 /// The exit code where nobody is there, as of service scripts.
@@ -31,7 +32,7 @@ pub(super) struct StatusCommand {}
 
 impl StatusCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
-        let shown = Shown(look(&context.home)?);
+        let shown = Shown { look: look(&context.home)?, store: Shared::of(context.place()?) };
         if context.json {
             print_json(&shown.document())?;
         } else {
@@ -41,7 +42,7 @@ impl StatusCommand {
                 note(format_args!("  {}", terminal::hint(&messages.status_ledger_hint(), context.language)));
             }
         }
-        Ok(match shown.0.level {
+        Ok(match shown.look.level {
             Level::Down => ExitCode::from(NOT_RUNNING),
             Level::Degraded => ExitCode::FAILURE,
             Level::Healthy => ExitCode::SUCCESS,
@@ -50,36 +51,64 @@ impl StatusCommand {
 }
 
 /// Everything that is shown.
-struct Shown(Look);
+struct Shown {
+    look: Look,
+    /// Where several hosts may work on one store.
+    store: Option<Shared>,
+}
+
+/// A database, and who works on it.
+struct Shared {
+    name: String,
+    host: Result<Option<String>, String>,
+}
+
+impl Shared {
+    /// `None` where the store is a file.
+    fn of(place: Place) -> Option<Shared> {
+        let name = place.database.as_ref()?.name().to_owned();
+        let host = match Store::open_existing(place) {
+            Ok(store) => {
+                block_on(async { Ok(store.host_at_work().await?) }).map_err(|failure| failure.message().to_owned())
+            }
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        };
+        Some(Shared { name, host })
+    }
+}
 
 impl Shown {
     /// What keeps lines of the ledger from being written.
     fn trouble(&self) -> Option<&Trouble> {
-        self.0.report.as_ref()?.ledger.as_ref()
+        self.look.report.as_ref()?.ledger.as_ref()
     }
 
     fn page(&self, messages: &Messages) -> String {
-        let mut page = format!("{}\n", messages.status_level(self.0.level.name()));
+        let mut page = format!("{}\n", messages.status_level(self.look.level.name()));
         let mut line = |(name, value): (String, String)| {
             // A Chinese character takes the room of two others.
             let wide = name.chars().filter(|c| !c.is_ascii()).count();
             let _ = writeln!(page, "  {name:<room$} {value}", room = NAME_COLUMNS - wide.min(NAME_COLUMNS));
         };
-        for reason in &self.0.reasons {
+        for reason in &self.look.reasons {
             line(messages.status_because(reason.name(), reason.count()));
         }
-        if let Some(pid) = self.0.pid {
+        if let Some(pid) = self.look.pid {
             line(messages.status_process(pid));
         }
-        if let Some(state) = &self.0.state {
+        if let Some(state) = &self.look.state {
             line(messages.status_phase(state.phase.name(), &state.started_at));
             line(messages.status_supervised(state.supervised));
         }
         // Of a gateway that has ended it says nothing how late it is.
-        let heartbeat = if self.0.pid.is_some() { self.0.heartbeat.name() } else { "over" };
-        line(messages.status_heartbeat(heartbeat, self.0.age.map(|age| age.as_secs())));
-        if let Some(connection) = self.0.report.as_ref().and_then(|report| report.connection) {
+        let heartbeat = if self.look.pid.is_some() { self.look.heartbeat.name() } else { "over" };
+        line(messages.status_heartbeat(heartbeat, self.look.age.map(|age| age.as_secs())));
+        if let Some(connection) = self.look.report.as_ref().and_then(|report| report.connection) {
             line(messages.status_sockets(connection));
+        }
+        if let Some(Shared { name, host }) = &self.store {
+            line(messages.status_store(name, host.as_ref().map(Option::as_deref)));
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
@@ -88,22 +117,25 @@ impl Shown {
     }
 
     fn document(&self) -> Value {
-        let connection = self.0.report.as_ref().and_then(|report| report.connection);
+        let connection = self.look.report.as_ref().and_then(|report| report.connection);
         json!({
-            "level": self.0.level,
-            "reasons": self.0.reasons,
-            "pid": self.0.pid,
-            "phase": self.0.state.as_ref().map(|state| state.phase),
-            "started_at": self.0.state.as_ref().map(|state| &state.started_at),
-            "supervised": self.0.state.as_ref().map(|state| state.supervised),
+            "level": self.look.level,
+            "reasons": self.look.reasons,
+            "pid": self.look.pid,
+            "phase": self.look.state.as_ref().map(|state| state.phase),
+            "started_at": self.look.state.as_ref().map(|state| &state.started_at),
+            "supervised": self.look.state.as_ref().map(|state| state.supervised),
             "heartbeat": {
-                "freshness": self.0.heartbeat,
-                "at": self.0.beat_ms.and_then(|beat| Timestamp::from_millisecond(beat).ok()).map(|at| format!("{at:.3}")),
-                "age_seconds": self.0.age.map(|age| age.as_secs()),
+                "freshness": self.look.heartbeat,
+                "at": self.look.beat_ms.and_then(|beat| Timestamp::from_millisecond(beat).ok()).map(|at| format!("{at:.3}")),
+                "age_seconds": self.look.age.map(|age| age.as_secs()),
             },
-            "answers": self.0.report.is_some(),
+            "answers": self.look.report.is_some(),
             "sockets": connection,
             "ledger": self.trouble(),
+            "store": self.store.as_ref().map(|Shared { name, host }| {
+                json!({"name": name, "in_use_by": host.as_ref().ok(), "error": host.as_ref().err()})
+            }),
         })
     }
 }

@@ -31,6 +31,16 @@ pub(super) enum StoreCommand {
         /// The backup
         file: PathBuf,
     },
+    /// Copy all of a store to a database or a home that has none, or go on with a copy that was cut short; both at rest
+    Copy {
+        /// The store to copy: a home, or postgres://USER@HOST/DATABASE
+        #[arg(long, value_name = "STORE")]
+        from: String,
+
+        /// Where to
+        #[arg(long, value_name = "STORE")]
+        to: String,
+    },
     /// Begin with an empty database; what is there is moved aside
     Renew,
 }
@@ -46,6 +56,7 @@ impl StoreCommand {
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
                 tell(context, &moved, &format!("the store is `{}` again", file.display()))
             }
+            StoreCommand::Copy { from, to } => copy(context, &from, &to),
             StoreCommand::Renew => {
                 let moved = put(context, |lock| Store::renew(lock, Timestamp::now()));
                 let moved = record(context, "store.renew", &[], moved)?;
@@ -61,7 +72,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 
 fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
     let waiting = Waiting::when_long("copying the database");
-    let bytes = block_on(async { Ok(Store::open_existing(&context.home)?.back_up(file).await?) })?;
+    let bytes = block_on(async { Ok(Store::open_existing(context.place()?)?.back_up(file).await?) })?;
     drop(waiting);
     if context.json {
         return print_json(&json!({"backup": file, "bytes": bytes}));
@@ -70,17 +81,36 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
+    let (from, to) = (context.place_at(from)?, context.place_at(to)?);
+    let waiting = Waiting::when_long("copying the store");
+    let copied = Store::copy(&from, &to, |table, rows| tracing::debug!(table, rows, "copied"));
+    drop(waiting);
+    let (from, to) = (from.name(), to.name());
+    let done = record(context, "store.copy", &[&from, &to], copied.map_err(Failure::from))?;
+    if context.json {
+        return print_json(
+            &json!({"from": from, "to": to, "tables": done.tables, "rows": done.rows, "before": done.before}),
+        );
+    }
+    context.say(&format!(
+        "{} rows of {} tables are in `{}`; each was read again and is the same",
+        done.rows, done.tables, to
+    ));
+    Ok(())
+}
+
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
     let waiting = Waiting::when_long("looking for damage");
     let problems = block_on(async {
-        let found = match Store::open_existing(&context.home) {
+        let found = match Store::open_existing(context.place()?) {
             Ok(store) => store.check().await,
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         match found {
             // Too much of it to be listed.
-            Err(StoreError::Damaged { message, .. }) => Ok(vec![message]),
+            Err(BackupError::Store(StoreError::Damaged { message, .. })) => Ok(vec![message]),
             found => Ok(found?),
         }
     })?;
@@ -108,6 +138,9 @@ fn put(
     context: &Context,
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
 ) -> Result<Vec<PathBuf>, Failure> {
+    if let Some(database) = context.place()?.database {
+        return Err(BackupError::NoFile(database.name().to_owned()).into());
+    }
     let lock = HomeLock::take(&context.home)?;
     let _waiting = Waiting::when_long("putting the database in its place");
     Ok(change(&lock)?)

@@ -14,10 +14,13 @@ use super::{
     shape::{Key, Shape, Unknown},
     slack,
 };
-use crate::audience::Audience;
+use crate::{audience::Audience, database::Database};
 
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
+
+/// The store that is a file of the home.
+pub const SQLITE: &str = "sqlite";
 
 /// A hundred years: more is no number of months that anybody means.
 const MOST_MONTHS: u64 = 1_200;
@@ -63,9 +66,11 @@ pub fn keys() -> Vec<Key> {
         Key::new("tools", word(["auto", "fenced"], false), "How the model asks for mra and for people: by tool calls where the provider has them, or by fenced directives always.")
             .or("auto")
             .or_null(),
-        Key::new("store", word(["sqlite"], false), "Where conversations are kept: in the home. Several hosts on one PostgreSQL are not there yet.")
-            .or("sqlite")
+        Key::new("store", store(), "Where conversations are kept: `sqlite`, in the home, or `postgres://USER@HOST/DATABASE`.")
+            .or(SQLITE)
+            .after("PMK_STORE")
             .or_null(),
+        Key::new("storePassword", Shape::Secret, "The password of that database, where `store` does not say it.").or_null(),
         Key::new("queue", Shape::object(queue()), "What becomes of messages that come while one is being answered.").or_null(),
         Key::new("hourly", Shape::object(hourly()), "How often others are asked within an hour on behalf of one person, and in one conversation.")
             .or_null(),
@@ -263,6 +268,15 @@ fn ingest() -> Shape {
         is_it: |text| text.trim().is_empty() || text.parse::<Ingest>().is_ok(),
         pattern: r"^\s*((mra:--all|dir:.*\S)\s*)?$".to_owned(),
         noun: "`mra:--all` or `dir:PATH`".to_owned(),
+    }
+}
+
+fn store() -> Shape {
+    Shape::Like {
+        // What of an address is not understood, whoever uses it says, and `config check`.
+        is_it: |text| text == SQLITE || Database::is_meant(text),
+        pattern: r"^(sqlite|postgres(ql)?://\S+)$".to_owned(),
+        noun: "`sqlite` or `postgres://USER@HOST/DATABASE`".to_owned(),
     }
 }
 

@@ -1,25 +1,31 @@
 //! The store: whether a gateway could start with it. It is opened to be read, and never changed.
 
-use std::path::Path;
-
 use pmk_system::{error::Failure, home};
 
 use super::Finding;
 use crate::{
     messages::{DoctorRemark, Messages, StoreFound},
-    store::{Examined, Store},
+    store::{Examined, Kept, Place, Store},
 };
 
 const NAME: &str = "store";
 const PAGE: &str = "docs/backups.md";
 
 /// What is wrong with the home keeps the store in it from being used, and is said there.
-pub(super) fn look(home: &Path, home_is_bad: bool, messages: &Messages) -> Finding {
-    let examined = home::check_trusted(home).and_then(|()| Store::examine(home).map_err(Failure::from));
+pub(super) fn look(place: &Result<Place, Failure>, home_is_bad: bool, messages: &Messages) -> Finding {
+    let place = match place {
+        Ok(place) => place,
+        Err(_) if home_is_bad => return Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfHome)),
+        Err(failure) => return Finding::failed(NAME, failure.clone(), PAGE, messages),
+    };
+    let examined = home::check_trusted(&place.home).and_then(|()| Store::examine(place).map_err(Failure::from));
     match examined {
-        Ok(Some(Examined { schema, known, bytes, is_read })) => {
+        Ok(Some(Examined { schema, known, kept: Kept::File { bytes, is_read } })) => {
             let found = StoreFound { schema, known, mib: bytes.div_ceil(1 << 20), is_read };
             Finding::well(NAME, messages.doctor_store(found))
+        }
+        Ok(Some(Examined { schema, known, kept: Kept::Database { name, host } })) => {
+            Finding::well(NAME, messages.doctor_database((schema, known), &name, host.as_deref()))
         }
         Ok(None) => Finding::well(NAME, messages.doctor(DoctorRemark::StoreNone)),
         Err(_) if home_is_bad => Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfHome)),

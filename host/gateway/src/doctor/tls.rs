@@ -2,14 +2,14 @@
 
 use super::Finding;
 use crate::{
-    front::slack::tls,
     messages::{DoctorRemark, Messages},
+    roots,
 };
 
 const NAME: &str = "tls";
 
 pub(super) fn look(messages: &Messages) -> Finding {
-    let roots = tls::roots();
+    let roots = roots::roots();
     let what = messages.doctor_tls(roots.store.len(), roots.are_the_systems);
     match roots.are_the_systems {
         true => Finding::well(NAME, what),

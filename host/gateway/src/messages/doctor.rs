@@ -211,6 +211,20 @@ impl Messages {
         self.text("doctor-store-well", filled)
     }
 
+    /// The database that the store is in, its schema and the one that this program needs, and who works on it.
+    pub fn doctor_database(&self, (schema, known): (u32, u32), name: &str, host: Option<&str>) -> String {
+        let is = |it: bool| if it { "yes" } else { "no" }.into();
+        let filled = [
+            ("name", name.to_owned().into()),
+            ("schema", schema.to_string().into()),
+            ("known", known.to_string().into()),
+            ("older", is(schema < known)),
+            ("used", is(host.is_some())),
+            ("host", host.unwrap_or_default().to_owned().into()),
+        ];
+        self.text("doctor-store-database", filled)
+    }
+
     /// The file to correct.
     pub fn doctor_config_hint(&self, path: &Path) -> String {
         self.text("doctor-config-hint", [("path", path.display().to_string().into())])

@@ -83,6 +83,17 @@ impl Messages {
         (self.text("status-heartbeat", []), value)
     }
 
+    /// The database that the store is in, and who works on it, or why nobody can tell.
+    pub fn status_store(&self, name: &str, host: Result<Option<&str>, &String>) -> (String, String) {
+        let (state, who) = match host {
+            Ok(Some(host)) => ("used", host),
+            Ok(None) => ("free", ""),
+            Err(error) => ("unknown", &**error),
+        };
+        let filled = [("name", name.to_owned().into()), ("state", state.into()), ("who", who.to_owned().into())];
+        (self.text("status-store", []), self.text("status-store-is", filled))
+    }
+
     /// Its sockets.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled = [
@@ -128,6 +139,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
         messages.status_ledger(&trouble),
+        messages.status_store("postgres://pmk@db/pmk", Ok(Some("`pmk-host run on a`"))),
+        messages.status_store("postgres://pmk@db/pmk", Ok(None)),
+        messages.status_store("postgres://pmk@db/pmk", Err(&trouble.error)),
         messages.status_phase("ready", "now"),
     ];
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);

@@ -32,6 +32,23 @@ pub struct Seen {
     pub end: End,
 }
 
+impl Seen {
+    /// The same where another host was there in the name of this gateway, and when it was last heard of.
+    #[must_use]
+    pub fn or_elsewhere(self, sign_ms: Option<i64>) -> Seen {
+        let own_ms = match self.end {
+            End::Asked { at_ms } => at_ms.max(self.beat_ms),
+            End::Crash => self.beat_ms,
+        };
+        match sign_ms {
+            Some(sign_ms) if own_ms.is_none_or(|own_ms| own_ms < sign_ms) => {
+                Seen { beat_ms: Some(sign_ms), end: End::Crash }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// How the last run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
@@ -120,6 +137,16 @@ fn time_of_marker(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_another_host_was_there_later_nobody_was_away_since_this_one_was() {
+        let asked = Seen { beat_ms: Some(1_000), end: End::Asked { at_ms: Some(2_000) } };
+        assert_eq!(asked.or_elsewhere(None), asked);
+        assert_eq!(asked.or_elsewhere(Some(1_500)), asked);
+        let elsewhere = Seen { beat_ms: Some(9_000), end: End::Crash };
+        assert_eq!(asked.or_elsewhere(Some(9_000)), elsewhere);
+        assert_eq!(Seen::default().or_elsewhere(Some(9_000)), elsewhere);
+    }
 
     fn signs() -> (tempfile::TempDir, Signs) {
         let home = tempfile::tempdir().expect("a home");

@@ -1,24 +1,22 @@
 //! The archive of a conversation: its messages by number, and the index that finds them. Both are written in the
 //! transaction that records a message, so that a search sees a turn as soon as it is over.
 
+mod index;
 mod reader;
 
+pub(super) use index::prepare;
 pub use reader::StoreArchive;
 #[cfg(test)]
 pub(super) use reader::{LENGTHS, READ};
 
-use pmk_index::{Column, Index};
 use pmk_search::terms_of_message;
-use rusqlite::{Connection, params};
 
 use super::{
     codec::{self, NewMessage},
     error::Fault,
+    sql::{Connection, params},
 };
 use crate::ids::{SessionId, TurnId};
-
-/// What each message is found by; the conversation is the group.
-const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
 pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
@@ -26,11 +24,6 @@ pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
-
-/// Makes the index usable on a connection.
-pub(super) fn prepare(conn: &Connection) -> Result<(), Fault> {
-    Ok(INDEX.create(conn)?)
-}
 
 /// How many messages of a conversation are recorded.
 pub(super) fn length(conn: &Connection, session: SessionId) -> Result<u32, Fault> {
@@ -49,18 +42,26 @@ fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Re
     if terms.is_empty() {
         return Ok(());
     }
-    Ok(INDEX.add_terms(conn, id, session.0, &[terms])?)
+    index::add(conn, session, id, terms)
 }
 
 /// Indexes a stored message anew, which says something else now.
 pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
-    INDEX.remove(conn, id)?;
+    index::remove(conn, id)?;
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
     conn.prepare_cached(COUNT_TERMS)?.execute(params![id, count])?;
     if terms.is_empty() {
         return Ok(());
     }
-    Ok(INDEX.add_terms(conn, id, session.0, &[terms])?)
+    index::add(conn, session, id, terms)
+}
+
+/// Has a message that came from elsewhere found by these terms; it may have been, by an attempt before.
+pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+    match terms {
+        [] => Ok(()),
+        terms => index::add(conn, session, id, terms),
+    }
 }
 
 /// Forgets what an attempt at a turn has recorded, before its messages are deleted: their ids will be used again.
@@ -68,7 +69,7 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let mut of_turn = conn.prepare_cached(OF_TURN)?;
     let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for id in ids {
-        INDEX.remove(conn, id)?;
+        index::remove(conn, id)?;
         conn.prepare_cached(FORGET)?.execute([id])?;
     }
     Ok(())
@@ -77,7 +78,7 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
 /// Numbers and indexes everything that was stored before there was an archive to search. Reads a message at a time.
 pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
     prepare(conn)?;
-    let mut every = conn.prepare(EVERY_MESSAGE)?;
+    let mut every = conn.prepare_cached(EVERY_MESSAGE)?;
     let mut rows = every.query([])?;
     while let Some(row) = rows.next()? {
         let (id, session) = (row.get(0)?, SessionId(row.get("session_id")?));

@@ -3,9 +3,13 @@
 use std::{collections::HashSet, time::Duration};
 
 use pmk_core::FrontName;
-use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, error::Fault, intake::front_name};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    intake::front_name,
+    sql::{Connection, params},
+};
 use crate::directive::Kind;
 use crate::ids::SessionId;
 
@@ -14,9 +18,9 @@ pub const BOUNDED_FOR: Duration = Duration::from_secs(60 * 60);
 
 pub(super) const FORGET: &str = "DELETE FROM asked WHERE at <= ?1";
 pub(super) const OF_PERSON: &str =
-    "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND user = ?3 AND at > ?4";
+    "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND at > ?4";
 pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind = ?1 AND session_id = ?2 AND at > ?3";
-pub(super) const ASK: &str = "INSERT INTO asked (kind, front, user, session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const ASK: &str = "INSERT INTO asked (kind, front, \"user\", session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
 pub(super) const WRITTEN_BY: &str =
     "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN turn t ON t.id = m.turn_id
      WHERE l.session_id = ?1 AND t.asked_by = ?2 AND m.origin = 'user'";

@@ -12,11 +12,10 @@ use pmk_system::{
     files::NoFile,
     home::{self, HomeLock},
 };
-use rusqlite::Connection;
 use tempfile::TempPath;
 use thiserror::Error;
 
-use super::{Store, StoreError, connection, error::Fault, files, mark, paths};
+use super::{Store, StoreError, connection, error::Fault, files, mark, paths, sql::Connection};
 
 /// Behind the name of a copy while it is being written.
 const UNFINISHED: &str = ".unfinished";
@@ -51,6 +50,9 @@ pub enum BackupError {
     /// A file cannot be written or moved.
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    /// The store is no file.
+    #[error("the store `{0}` is no file")]
+    NoFile(String),
     /// The copy is damaged itself.
     #[error("`{}` is damaged: {}", path.display(), problems.join("; "))]
     Unsound { path: PathBuf, problems: Vec<String> },
@@ -64,6 +66,10 @@ impl From<BackupError> for Failure {
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("which file did `pmk-host store backup FILE` make?")
             }
+            BackupError::NoFile(_) => Failure::new(error).hint(
+                "PostgreSQL has its own means: `pg_dump` and `pg_restore`, archives of its log, `pg_amcheck`; `pmk-host \
+                 store copy` moves a store",
+            ),
             BackupError::Exists(_) | BackupError::Busy(_) => Failure::new(error).hint("give a name that is free"),
             BackupError::Write { .. } => {
                 Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
@@ -84,16 +90,28 @@ impl Store {
         if let Some(folder) = to.parent().filter(|folder| !folder.is_dir()) {
             return Err(BackupError::NoFolder(folder.to_owned()));
         }
-        let path = Store::path(&self.shared.home);
-        self.read(move |conn| Ok(copy(conn, &path, &to, Over::Nothing))).await?
+        let path = Store::path(&self.shared.place.home);
+        self.read(move |conn| {
+            Ok(match conn {
+                Connection::Sqlite(conn) => copy(conn, &path, &to, Over::Nothing),
+                Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
+            })
+        })
+        .await?
     }
 
     /// What is wrong with the file itself, one line each; nothing where it is sound. It is read as a whole.
     ///
     /// # Errors
     /// It cannot be read at all.
-    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read(problems).await
+    pub async fn check(&self) -> Result<Vec<String>, BackupError> {
+        self.read(|conn| {
+            Ok(match conn {
+                Connection::Sqlite(conn) => Ok(problems(conn)?),
+                Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
+            })
+        })
+        .await?
     }
 
     /// Puts a copy in the place of a home's store. What was there is moved aside: the files it went to.
@@ -136,7 +154,7 @@ pub(super) enum Over {
 
 /// Copies what a connection reads to a file, as of now, in SQLite's own words: no half of a commit is in it. It has its
 /// name once it is whole and on the disk; what was killed at it is taken away by the next that has the same name.
-pub(super) fn copy(conn: &Connection, from: &Path, to: &Path, over: Over) -> Result<u64, BackupError> {
+pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Over) -> Result<u64, BackupError> {
     let failed = |source| BackupError::Write { path: to.to_owned(), source };
     if over == Over::Nothing && files::length(to)?.is_some() {
         return Err(BackupError::Exists(to.to_owned()));
@@ -222,7 +240,7 @@ fn of_backup(error: StoreError, from: &Path) -> BackupError {
 }
 
 /// What is wrong with the file, one line each. It is read as a whole.
-pub(super) fn problems(conn: &Connection) -> Result<Vec<String>, Fault> {
+pub(super) fn problems(conn: &rusqlite::Connection) -> Result<Vec<String>, Fault> {
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())

@@ -1,8 +1,10 @@
 //! What was learnt of how models count, and of the sizes that they take.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
-use super::{Store, StoreError, error::Fault};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{self, Connection, OptionalExtension, Row, params},
+};
 use crate::calibration::{
     Bounds, Fit, Source,
     bounds::{Answered, Hold, Named, Refused},
@@ -115,12 +117,12 @@ fn recall_bounds(conn: &Connection, provider: &str, model: &str) -> Result<Bound
     Ok(bounds)
 }
 
-fn fit(row: &Row<'_>) -> rusqlite::Result<Fit> {
+fn fit(row: Row<'_>) -> sql::Result<Fit> {
     Ok(Fit { weight: row.get(0)?, x: row.get(1)?, y: row.get(2)?, xx: row.get(3)?, xy: row.get(4)? })
 }
 
 /// Puts one row where it belongs; a kind that is unknown, of a later version, nowhere.
-fn bound(row: &Row<'_>, bounds: &mut Bounds) -> rusqlite::Result<()> {
+fn bound(row: Row<'_>, bounds: &mut Bounds) -> sql::Result<()> {
     let count = |at| row.get::<_, Option<i64>>(at).map(|count| u64::try_from(count.unwrap_or(0)).unwrap_or(0));
     let (kind, source): (String, Option<String>) = (row.get(0)?, row.get(3)?);
     let learnt_ms: i64 = row.get(4)?;

@@ -3,13 +3,13 @@
 pub(super) mod travel;
 
 use pmk_core::FrontName;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{
     Store, StoreError,
     codec::{self, NewMessage},
     error::Fault,
     intake::front_name,
+    sql::{Connection, OptionalExtension, Params, Row, params},
     types::InCase,
 };
 pub use travel::DumpedCase;
@@ -43,7 +43,7 @@ const CHANNELS: &str = "SELECT channel FROM case_file WHERE closed_at IS NULL AN
 pub(super) const NOTES: &str = "SELECT kind, text, at, message_id FROM case_note WHERE case_id = ?1 ORDER BY id";
 pub(super) const ADD_NOTE: &str = "INSERT INTO case_note (case_id, kind, spelling, text, at, message_id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (case_id, kind, spelling) DO NOTHING";
-pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case_id, user, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (message_id) DO NOTHING";
+pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case_id, \"user\", at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (message_id) DO NOTHING";
 /// As [`codec::entry`] reads them: the originals.
 const MESSAGES: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars, s.key, c.user, c.at
      FROM case_message c JOIN message m ON m.id = c.message_id JOIN session s ON s.id = m.session_id
@@ -230,7 +230,7 @@ fn one(conn: &Connection, id: CaseId) -> Result<Case, Fault> {
     find(conn, ONE, params![id.0])?.pop().ok_or_else(|| Fault::Damaged(format!("case {id} has gone")))
 }
 
-fn find(conn: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Case>, Fault> {
+fn find(conn: &Connection, sql: &str, values: impl Params) -> Result<Vec<Case>, Fault> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(values)?;
     let mut cases = Vec::new();
@@ -240,7 +240,7 @@ fn find(conn: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<V
     Ok(cases)
 }
 
-fn case(conn: &Connection, row: &Row<'_>) -> Result<Case, Fault> {
+fn case(conn: &Connection, row: Row<'_>) -> Result<Case, Fault> {
     let id = CaseId(row.get("id")?);
     let front = match codec::text(row.get_ref("front")?, "the front of a case")? {
         "console" => FrontName::Console,

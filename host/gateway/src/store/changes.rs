@@ -5,11 +5,13 @@
 //! [`StoreError::Changed`], and the turn is begun anew.
 
 use pmk_core::{Place, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, following, intake, receipt,
-    sessions,
+    CalledOff, Pending, Store, StoreError, codec, erase,
+    error::Fault,
+    events::Pen,
+    following, intake, receipt, sessions,
+    sql::{Connection, OptionalExtension, params},
 };
 use crate::{
     ids::{InboxId, SessionId, TurnId},
@@ -26,7 +28,7 @@ pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.ed
 pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
      WHERE o.sent_id = ?1 AND s.channel = ?2
-       AND ifnull(CASE WHEN json_valid(o.how) THEN o.how ->> '$.purpose.for' END, 'reply') IN ('reply', 'passed-on')";
+       AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')";
 pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
 /// One that is parked is taken up, to come to its end.
@@ -42,7 +44,8 @@ pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
 pub(super) const KEEP_EARLY: &str =
     "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
-     WHERE edited_at <= excluded.edited_at OR (edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
+     WHERE early_change.edited_at <= excluded.edited_at
+            OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
 pub(super) const FIND_EARLY: &str = "SELECT edited_at, text FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pmk_core::{Entry, Message, Origin, Role, SessionKey, message, tokens};
 use pmk_search::terms_of_message;
-use rusqlite::{Row, types::ValueRef};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::error::Fault;
+use super::{
+    error::Fault,
+    sql::{Row, ValueRef},
+};
 
 /// JSON of one of our own types.
 pub(super) fn to_json(value: &impl Serialize) -> String {
@@ -40,7 +42,7 @@ macro_rules! entry_columns {
 pub(super) use entry_columns;
 
 /// A message as the live window or the archive holds it, from the columns of [`entry_columns`].
-pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
+pub(super) fn entry(row: Row<'_>) -> Result<Entry, Fault> {
     let id: i64 = row.get(0)?;
     let damaged = |column: &str| Fault::Damaged(format!("the {column} of message {id} cannot be read"));
     let role = match row.get_ref(1)?.as_str() {
@@ -59,7 +61,7 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
 }
 
 /// How much of a message is stored, without reading it: of the columns of [`entry_columns`].
-pub(super) fn stored_bytes(row: &Row<'_>) -> Result<usize, Fault> {
+pub(super) fn stored_bytes(row: Row<'_>) -> Result<usize, Fault> {
     let bytes = |column| row.get_ref(column).map(|text| text.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len));
     Ok(bytes(3)? + bytes(4)?)
 }

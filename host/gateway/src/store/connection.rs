@@ -9,11 +9,12 @@ use std::{
 };
 
 use pmk_system::home;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
+use rusqlite::{OpenFlags, config::DbConfig};
 
 use super::{
     archive,
     error::{BUSY_TIMEOUT, Fault, StoreError},
+    sql::Connection,
     upgrade::{self, Step},
 };
 
@@ -85,8 +86,10 @@ pub(super) fn writer(path: &Path, migrate: Migrate) -> Result<Connection, StoreE
 }
 
 pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<Connection, Fault> {
-    let mut conn =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let conn = rusqlite::Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     common(&conn)?;
     check_owner(&conn, path)?;
     let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -99,7 +102,8 @@ pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) ->
     // What is kept to undo one operation of a group stays off the disk.
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
-    migrate_schema(&mut conn, path, migrate, migrations)?;
+    let conn = Connection::Sqlite(conn);
+    migrate_schema(&conn, path, migrate, migrations)?;
     Ok(conn)
 }
 
@@ -107,12 +111,13 @@ pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) ->
 /// there, of this schema, and at rest or held open by its owner.
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
-        let conn = Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+        let conn = rusqlite::Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
         common(&conn)?;
         check_owner(&conn, path)?;
         let (found, known) = (version(&conn)?, MIGRATIONS.len() as u32);
         match found.cmp(&known) {
             Ordering::Equal => {
+                let conn = Connection::Sqlite(conn);
                 archive::prepare(&conn)?;
                 Ok(conn)
             }
@@ -124,7 +129,7 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// The connection to a copy that somebody has kept. It may be of an older schema.
-pub(super) fn backup(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn backup(path: &Path) -> Result<rusqlite::Connection, StoreError> {
     match of_any_schema(path, IsWritten::No)? {
         // An empty database, which nobody keeps.
         (_, 0) => Err(StoreError::Foreign { path: path.to_owned() }),
@@ -140,11 +145,11 @@ pub(super) enum IsWritten {
 }
 
 /// A connection that only reads, to a file of this schema or an older one, and which one that is.
-pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(Connection, u32), StoreError> {
-    let open = || -> Result<(Connection, u32), Fault> {
+pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(rusqlite::Connection, u32), StoreError> {
+    let open = || -> Result<(rusqlite::Connection, u32), Fault> {
         let conn = match is_written {
-            IsWritten::Yes => Connection::open_with_flags(path, READ_ONLY)?,
-            IsWritten::No => Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?,
+            IsWritten::Yes => rusqlite::Connection::open_with_flags(path, READ_ONLY)?,
+            IsWritten::No => rusqlite::Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?,
         };
         common(&conn)?;
         check_owner(&conn, path)?;
@@ -176,8 +181,9 @@ fn uri(path: &Path) -> OsString {
 /// A connection that reads. It sees what was committed before each of its statements.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
-        let conn = Connection::open_with_flags(path, READ_ONLY)?;
+        let conn = rusqlite::Connection::open_with_flags(path, READ_ONLY)?;
         common(&conn)?;
+        let conn = Connection::Sqlite(conn);
         archive::prepare(&conn)?;
         Ok(conn)
     };
@@ -185,9 +191,9 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A connection to what was committed, for a copy of it while another connection is about to change it.
-pub(super) fn as_committed(path: &Path) -> Result<Connection, StoreError> {
-    let open = || -> Result<Connection, Fault> {
-        let conn = Connection::open_with_flags(path, READ_ONLY)?;
+pub(super) fn as_committed(path: &Path) -> Result<rusqlite::Connection, StoreError> {
+    let open = || -> Result<rusqlite::Connection, Fault> {
+        let conn = rusqlite::Connection::open_with_flags(path, READ_ONLY)?;
         common(&conn)?;
         Ok(conn)
     };
@@ -195,13 +201,13 @@ pub(super) fn as_committed(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// How many bytes the database has, those in its log included.
-pub(super) fn length(conn: &Connection) -> Result<u64, Fault> {
+pub(super) fn length(conn: &rusqlite::Connection) -> Result<u64, Fault> {
     let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok(u64::try_from(pages.saturating_mul(bytes)).unwrap_or(u64::MAX))
 }
 
-fn common(conn: &Connection) -> Result<(), Fault> {
+fn common(conn: &rusqlite::Connection) -> Result<(), Fault> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // One plan for each statement, whatever it is asked with: without this, every set of values is planned for anew.
@@ -213,7 +219,7 @@ fn common(conn: &Connection) -> Result<(), Fault> {
 }
 
 /// A file with tables in it must carry our mark.
-fn check_owner(conn: &Connection, path: &Path) -> Result<(), Fault> {
+fn check_owner(conn: &rusqlite::Connection, path: &Path) -> Result<(), Fault> {
     let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if id != APPLICATION_ID && (id != 0 || tables > 0) {
@@ -222,14 +228,24 @@ fn check_owner(conn: &Connection, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn migrate_schema(conn: &mut Connection, path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<(), Fault> {
+fn migrate_schema(conn: &Connection, path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<(), Fault> {
     let known = migrations.len() as u32;
-    if version(conn)? == known {
+    if schema(conn)? == known {
         return Ok(());
     }
     // Another process may be migrating as well: only inside the transaction is the version certain.
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found = version(&tx)?;
+    conn.begin()?;
+    let migrated = bring_up_to_date(conn, path, migrate, migrations);
+    if !conn.is_autocommit() {
+        conn.roll_back()?;
+    }
+    migrated
+}
+
+/// In a transaction, which is committed where the schema is changed.
+fn bring_up_to_date(conn: &Connection, path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<(), Fault> {
+    let known = migrations.len() as u32;
+    let found = schema(conn)?;
     if found > known {
         return Err(StoreError::Newer { path: path.to_owned(), found, known }.into());
     }
@@ -241,11 +257,11 @@ fn migrate_schema(conn: &mut Connection, path: &Path, migrate: Migrate, migratio
         // Another process was faster.
         _ if found == known => return Ok(()),
         // There is nothing yet.
-        0 => return apply(tx, migrations, step),
+        0 => return apply(conn, migrations, step),
         // Nobody else writes while the transaction is open, and so it is of what will be changed.
         _ => upgrade::back_up(path, step, upgrade::free)?,
     };
-    match apply(tx, migrations, step) {
+    match apply(conn, migrations, step) {
         Ok(()) => {
             upgrade::done(path, step, &backup);
             Ok(())
@@ -255,21 +271,23 @@ fn migrate_schema(conn: &mut Connection, path: &Path, migrate: Migrate, migratio
 }
 
 /// Brings the schema up to date, or changes nothing.
-fn apply(tx: Transaction<'_>, migrations: &[&str], Step { found, known }: Step) -> Result<(), Fault> {
+fn apply(conn: &Connection, migrations: &[&str], Step { found, known }: Step) -> Result<(), Fault> {
     for migration in &migrations[found as usize..] {
-        tx.execute_batch(migration)?;
+        conn.execute_batch(migration)?;
     }
     if (found + 1..=known).contains(&ARCHIVE) {
         tracing::debug!("what was said so far is put into the archive");
-        archive::backfill(&tx)?;
+        archive::backfill(conn)?;
     }
-    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
-    tx.pragma_update(None, "user_version", known)?;
-    tx.commit()?;
-    Ok(())
+    conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}"))?;
+    Ok(conn.commit()?)
 }
 
-fn version(conn: &Connection) -> Result<u32, Fault> {
+fn schema(conn: &Connection) -> Result<u32, Fault> {
+    Ok(conn.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+fn version(conn: &rusqlite::Connection) -> Result<u32, Fault> {
     Ok(conn.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
@@ -296,7 +314,7 @@ mod tests {
         assert_eq!(outdated, StoreError::Outdated { path: path.clone(), found: 1, known: 2 });
         let conn = open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap();
         let carried: i64 = conn.query_row("SELECT x FROM b", [], |row| row.get(0)).unwrap();
-        assert_eq!((carried, version(&conn).unwrap()), (2, 2));
+        assert_eq!((carried, schema(&conn).unwrap()), (2, 2));
     }
 
     #[test]
@@ -371,10 +389,10 @@ mod tests {
         let told = failed.to_string();
         assert!(told.contains("stays at schema 1") && told.contains("no such table: nowhere"), "{told}");
         assert!(failed.hint().unwrap().contains(&*backup.to_string_lossy()), "{failed:?}");
-        let conn = Connection::open(&backup).unwrap();
+        let conn = rusqlite::Connection::open(&backup).unwrap();
         assert_eq!(conn.query_row("SELECT x FROM a", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
         let conn = open_writer(&path, Migrate::No, &[FIRST]).unwrap();
         let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&conn).unwrap()), (1, 1));
+        assert_eq!((tables, schema(&conn).unwrap()), (1, 1));
     }
 }

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 
 use pmk_core::{Message, SessionKey};
-use rusqlite::{Connection, types::ValueRef};
 
-use super::{DumpedCase, Store, StoreError, Verbosity, cases::travel, codec, error::Fault, sessions};
+use super::{
+    DumpedCase, Store, StoreError, Verbosity,
+    cases::travel,
+    codec,
+    error::Fault,
+    sessions,
+    sql::{Connection, ValueRef},
+};
 use crate::ids::SessionId;
 
 pub(super) const SESSION: &str =
-    "SELECT created_at, active_at, turns, dropped_turns, marker, verbose FROM session WHERE id = ?1";
+    "SELECT created_at, active_at, turns, dropped_turns, marker, \"verbose\" FROM session WHERE id = ?1";
 /// As [`codec::entry`] reads it: the originals alone.
 pub(super) const MESSAGES: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, created_at FROM message
      WHERE session_id = ?1 ORDER BY id";
@@ -77,8 +83,8 @@ impl Store {
         let key = key.clone();
         self.read(move |conn| {
             // All of it is read from the same state of the store, whatever a gateway commits meanwhile.
-            let moment = conn.unchecked_transaction()?;
-            dump(&moment, key)
+            let _moment = conn.snapshot()?;
+            dump(conn, key)
         })
         .await
     }

@@ -6,13 +6,13 @@
 //! it, notes of a case, atoms, and summaries, which nobody can take it out of; they are counted.
 
 use pmk_core::{Block, Message, Origin, Role};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     archive,
     codec::{self, NewMessage},
     error::Fault,
     images, receipt,
+    sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::{SessionId, TurnId};
 

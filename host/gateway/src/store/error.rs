@@ -2,7 +2,12 @@
 
 mod fault;
 
-use std::{borrow::Cow, fmt, path::PathBuf, time::Duration};
+use std::{
+    borrow::Cow,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pmk_core::SessionKey;
 use pmk_system::error::Failure;
@@ -11,7 +16,7 @@ use thiserror::Error;
 pub(super) use fault::{Fault, guarded};
 
 use super::paths;
-use crate::ids::TurnId;
+use crate::{database::SCHEME, ids::TurnId};
 
 /// How long a statement waits for another process to let go of the file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,9 +100,24 @@ pub enum StoreError {
     /// The operation ended in a panic, and was undone: a bug of the store.
     #[error("the store failed by a bug of this program: {message}")]
     Panicked { message: String },
-    /// SQLite refused for a reason that none of the above names.
+    /// The database refused for a reason that none of the above names.
     #[error("the store `{}` failed: {message}", path.display())]
-    Sqlite { path: PathBuf, message: String },
+    Sql { path: PathBuf, message: String },
+    /// PostgreSQL cannot be reached, or has no room for us at the moment. The store goes on once it can be.
+    #[error("the database `{}` is away: {message}", path.display())]
+    Away { path: PathBuf, message: String },
+    /// PostgreSQL does not let us in, or not to what the store needs.
+    #[error("the database `{}` refuses: {message}", path.display())]
+    Refused { path: PathBuf, message: String },
+    /// Another host has taken the work over: this one was not heard of for longer than its lease.
+    #[error("another host has taken over the database `{}`: this one was not heard of for too long", path.display())]
+    TakenOver { path: PathBuf },
+    /// A copy to it was cut short.
+    #[error("a copy to the store `{}` is not finished", path.display())]
+    Unfinished { path: PathBuf },
+    /// Another host works on the database.
+    #[error("the database `{}` is in use by {owner}", path.display())]
+    InUse { path: PathBuf, owner: String },
 }
 
 /// How a home comes to have no store any more.
@@ -145,6 +165,9 @@ impl StoreError {
             | StoreError::Io { .. }
             | StoreError::Busy { .. }
             | StoreError::NoRoom { .. }
+            | StoreError::Away { .. }
+            | StoreError::Refused { .. }
+            | StoreError::InUse { .. }
             | StoreError::Leased { .. }
             | StoreError::LeaseLost { .. }
             | StoreError::Changed => StoreErrorKind::Passing,
@@ -154,7 +177,7 @@ impl StoreError {
             | StoreError::WrongState { .. }
             | StoreError::NoSuchPosition(_)
             | StoreError::Panicked { .. }
-            | StoreError::Sqlite { .. } => StoreErrorKind::Stuck,
+            | StoreError::Sql { .. } => StoreErrorKind::Stuck,
             StoreError::Missing { .. }
             | StoreError::Newer { .. }
             | StoreError::Outdated { .. }
@@ -162,6 +185,8 @@ impl StoreError {
             | StoreError::Foreign { .. }
             | StoreError::Gone { .. }
             | StoreError::NoDatabase { .. }
+            | StoreError::TakenOver { .. }
+            | StoreError::Unfinished { .. }
             | StoreError::Closed => StoreErrorKind::Lost,
         }
     }
@@ -206,6 +231,21 @@ impl StoreError {
     /// What can be said without looking.
     fn settled_hint(&self) -> Option<&'static str> {
         match self {
+            StoreError::Missing { path } if is_a_database(path) => {
+                Some("`pmk-host run` makes the tables; is it this database?")
+            }
+            StoreError::Foreign { path } if is_a_database(path) => {
+                Some("give the store a database of its own, or a schema: `?options=-csearch_path%3Dpmk`")
+            }
+            StoreError::Newer { path, .. } if is_a_database(path) => Some("upgrade pmk-host, or name another database"),
+            StoreError::Full { path } if is_a_database(path) => Some("make room where the database is"),
+            StoreError::Busy { path } if is_a_database(path) => {
+                Some("look for what holds its locks, in `pg_stat_activity`")
+            }
+            StoreError::Damaged { path, .. } if is_a_database(path) => Some(
+                "a conversation that meets it begins anew with `pmk-host sessions reset KEY`; what your backups of the \
+                 database hold can be put back",
+            ),
             StoreError::Missing { .. } => Some("`pmk-host run` makes one; is `--home` right?"),
             StoreError::Newer { .. } => Some("upgrade pmk-host, or give another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
@@ -239,12 +279,29 @@ impl StoreError {
             StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),
             StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
             StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),
-            StoreError::Sqlite { .. } => {
-                Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound")
+            StoreError::Sql { path, .. } if is_a_database(path) => {
+                Some("PostgreSQL's own log says more; please report it")
+            }
+            StoreError::Sql { .. } => Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound"),
+            StoreError::Away { .. } => Some("is it running, and may this machine reach it? Nothing is lost meanwhile"),
+            StoreError::Refused { .. } => Some(
+                "look at user, password and database of `store`; the user has to own the schema that the store is in",
+            ),
+            StoreError::TakenOver { .. } => {
+                Some("what it was at is answered by the other; start it again, and it waits for its turn")
+            }
+            StoreError::InUse { .. } => Some("stop it first"),
+            StoreError::Unfinished { .. } => {
+                Some("do the same `pmk-host store copy` once more: it goes on where it was")
             }
             StoreError::WrongState { .. } | StoreError::NoSuchPosition(_) | StoreError::Closed => None,
         }
     }
+}
+
+/// Whether a store is not a file: then its path is the address of a database, without the password.
+pub(super) fn is_a_database(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(SCHEME.as_bytes())
 }
 
 impl From<StoreError> for Failure {

@@ -1,10 +1,14 @@
 //! Threads that wait for the answer of somebody who knows, and whose words belong to them.
 
 use pmk_core::{FrontName, Place};
-use rusqlite::{Connection, Row, params};
 
 use super::{
-    Concern, Outgoing, Purpose, Store, StoreError, codec, error::Fault, events, intake::front_name, proposals,
+    Concern, Outgoing, Purpose, Store, StoreError, codec,
+    error::Fault,
+    events,
+    intake::front_name,
+    proposals,
+    sql::{Connection, Row, Rows, params},
 };
 use crate::ids::TurnId;
 use crate::{
@@ -352,10 +356,10 @@ fn put(conn: &Connection, sql: &str, front: FrontName, marker: &Marker) -> Resul
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
-fn first(mut rows: rusqlite::Rows<'_>) -> Result<Option<Marker>, Fault> {
+fn first(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
     rows.next()?.map(marker).transpose()
 }
 
-fn marker(row: &Row<'_>) -> Result<Marker, Fault> {
+fn marker(row: Row<'_>) -> Result<Marker, Fault> {
     codec::from_json(row.get_ref(0)?, "an escalation")
 }

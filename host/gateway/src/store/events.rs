@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pmk_system::clock::Clock;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError, error::Fault};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, OptionalExtension, ToSql, params},
+};
 use crate::{
     ids::TurnId,
     ledger::{
@@ -21,6 +24,15 @@ pub(super) const FORGET: &str = "DELETE FROM event WHERE id <= ?1";
 pub(super) const EXPORTED: &str = "SELECT file, length FROM exported WHERE id = 1";
 pub(super) const SETTLE: &str = "INSERT INTO exported (id, file, length) VALUES (1, ?1, ?2)
      ON CONFLICT (id) DO UPDATE SET file = excluded.file, length = excluded.length";
+
+// The same where several homes share a database: each has its own lines, and is the last value of all.
+const ADD_OF_HOME: &str = "INSERT INTO event (at, turn_id, file, line, home) VALUES (?1, ?2, ?3, ?4, ?5)";
+const WAITING_OF_HOME: &str = "SELECT id, file, line FROM event WHERE id > ?1 AND home = ?3 ORDER BY id LIMIT ?2";
+const COUNT_OF_HOME: &str = "SELECT count(*) FROM event WHERE id > ?1 AND home = ?2";
+const FORGET_OF_HOME: &str = "DELETE FROM event WHERE id <= ?1 AND home = ?2";
+const EXPORTED_OF_HOME: &str = "SELECT file, length FROM exported WHERE home = ?1";
+const SETTLE_OF_HOME: &str = "INSERT INTO exported (home, file, length) VALUES (?3, ?1, ?2)
+     ON CONFLICT (home) DO UPDATE SET file = excluded.file, length = excluded.length";
 
 /// What a store has to know to note events.
 pub(super) struct Noting {
@@ -90,11 +102,20 @@ impl Store {
 
 /// Stores lines, in this order.
 pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Result<(), Fault> {
-    let mut statement = conn.prepare_cached(ADD)?;
+    let mut statement = conn.prepare_cached(conn.either(ADD, ADD_OF_HOME))?;
     for Line { at_ms, file, text } in lines {
-        statement.execute(params![at_ms, turn.map(|turn| turn.0), file, text])?;
+        statement.execute(&*of_home(conn, params![at_ms, turn.map(|turn| turn.0), file, text]))?;
     }
     Ok(())
+}
+
+/// These values, and whose home it is where that has to be said.
+fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
+    let home = match conn {
+        Connection::Sqlite(_) => None,
+        Connection::Postgres(conn) => Some(conn.link().home() as &dyn ToSql),
+    };
+    values.iter().copied().chain(home).collect()
 }
 
 impl Waiting for Store {
@@ -136,10 +157,11 @@ impl Waiting for Store {
 
     fn waiting(&self, after: i64, most: usize) -> Result<Vec<Waits>, String> {
         let lines = self.read_waiting(move |conn| {
-            let mut statement = conn.prepare_cached(WAITING)?;
+            let mut statement = conn.prepare_cached(conn.either(WAITING, WAITING_OF_HOME))?;
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let rows = statement
-                .query_map([after, most], |row| Ok(Waits { id: row.get(0)?, file: row.get(1)?, text: row.get(2)? }))?;
+            let rows = statement.query_map(&*of_home(conn, params![after, most]), |row| {
+                Ok(Waits { id: row.get(0)?, file: row.get(1)?, text: row.get(2)? })
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         });
         lines.map_err(|error| error.to_string())
@@ -147,7 +169,9 @@ impl Waiting for Store {
 
     fn count(&self, after: i64) -> Result<u64, String> {
         let stored = self.read_waiting(move |conn| {
-            let count: i64 = conn.prepare_cached(COUNT)?.query_row([after], |row| row.get(0))?;
+            let count: i64 = conn
+                .prepare_cached(conn.either(COUNT, COUNT_OF_HOME))?
+                .query_row(&*of_home(conn, params![after]), |row| row.get(0))?;
             Ok(u64::try_from(count).unwrap_or(0))
         });
         let unstored = lock(&self.shared.noting.unstored).len() as u64;
@@ -156,7 +180,8 @@ impl Waiting for Store {
 
     fn exported(&self) -> Result<Option<Exported>, String> {
         let exported = self.read_waiting(|conn| {
-            let exported = conn.prepare_cached(EXPORTED)?.query_row([], |row| {
+            let mut statement = conn.prepare_cached(conn.either(EXPORTED, EXPORTED_OF_HOME))?;
+            let exported = statement.query_row(&*of_home(conn, &[]), |row| {
                 Ok(Exported { file: row.get(0)?, length: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0) })
             });
             Ok(exported.optional()?)
@@ -167,8 +192,9 @@ impl Waiting for Store {
     fn settle(&self, last: i64, exported: Exported) -> Result<(), String> {
         let settled = self.shared.writer.write_waiting(move |conn| {
             let length = i64::try_from(exported.length).unwrap_or(i64::MAX);
-            conn.prepare_cached(FORGET)?.execute([last])?;
-            conn.prepare_cached(SETTLE)?.execute(params![exported.file, length])?;
+            conn.prepare_cached(conn.either(FORGET, FORGET_OF_HOME))?.execute(&*of_home(conn, params![last]))?;
+            let settled = of_home(conn, params![exported.file, length]);
+            conn.prepare_cached(conn.either(SETTLE, SETTLE_OF_HOME))?.execute(&*settled)?;
             Ok(())
         });
         settled.map_err(|error| error.to_string())

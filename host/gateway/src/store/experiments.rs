@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use pmk_core::{Place, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 
-use super::{Store, StoreError, codec, error::Fault};
+use super::{
+    Store, StoreError, codec,
+    error::Fault,
+    sql::{Connection, OptionalExtension, ValueRef, params},
+};
 use crate::ids::{SessionId, TurnId};
 use crate::{
     ledger::{Event, InExperiment, Noted, Tags},
@@ -20,8 +23,8 @@ pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm,
 pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm
      FROM outbox o JOIN turn t ON t.id = o.turn_id JOIN session s ON s.id = t.session_id
      WHERE o.sent_id = ?1";
-pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, user, likes) VALUES (?1, ?2, ?3)
-     ON CONFLICT (turn_id, user) DO UPDATE SET likes = excluded.likes WHERE likes <> excluded.likes";
+pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, \"user\", likes) VALUES (?1, ?2, ?3)
+     ON CONFLICT (turn_id, \"user\") DO UPDATE SET likes = excluded.likes WHERE vote.likes <> excluded.likes";
 const STOP_ARM: &str = "INSERT INTO stopped_arm (experiment, arm, stopped_at, reason) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (experiment, arm) DO NOTHING";
 const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment = ?1 AND coalesce(moved_to, arm) = ?2";
@@ -30,10 +33,11 @@ const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
 /// What went by another arm than the drawn one says nothing of either.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
-            coalesce(sum(t.failed), 0), coalesce(sum(t.overflowed), 0), coalesce(sum(t.reasked), 0),
-            coalesce(sum(t.input_tokens + t.cache_read_tokens + t.cache_creation_tokens), 0),
-            coalesce(sum(t.output_tokens), 0),
-            coalesce(sum(max(0, t.delivered_at - i.received_at)), 0),
+            CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
+            CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
+            CAST(coalesce(sum(t.input_tokens + t.cache_read_tokens + t.cache_creation_tokens), 0) AS BIGINT),
+            CAST(coalesce(sum(t.output_tokens), 0) AS BIGINT),
+            CAST(coalesce(sum(CASE WHEN t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm AND v.likes = 1),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
@@ -41,7 +45,7 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
      LEFT JOIN inbox i ON i.id = t.id
-     WHERE a.experiment = ?1 GROUP BY a.session_id";
+     WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id";
 
 /// What came of a turn, beside its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

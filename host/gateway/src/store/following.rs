@@ -10,9 +10,12 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError, error::Fault};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, OptionalExtension, params},
+};
 
 /// So many threads are remembered, and so many words in each.
 const MOST_THREADS: usize = 1_024;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use pmk_core::ImageId;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError, error::Fault};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, OptionalExtension, params},
+};
 use crate::ids::TurnId;
 
 pub(super) const KEEP: &str = "INSERT INTO image (inbox_id, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use pmk_core::{FrontName, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     CalledOff, OpenWork, Pending, Store, StoreError,
@@ -11,6 +10,7 @@ use super::{
     codec,
     error::Fault,
     sessions,
+    sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::InboxId;
 use crate::talk::Inbound;
@@ -31,7 +31,8 @@ pub(super) const SEE_AGAIN: &str = "UPDATE seen SET at = ?3 WHERE front = ?1 AND
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
 pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?2, channel = ?3 WHERE id = ?1";
-pub(super) const ENTER_INBOX: &str = "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, user)
+pub(super) const ENTER_INBOX: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\")
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL
@@ -190,8 +191,7 @@ pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, no
         None => conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?,
     };
     let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
-    conn.prepare_cached(ENTER_INBOX)?.execute(values)?;
-    Ok(InboxId(conn.last_insert_rowid()))
+    Ok(InboxId(conn.prepare_cached(ENTER_INBOX)?.insert(values)?))
 }
 
 fn expired(now_ms: i64) -> i64 {

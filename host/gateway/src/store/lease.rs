@@ -9,10 +9,12 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use pmk_system::home::HomeLock;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Lease, Store, StoreError, error::Fault};
+use super::{
+    Lease, Store, StoreError,
+    error::Fault,
+    sql::{Connection, OptionalExtension, params},
+};
 use crate::ids::SessionId;
 /// How long a command other than `run` may work on a conversation.
 pub const LEASE_FOR: Duration = Duration::from_secs(30);
@@ -29,18 +31,6 @@ pub(super) const FREE: &str =
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
 impl Store {
-    /// Makes every lease void. The lock proves the right to: whatever `run` had one is gone.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn void_leases(&self, _lock: &HomeLock) -> Result<(), StoreError> {
-        self.write(|conn| {
-            conn.execute(VOID_ALL, [])?;
-            Ok(())
-        })
-        .await
-    }
-
     /// Leases a conversation to a command (`sessions reset`) for 30 seconds at most; while a turn
     /// or another command has it, waits for up to `wait`.
     ///
@@ -67,7 +57,7 @@ impl Store {
                 Err(holder) => holder,
             };
             // Whose lease it was is remembered: a `run` that starts meanwhile has another name.
-            if holder.until.is_none() && !self.run_is_alive() {
+            if holder.until.is_none() && !self.run_is_alive().await? {
                 dead_run = Some(holder.owner);
             } else if started.elapsed() < wait {
                 tokio::time::sleep(RETRY_EVERY).await;
@@ -84,6 +74,11 @@ impl Store {
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.write(move |conn| end(conn, &lease)).await
     }
+}
+
+/// Makes every lease void: whoever had one is gone.
+pub(super) fn void_all(conn: &Connection) -> Result<(), Fault> {
+    Ok(conn.execute(VOID_ALL, []).map(drop)?)
 }
 
 /// A name that no other process or call has.

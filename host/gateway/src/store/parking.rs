@@ -2,9 +2,13 @@
 //! somebody takes it up again.
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Parked, Pending, Store, StoreError, Unparked, error::Fault, escalations, lease};
+use super::{
+    Parked, Pending, Store, StoreError, Unparked,
+    error::Fault,
+    escalations, lease,
+    sql::{self, Connection, OptionalExtension, Row, params},
+};
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{ledger::Event, talk::Inbound};
 
@@ -18,11 +22,11 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
                  THEN NULL ELSE t.placeholder END,
             EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
-                    AND ifnull(CASE WHEN json_valid(o.how) THEN o.how ->> '$.purpose.for' END, 'reply')
+                    AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
                         NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
-            CASE WHEN json_valid(t.report) THEN t.report -> '$.event_ids' END
+            CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (?1 IS NULL OR i.id = ?1)
+     WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (CAST(?1 AS BIGINT) IS NULL OR i.id = ?1)
      ORDER BY i.id";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const UNPARK: &str =
@@ -113,8 +117,8 @@ fn parked(conn: &Connection, inbox: Option<InboxId>) -> Result<Vec<Parked>, Faul
 }
 
 /// Whatever is damaged in the row: it is listed.
-fn read(row: &Row<'_>) -> rusqlite::Result<Parked> {
-    let text = |column: usize| -> rusqlite::Result<Option<String>> {
+fn read(row: Row<'_>) -> sql::Result<Parked> {
+    let text = |column: usize| -> sql::Result<Option<String>> {
         Ok(row
             .get_ref(column)?
             .as_bytes_or_null()

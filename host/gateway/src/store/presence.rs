@@ -3,14 +3,19 @@
 use std::collections::HashSet;
 
 use pmk_core::{FrontName, Place, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError, codec, error::Fault, intake};
+use super::{
+    Store, StoreError, codec,
+    error::Fault,
+    intake,
+    sql::{Connection, OptionalExtension, params},
+};
 use crate::ids::InboxId;
 use crate::talk::Inbound;
 
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
-     ON CONFLICT (id) DO UPDATE SET since = min(since, excluded.since), until = excluded.until, reason = excluded.reason";
+     ON CONFLICT (id) DO UPDATE SET since = CASE WHEN outage.since < excluded.since THEN outage.since
+            WHEN outage.since IS NOT NULL THEN excluded.since END, until = excluded.until, reason = excluded.reason";
 /// Where there is one already of which people are to be told, that is all they need to know.
 pub(super) const OWE_NO_NEWS: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO NOTHING";
@@ -22,7 +27,7 @@ pub(super) const FORGET_READING: &str =
 /// From the last message that was known when the gateway went, and not from longer ago than a day before that: nobody
 /// else knows what was answered then. An earlier wish to read stands.
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
-            WHERE i.session_id = session.id AND i.ts > ?1 AND (?2 IS NULL OR i.ts <= ?2)), ?1)
+            WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session

@@ -2,24 +2,27 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
-use super::{Store, StoreError, codec, error::Fault};
+use super::{
+    Store, StoreError, codec,
+    error::Fault,
+    sql::{Connection, ValueRef, params},
+};
 use crate::{
     ledger::Event,
     talk::{Choice, Press, Reaction},
 };
 
 pub(super) const TAKE: &str =
-    "INSERT INTO press (id, user, channel, thread_ts, ts, choice) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    "INSERT INTO press (id, \"user\", channel, thread_ts, ts, choice) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (id) DO NOTHING";
-pub(super) const AFTER: &str =
-    "SELECT number, id, user, channel, thread_ts, ts, choice, shows, atom FROM press WHERE number > ?1 ORDER BY number";
+pub(super) const AFTER: &str = "SELECT number, id, \"user\", channel, thread_ts, ts, choice, shows, atom FROM press WHERE number > ?1 ORDER BY number";
 pub(super) const SHOW: &str = "UPDATE press SET shows = ?2, atom = ?3 WHERE number = ?1";
-/// Of what was said by a reaction. A later one on the same message is a press of its own.
+/// Of what was said by a reaction. A later one on the same message is a press of its own, once this is forgotten.
+pub(super) const FORGET_SHOWING: &str = "DELETE FROM press WHERE id = ?1";
 pub(super) const TAKE_SHOWING: &str =
-    "INSERT OR REPLACE INTO press (id, user, channel, ts, choice, shows, atom) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    "INSERT INTO press (id, \"user\", channel, ts, choice, shows, atom) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
      RETURNING number";
 pub(super) const CARRIED_OUT: &str = "UPDATE press SET atom = NULL WHERE number = ?1 AND atom IS NOT NULL";
 pub(super) const DONE: &str = "DELETE FROM press WHERE number = ?1";
@@ -163,6 +166,7 @@ pub(super) fn keep(
     let choice = if yes { Choice::Yes } else { Choice::No }.name();
     // No id from outside has a colon at this place.
     let id = format!(":reaction:{channel}:{ts}");
+    conn.prepare_cached(FORGET_SHOWING)?.execute([&id])?;
     let values = params![id, user, channel, ts, choice, text, atom];
     Ok(conn.prepare_cached(TAKE_SHOWING)?.query_row(values, |row| row.get(0))?)
 }

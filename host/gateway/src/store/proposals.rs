@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
-
-use super::{SaidBy, Store, StoreError, codec, error::Fault, presses};
+use super::{
+    SaidBy, Store, StoreError, codec,
+    error::Fault,
+    presses,
+    sql::{Connection, params},
+};
 use crate::ids::TurnId;
 use crate::{
     escalation::Marker,

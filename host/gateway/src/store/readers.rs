@@ -12,10 +12,12 @@ use std::{
 };
 
 use pmk_system::threads::Threads;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::error::{Fault, StoreError, guarded};
+use super::{
+    error::{Fault, StoreError, guarded},
+    sql::Connection,
+};
 
 /// How many reads can go on at once.
 const THREADS: usize = 2;
@@ -41,13 +43,13 @@ impl Readers {
     /// Starts them on connections that `open` opens.
     pub(super) fn start(
         path: &Path,
-        open: fn(&Path) -> Result<Connection, StoreError>,
+        open: impl Fn() -> Result<Connection, StoreError>,
         who: &Threads,
     ) -> Result<Self, StoreError> {
         if let Threads::None(_) = who {
-            return Ok(Readers { path: path.to_owned(), way: Way::Caller(Mutex::new(open(path)?)) });
+            return Ok(Readers { path: path.to_owned(), way: Way::Caller(Mutex::new(open()?)) });
         }
-        let connections: Connections = (0..THREADS).map(|_| open(path).map(Mutex::new)).collect::<Result<_, _>>()?;
+        let connections: Connections = (0..THREADS).map(|_| open().map(Mutex::new)).collect::<Result<_, _>>()?;
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
         let start = |number: usize| {
@@ -82,7 +84,8 @@ impl Readers {
             Way::Threads { connections, .. } => connections.iter().find_map(idle),
             Way::Caller(conn) => Some(lock(conn)),
         };
-        let Some(conn) = conn else { return Ok(None) };
+        // One that is at the other end of a network takes longer than a moment, and is waited for on threads that may.
+        let Some(conn) = conn.filter(|conn| matches!(**conn, Connection::Sqlite(_))) else { return Ok(None) };
         guarded(|| work(&conn)).map_err(|fault| fault.at(&self.path))
     }
 

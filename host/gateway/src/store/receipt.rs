@@ -14,11 +14,14 @@ use std::{
 use pmk_core::{Message, text::hex};
 use pmk_models::{Request, Tool, Usage};
 use pmk_policy::Identity;
-use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{codec, error::Fault};
+use super::{
+    codec,
+    error::Fault,
+    sql::{Connection, params},
+};
 use crate::ids::{SessionId, TurnId};
 
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
@@ -29,7 +32,7 @@ const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
 /// Those that have a text of what was said before in a thread.
 pub(super) const BACKGROUNDS: &str =
-    "SELECT body ->> '$.background' FROM receipt WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
+    "SELECT json_extract(body, '$.background') FROM receipt WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// SHA-256 of something, in lower-case hexadecimal.

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension};
 
 use super::{
     SessionDump, Store, StoreError, codec, dump,
     error::Fault,
     receipt::{Digest, Receipt},
     sessions,
+    sql::{Connection, OptionalExtension},
 };
 use crate::ids::TurnId;
 
@@ -59,13 +59,13 @@ impl Store {
     pub fn replayable(&self, key: &SessionKey) -> Result<Replayable, StoreError> {
         let key = key.clone();
         self.read_waiting(move |conn| {
-            let moment = conn.unchecked_transaction()?;
-            let session = sessions::find(&moment, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
-            let mut receipts = read(&moment, OF_SESSION, session.0)?;
+            let _moment = conn.snapshot()?;
+            let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+            let mut receipts = read(conn, OF_SESSION, session.0)?;
             receipts.dedup_by_key(|(turn, _)| *turn);
             let receipts: Vec<Receipt> = receipts.into_iter().map(|(_, receipt)| receipt).collect();
             let mut texts = BTreeMap::new();
-            let mut find = moment.prepare_cached(FIND_TEXT)?;
+            let mut find = conn.prepare_cached(FIND_TEXT)?;
             for digest in receipts.iter().flat_map(Receipt::shown) {
                 if !texts.contains_key(digest)
                     && let Some(text) = find.query_row([&*digest.0], |row| row.get::<_, String>(0)).optional()?
@@ -74,7 +74,7 @@ impl Store {
                 }
             }
             drop(find);
-            Ok(Replayable { dump: dump::dump(&moment, key)?, receipts, texts })
+            Ok(Replayable { dump: dump::dump(conn, key)?, receipts, texts })
         })
     }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use pmk_core::{SessionKey, structure::Structure};
-use rusqlite::params;
 
-use super::{Store, StoreError, lease, window};
+use super::{Store, StoreError, lease, sql::params, window};
 
 /// How long a command waits for a turn that is under way.
 pub(super) const TURN_WAIT: Duration = Duration::from_secs(5);

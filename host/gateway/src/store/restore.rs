@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use pmk_core::{Message, SessionKey, message, replace};
-use rusqlite::{Connection, params};
 
 use super::{
     DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, Store, StoreError, Verbosity, archive,
     cases::travel,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    lease, reset, sessions, window,
+    lease, reset, sessions,
+    sql::{Connection, params},
+    window,
 };
 use crate::ids::SessionId;
 
@@ -18,7 +19,9 @@ pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = 
 pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
 pub(super) const MARK_SESSION: &str = "UPDATE session
-     SET turns = turns + ?2, dropped_turns = ?3, marker = ?4, verbose = ?7, created_at = min(created_at, ?5), active_at = max(active_at, ?6)
+     SET turns = turns + ?2, dropped_turns = ?3, marker = ?4, \"verbose\" = ?7, 
+            created_at = CASE WHEN created_at < ?5 THEN created_at ELSE ?5 END,
+            active_at = CASE WHEN active_at > ?6 THEN active_at ELSE ?6 END
      WHERE id = ?1";
 pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (id, session_id, role, origin, blocks, tokens, chars, created_at)
@@ -142,11 +145,18 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
     let mut ids = Vec::with_capacity(ready.messages.len());
     for (id, message, created_at_ms) in &ready.messages {
         let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
-        let id = id.filter(|_| keep_ids);
-        let id = add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?;
+        let id = match id.filter(|_| keep_ids) {
+            Some(id) => add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?,
+            None => {
+                let of_no_turn = None::<i64>;
+                let values = params![session.0, of_no_turn, role, origin, blocks, tokens, chars, created_at_ms];
+                conn.prepare_cached(window::ADD_MESSAGE)?.insert(values)?
+            }
+        };
         archive::add(conn, session, id, message)?;
         ids.push(id);
     }
+    conn.follow_ids("message")?;
     for (position, DumpedLive { index, replacement, tokens }) in (0..).zip(&ready.live) {
         let (Some(&id), Some((old, message, _))) = (ids.get(*index), ready.messages.get(*index)) else {
             return Err(StoreError::NoSuchPosition(position).into());

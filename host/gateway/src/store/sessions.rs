@@ -1,12 +1,12 @@
 //! What other commands see of conversations while a gateway runs.
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{
     SessionSummary, Store, StoreError, StoredMessage,
     codec::{self, entry_columns},
     error::Fault,
+    sql::{Connection, OptionalExtension, Row},
 };
 use crate::ids::SessionId;
 
@@ -15,7 +15,7 @@ macro_rules! summary {
         concat!(
             "SELECT s.key, s.turns, s.dropped_turns, s.marker, s.active_at,
                     (SELECT count(*) FROM live l WHERE l.session_id = s.id) AS live_messages,
-                    (SELECT coalesce(sum(tokens), 0) FROM live l WHERE l.session_id = s.id) AS live_tokens,
+                    (SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT) FROM live l WHERE l.session_id = s.id) AS live_tokens,
                     (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS messages
              FROM session s ",
             $end
@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-fn summary(row: &Row<'_>) -> Result<SessionSummary, Fault> {
+fn summary(row: Row<'_>) -> Result<SessionSummary, Fault> {
     let count = |column: &str| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0)) };
     let live_messages = count("live_messages")?;
     Ok(SessionSummary {

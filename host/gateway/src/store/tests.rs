@@ -1,31 +1,23 @@
-//! The store on real files, one topic a module.
+//! The store on real databases, one topic a module. What is true of either is tried on both; what only a file can be, on
+//! SQLite.
 
-mod archives;
-mod asking;
 mod backups;
-mod calibrations;
-mod cases;
-mod changes;
+mod copies;
 mod crashes;
 mod damage;
-mod escalations;
-mod events;
-mod experiments;
-mod following;
-mod group_commit;
-mod leases;
+mod hosts;
+mod in_a_file;
 mod losses;
-mod moves;
 mod opening;
 mod plans;
-mod presence;
-mod presses;
-mod receipts;
-mod repeats;
-mod seeds;
 mod upgrades;
-mod uses;
-mod windows;
+
+#[path = "tests/each.rs"]
+mod on_sqlite;
+
+#[allow(clippy::duplicate_mod, reason = "what holds on one database has to hold on the other")]
+#[path = "tests/each.rs"]
+mod on_postgres;
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
 //! Which models take tools.
 
-use rusqlite::{OptionalExtension, params};
-
-use super::{Store, StoreError};
+use super::{
+    Store, StoreError,
+    sql::{OptionalExtension, params},
+};
 
 pub(super) const LEARN: &str = "INSERT INTO model_tools (provider, model, takes) VALUES (?1, ?2, ?3)
      ON CONFLICT (provider, model) DO UPDATE SET takes = excluded.takes";

@@ -2,7 +2,6 @@
 
 use pmk_core::Place;
 use pmk_models::Usage;
-use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,7 +9,9 @@ use super::{
     Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, experiments, images, lease, proposals, receipt, uses, window,
+    escalations, events, experiments, images, lease, proposals, receipt,
+    sql::{Connection, OptionalExtension, ValueRef, params},
+    uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -26,13 +27,13 @@ pub(super) const FIND_QUESTION: &str =
             COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
-pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
+pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MAY_PLACE: &str = "UPDATE turn SET may_have_placed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MAY_STREAM: &str = "UPDATE turn SET may_have_streamed = 1 WHERE id = ?1 AND delivered_at IS NULL";
-pub(super) const KEEP_ATTACHED: &str =
-    "UPDATE inbox SET message = json_set(message, '$.attached', json(?2)) WHERE id = ?1 AND message IS NOT NULL";
+pub(super) const MESSAGE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message IS NOT NULL";
+pub(super) const KEEP_ATTACHED: &str = "UPDATE inbox SET message = ?2 WHERE id = ?1 AND message IS NOT NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
@@ -64,7 +65,7 @@ pub(super) const DELIVERED: &str =
 pub(super) const OF_SESSION: &str = "SELECT session_id FROM turn WHERE id = ?1";
 /// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
 pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
-            attached = CASE WHEN json_valid(message) THEN json_remove(message -> '$.attached', '$.thread') END
+            attached = CASE WHEN json_valid(message) THEN json_remove(json_extract(message, '$.attached'), '$.thread') END
      WHERE id = ?1";
 
 impl Store {
@@ -146,10 +147,17 @@ impl Store {
         attached: &Attached,
         images: Vec<StoredImage>,
     ) -> Result<(), StoreError> {
-        let attached = codec::to_json(attached);
-        self.write(move |conn| match conn.prepare_cached(KEEP_ATTACHED)?.execute(params![turn.0, attached])? {
-            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-            _ => images::keep(conn, turn, &images),
+        let attached = attached.clone();
+        self.write(move |conn| {
+            let mut statement = conn.prepare_cached(MESSAGE)?;
+            let mut rows = statement.query([turn.0])?;
+            let Some(row) = rows.next()? else {
+                return Err(StoreError::WrongState { turn, why: "is over" }.into());
+            };
+            let question: Inbound = codec::from_json(row.get_ref(0)?, &format!("question {turn}"))?;
+            let question = codec::to_json(&Inbound { attached: attached.clone(), ..question });
+            conn.prepare_cached(KEEP_ATTACHED)?.execute(params![turn.0, question])?;
+            images::keep(conn, turn, &images)
         })
         .await
     }

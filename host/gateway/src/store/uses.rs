@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use rusqlite::{Connection, params};
-
-use super::{Store, StoreError, error::Fault};
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, params},
+};
 use crate::ids::{SessionId, TurnId};
 
 /// Who has to be asked within this time of an atom, in the same conversation, doubts it.
@@ -20,7 +22,7 @@ const SHOWN: &str = "SELECT atom, count(*), max(at) FROM atom_shown GROUP BY ato
 const DOUBTED: &str = "SELECT atom, count(*) FROM (
          SELECT s.atom FROM atom_shown s JOIN vote v ON v.turn_id = s.turn_id WHERE v.likes = 0
          UNION ALL SELECT atom FROM atom_doubt
-     ) GROUP BY atom";
+     ) AS doubts GROUP BY atom";
 
 /// What is known of one atom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

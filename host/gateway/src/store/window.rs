@@ -1,13 +1,13 @@
 //! The live window: a list of references into the archive.
 
 use pmk_core::{CapVerdict, Entry, Language, Message, cap};
-use rusqlite::{Connection, params};
 
 use super::{
     FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive, changes,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
     events,
+    sql::{Connection, params},
 };
 use crate::ids::{SessionId, TurnId};
 use crate::ledger::Noted;

@@ -28,7 +28,6 @@ use std::{
 };
 
 use pmk_system::threads::{Pace, Threads};
-use rusqlite::Connection;
 use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},
@@ -37,6 +36,8 @@ use tokio::{
 use super::{
     error::{Fault, StoreError, guarded},
     files::OpenFiles,
+    hosts,
+    sql::{self, Connection},
 };
 
 /// How many operations one commit takes at most, so that the first does not wait for ever.
@@ -60,7 +61,12 @@ enum Queue {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: PathBuf, files: OpenFiles, threads: Threads) -> std::io::Result<Self> {
+    pub(super) fn start(
+        conn: Connection,
+        path: PathBuf,
+        files: Option<OpenFiles>,
+        threads: Threads,
+    ) -> std::io::Result<Self> {
         let (lose, lost) = watch::channel(None);
         let hand = Hand { conn, path, files, lose };
         let queue = match threads {
@@ -246,18 +252,25 @@ enum Undoing {
 struct Hand {
     conn: Connection,
     path: PathBuf,
-    files: OpenFiles,
+    /// Those of the database, where it is one of files.
+    files: Option<OpenFiles>,
     /// Where it says that the store is lost.
     lose: watch::Sender<Option<StoreError>>,
 }
 
 impl Hand {
     fn work(&self, queue: &Receiver<Queued>) {
+        let look_every = if self.files.is_some() { LOOK_EVERY } else { hosts::SIGN_EVERY };
         loop {
-            match queue.recv_timeout(LOOK_EVERY) {
+            match queue.recv_timeout(look_every) {
                 Ok(first) => self.commit_group(first, || queue.try_recv().ok()),
-                Err(RecvTimeoutError::Timeout) => self.tell_loss(&self.files.check()),
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => self.tell_loss(&self.look().and_then(|()| self.give_sign())),
+                Err(RecvTimeoutError::Disconnected) => {
+                    if let Err(fault) = hosts::leave(&self.conn) {
+                        tracing::warn!(error = %fault.at(&self.path), "others wait for the end of this host's lease");
+                    }
+                    return;
+                }
             }
         }
     }
@@ -275,7 +288,7 @@ impl Hand {
         let committed = self.run_all(first, &mut group, next);
         if !self.conn.is_autocommit() {
             // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
-            let _ = self.execute("ROLLBACK");
+            let _ = self.said(self.conn.roll_back());
         }
         self.tell_loss(&committed);
         for operation in group {
@@ -289,10 +302,9 @@ impl Hand {
         group: &mut Vec<Queued>,
         more: impl Fn() -> Option<Queued>,
     ) -> Result<(), StoreError> {
-        let files = &self.files;
         // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
         // will be found.
-        let begun = files.check().and_then(|()| self.execute("BEGIN IMMEDIATE"));
+        let begun = self.look().and_then(|()| self.said(self.conn.begin()));
         let mut undoing = Undoing::Together;
         let mut next = Some(first);
         while let Some(operation) = next {
@@ -303,8 +315,8 @@ impl Hand {
                 None => false,
             };
             if left_something {
-                self.execute("ROLLBACK")?;
-                self.execute("BEGIN IMMEDIATE")?;
+                self.said(self.conn.roll_back())?;
+                self.said(self.conn.begin())?;
                 undoing = Undoing::Alone;
                 for operation in &mut *group {
                     self.run(&mut **operation, undoing)?;
@@ -312,9 +324,9 @@ impl Hand {
             }
             next = if group.len() < MAX_GROUP { more() } else { None };
         }
-        self.execute("COMMIT")?;
+        self.said(self.conn.commit())?;
         // It is committed: where one cannot look, what was seen before holds.
-        files.check().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
+        self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 
     /// Runs an operation, and says whether it has failed and what it left behind is still there.
@@ -323,9 +335,9 @@ impl Hand {
     /// All of the transaction is lost.
     fn run(&self, operation: &mut dyn Operation, undoing: Undoing) -> Result<bool, StoreError> {
         let Hand { conn, path, .. } = self;
-        let before = conn.total_changes();
+        let before = conn.changes();
         if undoing == Undoing::Alone {
-            self.execute("SAVEPOINT operation")?;
+            self.said(conn.savepoint("SAVEPOINT operation"))?;
         }
         let ran = operation.run(conn, path);
         // A full disk made SQLite give it up.
@@ -337,19 +349,33 @@ impl Hand {
             ran => ran.is_err(),
         };
         match undoing {
-            Undoing::Together => Ok(failed && conn.total_changes() != before),
+            Undoing::Together => Ok(failed && conn.changes() != before),
             Undoing::Alone => {
                 if failed {
-                    self.execute("ROLLBACK TO operation")?;
+                    self.said(conn.savepoint("ROLLBACK TO operation"))?;
                 }
-                self.execute("RELEASE operation")?;
+                self.said(conn.savepoint("RELEASE operation"))?;
                 Ok(false)
             }
         }
     }
 
-    fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|error| Fault::from(error).at(&self.path))
+    /// Whether the database is still what is open.
+    fn look(&self) -> Result<(), StoreError> {
+        self.files.as_ref().map_or(Ok(()), OpenFiles::check)
+    }
+
+    /// That this host lives, where it is one of a database.
+    fn give_sign(&self) -> Result<(), StoreError> {
+        match &self.conn {
+            Connection::Postgres(conn) if conn.link().host() != 0 => {
+                self.said(self.conn.begin().and_then(|()| self.conn.commit()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn said(&self, answer: sql::Result<()>) -> Result<(), StoreError> {
+        answer.map_err(|error| Fault::from(error).at(&self.path))
     }
 }

@@ -36,7 +36,7 @@ impl Status {
             context.warn(&format!("no gateway begins it as it is written: {}", failure.message()));
         }
         let written = config.experiment;
-        let store = match Store::open_existing(&context.home) {
+        let store = match Store::open_existing(context.place()?) {
             Ok(store) => Some(store),
             Err(StoreError::Missing { .. }) => None,
             Err(error) => return Err(error.into()),

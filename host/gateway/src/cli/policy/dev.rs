@@ -173,7 +173,7 @@ impl Dev {
                 problems.iter().for_each(|problem| context.warn(&problem.to_string()));
                 found
             }
-            None if Store::path(&context.home).exists() => recorded::of_home(&context.home)?,
+            None if Store::may_be_at(&context.place()?) => recorded::of_home(context.place()?)?,
             None => vec![],
         };
         if sources.is_empty() {

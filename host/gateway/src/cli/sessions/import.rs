@@ -47,8 +47,8 @@ impl Import {
         let imported = block_on(async {
             // Before the store, so that a wrong path leaves no home behind.
             let source = self.source()?;
-            let store = match Store::open_existing(&context.home) {
-                Err(StoreError::Missing { .. }) => Store::open(&context.home)?,
+            let store = match Store::open_existing(context.place()?) {
+                Err(StoreError::Missing { .. }) => Store::open(context.place()?)?,
                 opened => opened?,
             };
             let mut tally = Tally {

@@ -88,7 +88,7 @@ impl Retry {
 
     fn mark(self, context: &Context) -> Result<(usize, usize), Failure> {
         block_on(async {
-            let store = Store::open_existing(&context.home)?;
+            let store = Store::open_existing(context.place()?)?;
             let unparked = store.unpark(self.key.as_ref(), clock::now_ms()).await?;
             Ok((unparked.pending.len(), unparked.unreadable))
         })

@@ -24,6 +24,13 @@ doctor-home-not-written = no file can be made in `{ $path }`: { $error }
 doctor-home-write-hint = let the account that runs pmk-host write there, or say `--home DIR`
 
 doctor-store-none = there is none yet: the first `pmk-host run` makes it
+doctor-store-database = `{ $name }`, schema { $schema }{ $older ->
+    [yes] {"; the next start takes it to schema "}{ $known }
+   *[no] {""}
+}{ $used ->
+    [yes] {"; in use by "}{ $host }
+   *[no] {""}
+}
 doctor-store-well = schema { $schema }, { $mib } MiB{ $older ->
     [yes] {"; the next start takes it to schema "}{ $known }, after a backup
    *[no] {""}

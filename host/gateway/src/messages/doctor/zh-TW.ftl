@@ -24,6 +24,13 @@ doctor-home-not-written = 無法在 `{ $path }` 建立檔案：{ $error }
 doctor-home-write-hint = 請讓執行 pmk-host 的帳號可以寫入這裡，或用 `--home DIR` 指定別的
 
 doctor-store-none = 還沒有：第一次執行 `pmk-host run` 時會建立
+doctor-store-database = `{ $name }`，schema { $schema }{ $older ->
+    [yes] ；下次啟動時會升級到 schema { $known }
+   *[no] {""}
+}{ $used ->
+    [yes] ；{ $host } 正在使用
+   *[no] {""}
+}
 doctor-store-well = schema { $schema }，{ $mib } MiB{ $older ->
     [yes] ；下次啟動時會先備份，再升級到 schema { $known }
    *[no] {""}

@@ -3,6 +3,7 @@
 
 pmk-host = Slack 與語言模型之間的閘道，由 WebAssembly 元件（策略）決定模型看得到多少對話。
     .home = 存放設定、資料庫與帳本的資料夾［環境變數：PMK_HOME］［預設：~/.pmk］
+    .store = 對話存放的地方：sqlite（在 home 裡）或 postgres://USER@HOST/DATABASE［環境變數：PMK_STORE］［預設：依 gateway.json］
     .json = 以 JSON 取代文字輸出；錯誤也是，以一個物件寫到 stderr
     .help = 顯示說明
     .version = 顯示版本
@@ -200,10 +201,13 @@ experiment-status = 顯示各實驗組目前的結果，以及哪些差異已經
 experiment-stop = 結束實驗：所有對話都改由現行的策略決定
 experiment-promote = 結束實驗，由其中一個實驗組服務所有人
     .arm = 實驗組，如 `experiment status` 所列
-store = 備份、檢查、還原與重建對話的資料庫
+store = 備份、檢查、還原、複製與重建對話的資料庫
 store-backup = 把資料庫複製成新檔案，閘道執行中也可以
     .file = 要建立的檔案
 store-check = 檢查資料庫有沒有損壞，閘道執行中也可以
 store-restore = 以備份取代資料庫；原有的移到一旁
     .file = 備份
+store-copy = 把整個資料庫複製到還沒有資料的資料庫或 home，或接續中斷的複製；兩邊都要停止使用
+    .from = 要複製的資料庫：home，或 postgres://USER@HOST/DATABASE
+    .to = 複製到哪裡
 store-renew = 從空的資料庫重新開始；原有的移到一旁

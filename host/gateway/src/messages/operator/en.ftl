@@ -39,6 +39,12 @@ status-heartbeat-is = { $heartbeat ->
 status-heartbeat-none = none
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects } reconnects in the last 10 minutes
+status-store = store
+status-store-is = `{ $name }`{ $state ->
+    [used] , in use by { $who }
+    [unknown] ; who uses it is not known: { $who }
+   *[free] , in use by nobody
+}
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }
 status-ledger-hint = is there room on the disk, and may it write there? They are kept, and written once they can be

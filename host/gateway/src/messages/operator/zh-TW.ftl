@@ -39,6 +39,12 @@ status-heartbeat-is = { $heartbeat ->
 status-heartbeat-none = 無
 status-sockets = 連線
 status-sockets-are = 已連上 { $open } 條，共 { $of } 條；最近 10 分鐘重連 { $reconnects } 次
+status-store = 資料庫
+status-store-is = `{ $name }`{ $state ->
+    [used] ，{ $who } 正在使用
+    [unknown] ；無法得知誰在使用：{ $who }
+   *[free] ，目前沒有人使用
+}
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }
 status-ledger-hint = 磁碟還有空間嗎，可以寫入嗎？待寫的內容都留著，可以寫入時就會補上

@@ -25,6 +25,7 @@ const NOT_SAID: &[&str] = &[
     "memory allocation of ",
     "mra ask {} {}",
     "npm run build",
+    "pmk-host run on {}",
     "policies loaded",
     "pooling allocator",
     "prompt is too long: {} tokens > {} maximum",
@@ -55,10 +56,15 @@ fn wants_a_row(text: &str, is_label: bool) -> bool {
     let has_words = text.split('`').step_by(2).any(|words| words.chars().any(|char| char.is_ascii_alphabetic()));
     let is_loud = |text: &str| text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
     let is_sql = !is_loud(text) && text.split(' ').next().is_some_and(|word| word.len() > 3 && is_loud(word));
+    let is_sql = is_sql || OF_STATEMENTS.iter().any(|part| text.contains(part));
     let is_name = text.contains(['_', '.']) && !text.contains(' ');
     let has_enough = text.trim().contains(' ') || (is_label && !is_name) || (text.starts_with('#') && is_loud(text));
     has_words && has_enough && !text.contains('\n') && !is_sql && !NOT_SAID.contains(&text)
 }
+
+/// What statements, and parts of them, are known by.
+const OF_STATEMENTS: [&str; 8] =
+    ["SELECT ", "INSERT INTO ", "BEGIN I", "BEGIN;", "SET LOCAL ", "ORDER BY", " DESC", "pg_advisory"];
 
 /// A text as its row has it: a heading without the sign of a number; what is indented without that.
 fn row_of(text: &str) -> &str {

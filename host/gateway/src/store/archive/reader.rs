@@ -9,12 +9,15 @@ use std::{
 
 use pmk_core::{Archive, Archived, Found, Matches};
 use pmk_search::{Posting, Query, Ranking};
-use rusqlite::{Connection, params};
 
-use super::{super::codec, INDEX};
+use super::{super::codec, index};
 use crate::{
     ids::SessionId,
-    store::{Store, StoreError, error::Fault},
+    store::{
+        Store, StoreError,
+        error::Fault,
+        sql::{Connection, params},
+    },
 };
 
 pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars
@@ -111,13 +114,12 @@ impl Texts {
         let Texts { lengths, numbers } = self;
         let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
         let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
-        let frequencies = INDEX.frequencies(conn, session.0, query)?;
-        for term in frequencies.telling_terms() {
+        let frequencies = index::frequencies(conn, session, query)?;
+        for texts in index::messages_with(conn, session, &frequencies.telling_terms())? {
             let posting = |(id, count)| {
                 let &number = numbers.get(&id)?;
                 Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
             };
-            let texts = INDEX.texts_with(conn, session.0, term)?;
             ranking.add(&texts.into_iter().filter_map(posting).collect::<Vec<_>>());
         }
         let found = |number: i64| {

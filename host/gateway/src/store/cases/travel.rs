@@ -4,13 +4,16 @@
 use std::collections::HashMap;
 
 use pmk_core::{Place, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{ADD_MESSAGE, ADD_NOTE, IS_KNOWN, of_channel, open_in};
 use crate::{
     case::{Case, CaseId, Note},
     ids::SessionId,
-    store::{error::Fault, intake::front_name},
+    store::{
+        error::Fault,
+        intake::front_name,
+        sql::{Connection, OptionalExtension, params},
+    },
 };
 
 pub(in crate::store) const OF_SESSION: &str = "SELECT c.message_id, c.user, c.at
@@ -18,11 +21,14 @@ pub(in crate::store) const OF_SESSION: &str = "SELECT c.message_id, c.user, c.at
      WHERE c.case_id = ?1 AND m.session_id = ?2 ORDER BY c.at, c.message_id";
 pub(in crate::store) const IS_TAKEN: &str = "SELECT 1 FROM case_file WHERE id = ?1";
 pub(in crate::store) const RESTORE: &str =
-    "INSERT INTO case_file (id, front, channel, title, opened_by, opened_at, closed_by, closed_at)
+    "INSERT INTO case_file (front, channel, title, opened_by, opened_at, closed_by, closed_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+pub(in crate::store) const RESTORE_AS: &str =
+    "INSERT INTO case_file (front, channel, title, opened_by, opened_at, closed_by, closed_at, id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 /// The same message of an import before.
 pub(in crate::store) const IS_THERE: &str = "SELECT 1 FROM case_message c JOIN message m ON m.id = c.message_id
-     WHERE c.case_id = ?1 AND m.session_id = ?2 AND c.at = ?3 AND c.user IS ?4 AND m.blocks = ?5";
+     WHERE c.case_id = ?1 AND m.session_id = ?2 AND c.at = ?3 AND c.user IS NOT DISTINCT FROM ?4 AND m.blocks = ?5";
 pub(in crate::store) const NOTE_SOURCE: &str = "UPDATE case_note SET message_id = ?4
      WHERE case_id = ?1 AND kind = ?2 AND spelling = ?3 AND message_id IS NULL";
 
@@ -109,19 +115,17 @@ fn insert(
     closed: Option<(i64, Option<String>)>,
 ) -> Result<CaseId, Fault> {
     let is_taken = conn.prepare_cached(IS_TAKEN)?.exists([case.number])?;
-    let number = (case.number > 0 && !is_taken).then_some(case.number);
     let (closed_at, closed_by) = closed.unzip();
-    let values = params![
-        number,
-        front_name(key.front),
-        channel,
-        case.title,
-        case.opened_by,
-        case.opened_at_ms,
-        closed_by.flatten(),
-        closed_at
-    ];
-    Ok(CaseId(conn.prepare_cached(RESTORE)?.insert(values)?))
+    let (front, closed_by) = (front_name(key.front), closed_by.flatten());
+    let DumpedCase { number, title, opened_by, opened_at_ms, .. } = case;
+    if *number <= 0 || is_taken {
+        let values = params![front, channel, title, opened_by, opened_at_ms, closed_by, closed_at];
+        return Ok(CaseId(conn.prepare_cached(RESTORE)?.insert(values)?));
+    }
+    let values = params![front, channel, title, opened_by, opened_at_ms, closed_by, closed_at, number];
+    conn.prepare_cached(RESTORE_AS)?.execute(values)?;
+    conn.follow_ids("case_file")?;
+    Ok(CaseId(*number))
 }
 
 fn add(conn: &Connection, id: CaseId, case: &DumpedCase, stored: &Stored<'_>) -> Result<(), Fault> {

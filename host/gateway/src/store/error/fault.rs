@@ -11,9 +11,10 @@ use pmk_index::IndexError;
 use pmk_system::panics;
 use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};
+use tokio_postgres::error::SqlState;
 
 use super::StoreError;
-use crate::store::paths;
+use crate::store::{paths, sql};
 
 /// Failures to read that say what was read is not what was written.
 const DAMAGE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
@@ -24,7 +25,7 @@ const LARGEST_WRITE: u64 = 32 << 10;
 /// What stopped an operation, before it is known which file it was about.
 #[derive(Debug)]
 pub(in crate::store) enum Fault {
-    Sqlite(rusqlite::Error),
+    Sql(sql::Error),
     /// Something stored that is not what we store.
     Damaged(String),
     /// The operation panicked, and said this.
@@ -32,15 +33,21 @@ pub(in crate::store) enum Fault {
     Store(StoreError),
 }
 
+impl From<sql::Error> for Fault {
+    fn from(error: sql::Error) -> Self {
+        Fault::Sql(error)
+    }
+}
+
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::Sqlite(error)
+        Fault::Sql(error.into())
     }
 }
 
 impl From<IndexError> for Fault {
     fn from(IndexError::Sqlite { source, .. }: IndexError) -> Self {
-        Fault::Sqlite(source)
+        Fault::Sql(source.into())
     }
 }
 
@@ -51,13 +58,22 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// The error as callers see it.
+    /// The error as callers see it; a database that is not a file has its name for a path.
     pub(in crate::store) fn at(self, path: &Path) -> StoreError {
         match self {
             Fault::Store(error) => error,
             Fault::Damaged(message) => StoreError::Damaged { path: path.to_owned(), message },
             Fault::Panicked(message) => StoreError::Panicked { message },
-            Fault::Sqlite(error) => of_sqlite(&error, path),
+            Fault::Sql(sql::Error::Sqlite(error)) => of_sqlite(&error, path),
+            Fault::Sql(sql::Error::Postgres(error)) => of_postgres(&error, path),
+            Fault::Sql(sql::Error::Away(message)) => StoreError::Away { path: path.to_owned(), message },
+            // The statements are right, so it is the value.
+            Fault::Sql(error @ sql::Error::Column { .. }) => {
+                StoreError::Damaged { path: path.to_owned(), message: error.to_string() }
+            }
+            Fault::Sql(error @ (sql::Error::NoRow | sql::Error::Undone)) => {
+                StoreError::Sql { path: path.to_owned(), message: error.to_string() }
+            }
         }
     }
 }
@@ -81,7 +97,7 @@ fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::Utf8Error(..) => StoreError::Damaged { path, message },
-            _ => StoreError::Sqlite { path, message },
+            _ => StoreError::Sql { path, message },
         };
     };
     match failure.code {
@@ -99,7 +115,34 @@ fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
         | ErrorCode::PermissionDenied
         | ErrorCode::OutOfMemory
         | ErrorCode::FileLockingProtocolFailed => StoreError::Io { path, message },
-        _ => StoreError::Sqlite { path, message },
+        _ => StoreError::Sql { path, message },
+    }
+}
+
+/// What our own functions in the database say where a host has lost the right to write.
+const TAKEN_OVER: &str = "PMK01";
+
+fn of_postgres(error: &tokio_postgres::Error, path: &Path) -> StoreError {
+    let (path, message) = (path.to_owned(), sql::words(error));
+    let Some(code) = error.code() else { return StoreError::Away { path, message } };
+    if code.code() == TAKEN_OVER {
+        return StoreError::TakenOver { path };
+    }
+    match code {
+        &SqlState::DISK_FULL => StoreError::Full { path },
+        &SqlState::LOCK_NOT_AVAILABLE | &SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE => {
+            StoreError::Busy { path }
+        }
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Damaged { path, message },
+        &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::QUERY_CANCELED => StoreError::Away { path, message },
+        &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Refused { path, message },
+        code => match code.code().get(..2) {
+            // Who we are, and which database is meant.
+            Some("28" | "3D") => StoreError::Refused { path, message },
+            // What the server lacks at the moment.
+            Some("53" | "57" | "58") => StoreError::Away { path, message },
+            _ => StoreError::Sql { path, message },
+        },
     }
 }
 

@@ -6,10 +6,16 @@ use pmk_search::MemoryArchive;
 use super::*;
 use crate::store::{StoreArchive, archive};
 
-const KEY: &str = "slack:dm:U1";
+pub(in crate::store::tests) const KEY: &str = "slack:dm:U1";
 
 /// A turn in which these words are said.
-async fn say(store: &Store, key: &str, event_id: &str, question: &str, answer: &str) -> SessionId {
+pub(in crate::store::tests) async fn say(
+    store: &Store,
+    key: &str,
+    event_id: &str,
+    question: &str,
+    answer: &str,
+) -> SessionId {
     let inbox = accept(store, key, event_id).await;
     let open = ask(store, inbox).await;
     store.record(open.turn, recorded(question, answer), NOW).await.unwrap();
@@ -24,7 +30,7 @@ async fn archive_now(store: &Store, session: SessionId) -> StoreArchive {
 }
 
 /// Numbers of what is found, on a thread that may wait.
-async fn found(store: &Store, session: SessionId, query: &str) -> Vec<u32> {
+pub(in crate::store::tests) async fn found(store: &Store, session: SessionId, query: &str) -> Vec<u32> {
     let (archive, query) = (archive_now(store, session).await, query.to_owned());
     let search = move || archive.search(&query, 9, &|_| true).into_iter().map(|found| found.number).collect();
     tokio::task::spawn_blocking(search).await.unwrap()
@@ -86,41 +92,6 @@ async fn a_conversation_that_comes_in_is_found_too() {
     let session = say(&store, KEY, "Ev2", "and the margin?", "12 %").await;
     assert_eq!(found(&store, session, "budget").await, [0]);
     assert_eq!(found(&store, session, "margin").await, [2]);
-}
-
-#[tokio::test]
-async fn a_store_of_before_is_searched_after_its_migration() {
-    let home = home();
-    let store = open(&home);
-    let session = say(&store, KEY, "Ev1", "the budget is 40,000", "noted").await;
-    let other = say(&store, "slack:dm:U2", "Ev2", "預算會議", "好").await;
-    drop(store);
-    let conn = sql(home.path());
-    conn.execute_batch(include_str!("../../../../../tests/stores/back-to-schema-12.sql")).unwrap();
-    conn.execute_batch(
-        "DROP TABLE atom_shown; DROP TABLE atom_doubt;
-         DROP TABLE case_note; DROP TABLE case_message; ALTER TABLE turn DROP COLUMN case_id; DROP TABLE case_file;
-         DROP TABLE asked_apart; DROP INDEX escalation_closed; ALTER TABLE escalation DROP COLUMN closed_at;
-         ALTER TABLE turn DROP COLUMN reading;
-         DROP INDEX inbox_by_place; DROP INDEX session_unread; DROP INDEX session_by_activity;
-         ALTER TABLE session DROP COLUMN channel; ALTER TABLE session DROP COLUMN read_from;
-         DROP TABLE outage; DROP TABLE told;
-         DROP TABLE asked; DROP TABLE proposal; ALTER TABLE turn DROP COLUMN asked_by;
-         DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER;
-         DROP TABLE model_tools;
-         DROP INDEX inbox_parked;
-         ALTER TABLE inbox DROP COLUMN parked_at;
-         ALTER TABLE inbox DROP COLUMN parked_why;
-         ALTER TABLE inbox DROP COLUMN parked_told;
-         DROP TABLE said; DROP TABLE archive; PRAGMA user_version = 4",
-    )
-    .unwrap();
-    drop(conn);
-    let store = open(&home);
-    assert_eq!(found(&store, session, "budget").await, [0]);
-    assert_eq!(found(&store, other, "預算").await, [0]);
-    say(&store, KEY, "Ev3", "the budget was raised", "noted").await;
-    assert_eq!(found(&store, session, "who raised it?").await, [2]);
 }
 
 #[tokio::test]

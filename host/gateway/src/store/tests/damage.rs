@@ -137,7 +137,7 @@ fn every_error_says_whether_to_wait_to_give_up_or_to_end() {
             StoreError::WrongState { turn, why: "is done with" },
             StoreError::NoSuchPosition(3),
             StoreError::Panicked { message: message.clone() },
-            StoreError::Sqlite { path: path.clone(), message: message.clone() },
+            StoreError::Sql { path: path.clone(), message: message.clone() },
         ],
         StoreErrorKind::Stuck,
     );

@@ -32,7 +32,7 @@ async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
 }
 
 /// A store in which a thread waits for U2 and U3.
-async fn waiting(home: &TempDir) -> Store {
+async fn waiting(home: &Home) -> Store {
     let store = open(home);
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
     let escalation = Some(Escalating::Asked(FrontName::Slack, marker(&["U2", "U3"])));
@@ -158,7 +158,7 @@ async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
 }
 
 /// A store in which U1 waits, in a direct message, for U2 and U3, who were asked apart.
-async fn waiting_apart(home: &TempDir) -> (Store, Marker) {
+async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let store = open(home);
     let asked = ask(&store, told(&store, "Ev1", "U1", None).await).await;
     let reply_to = asked.inbound.reply_to.clone();

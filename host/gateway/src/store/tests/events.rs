@@ -3,7 +3,7 @@
 use super::*;
 use crate::ledger::{Event, InExperiment, Noted, Tags, Waiting};
 
-fn event(name: &str) -> Noted {
+pub(in crate::store::tests) fn event(name: &str) -> Noted {
     Event::QueueSwept { messages: name.len() as u64 }.into()
 }
 
@@ -14,14 +14,18 @@ fn told(store: &Store) -> Vec<String> {
 }
 
 /// An inbox question's own.
-fn turn_ids(home: &TempDir) -> Vec<Option<i64>> {
-    let conn = sql(home.path());
-    let mut statement = conn.prepare("SELECT turn_id FROM event ORDER BY id").unwrap();
-    statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+fn turn_ids(home: &Home) -> Vec<Option<i64>> {
+    asked(home, |conn| {
+        let mut statement = conn.prepare_cached("SELECT turn_id FROM event ORDER BY id").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    })
 }
 
 /// The exporter's calls wait, as its thread may.
-async fn waiting<T: Send + 'static>(store: &Store, work: impl FnOnce(&Store) -> T + Send + 'static) -> T {
+pub(in crate::store::tests) async fn waiting<T: Send + 'static>(
+    store: &Store,
+    work: impl FnOnce(&Store) -> T + Send + 'static,
+) -> T {
     let store = store.clone();
     tokio::task::spawn_blocking(move || work(&store)).await.unwrap()
 }
@@ -80,19 +84,4 @@ async fn an_edit_of_the_window_is_told_with_it() {
     let edit = FoldEdit { first: 0, last: 0, summary: None, dropped_turns: 1, marker_template: None, revision: None };
     store.fold(open.session, edit, vec![Event::FrontAccepted.into()], NOW).await.unwrap();
     assert_eq!(waiting(&store, told).await, ["queue.swept", "front.accepted"]);
-}
-
-#[tokio::test]
-async fn a_backup_takes_what_waits_along() {
-    let home = home();
-    let store = open(&home);
-    store.note(event("noted"));
-    waiting(&store, |store| store.note_again().unwrap()).await;
-    let copy = home.path().join("copy.db");
-    store.back_up(&copy).await.unwrap();
-    let lines: i64 = rusqlite::Connection::open(copy)
-        .unwrap()
-        .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(lines, 1);
 }

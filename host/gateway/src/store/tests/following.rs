@@ -120,7 +120,11 @@ async fn a_word_that_changes_nothing_writes_nothing() {
     store.mentioned(&elsewhere, "U1", "200.000000", true).await.unwrap();
     store.overheard(&key, "U2", "101.000000").await.unwrap();
     let changes = || number(&home, "SELECT count(*) FROM session");
-    let log = || std::fs::metadata(Store::path(home.path()).with_file_name("pmk-host.db-wal")).unwrap().len();
+    let log = || match home.database {
+        None => std::fs::metadata(Store::path(home.path()).with_file_name("pmk-host.db-wal")).unwrap().len() as i64,
+        // A row that is written again is another transaction's.
+        Some(_) => number(&home, "SELECT CAST(sum(CAST(CAST(xmin AS TEXT) AS BIGINT)) AS BIGINT) FROM session"),
+    };
     let before = (changes(), log());
     for n in 2..50 {
         assert!(!store.overheard(&key, "U2", &format!("1{n:02}.000000")).await.unwrap());

@@ -13,20 +13,20 @@ fn key() -> SessionKey {
     KEY.parse().unwrap()
 }
 
-fn beside(home: &TempDir) -> Store {
-    Store::open_existing(home.path()).unwrap()
+fn beside(home: &Home) -> Store {
+    Store::open_existing(home).unwrap()
 }
 
 #[tokio::test]
 async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     let home = home();
-    let _lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = run(&home, &lock).await;
     let inbox = accept(&run, KEY, "Ev1").await;
     let turn = ask(&run, inbox).await.turn;
     let command = beside(&home);
     let error = command.lease(&key(), "test", BRIEFLY, NOW).await.unwrap_err();
-    assert!(error.to_string().starts_with("`slack:dm:U1` is being worked on by `pmk-host run` (pid "), "{error}");
+    assert!(error.to_string().starts_with("`slack:dm:U1` is being worked on by `pmk-host run"), "{error}");
 
     let waiting = tokio::spawn(async move { command.lease(&key(), "test", Duration::from_secs(20), NOW).await });
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
 async fn a_dead_run_keeps_nobody_waiting() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
+    let run = run(&home, &lock).await;
     let inbox = accept(&run, KEY, "Ev1").await;
     ask(&run, inbox).await;
     let command = beside(&home);
@@ -51,8 +51,8 @@ async fn a_dead_run_keeps_nobody_waiting() {
 #[tokio::test]
 async fn a_command_keeps_a_run_waiting_until_it_is_done() {
     let home = home();
-    let _lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = run(&home, &lock).await;
     let inbox = accept(&run, KEY, "Ev1").await;
     let command = beside(&home);
     let lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_run_that_starts_voids_every_lease() {
     let lock = HomeLock::take(home.path()).unwrap();
     let run = open(&home);
     assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
-    run.void_leases(&lock).await.unwrap();
+    run.take_over(&lock, |_| ()).await.unwrap();
     ask(&run, inbox).await;
     assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key() }));
 }
@@ -92,8 +92,8 @@ async fn a_run_that_starts_voids_every_lease() {
 #[tokio::test]
 async fn a_reset_empties_the_window_and_keeps_the_archive() {
     let home = home();
-    let _lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = run(&home, &lock).await;
     let session = turn(&run, KEY, "Ev1").await.session;
     turn(&run, "slack:dm:U2", "Ev2").await;
     let marked =

@@ -94,11 +94,11 @@ async fn a_question_that_nobody_has_answered_yet_is_no_conversation_to_protect()
 #[tokio::test]
 async fn an_import_waits_for_nobody_who_goes_on() {
     let home = home();
-    let _lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = run(&home, &lock).await;
     let inbox = accept(&run, KEY, "Ev1").await;
     let turn = ask(&run, inbox).await.turn;
-    let command = Store::open_existing(home.path()).unwrap();
+    let command = Store::open_existing(&home).unwrap();
     let waiting = tokio::spawn(async move { command.restore(dump(), true, NOW).await });
     tokio::time::sleep(std::time::Duration::from_millis(120)).await;
     assert!(!waiting.is_finished());
@@ -124,10 +124,16 @@ async fn a_dump_of_nonsense_leaves_nothing_behind() {
 async fn no_column_of_a_conversation_is_forgotten() {
     let home = home();
     drop(open(&home));
-    let columns = |table: &str| -> Vec<String> {
-        let conn = sql(home.path());
-        let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
-        statement.query_map([table], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    let columns = |table: &str| {
+        asked(&home, |conn| -> Vec<String> {
+            let columns = conn.either(
+                "SELECT name FROM pragma_table_info(?1)",
+                "SELECT CAST(attname AS TEXT) FROM pg_attribute WHERE attrelid = CAST(?1 AS regclass) AND attnum > 0
+             ORDER BY attnum",
+            );
+            let mut statement = conn.prepare_cached(columns).unwrap();
+            statement.query_map([table], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        })
     };
     let carried = ["key", "created_at", "active_at", "turns", "dropped_turns", "marker", "verbose"];
     // Elsewhere a thread is followed once the bot is mentioned in it.

@@ -26,6 +26,7 @@ const BY_INDEX: &[&str] = &[
     turns::PLACE,
     turns::MAY_PLACE,
     turns::MAY_STREAM,
+    turns::MESSAGE,
     turns::KEEP_ATTACHED,
     turns::ANSWER,
     turns::STANDING,
@@ -80,6 +81,7 @@ const BY_INDEX: &[&str] = &[
     cases::travel::OF_SESSION,
     cases::travel::IS_TAKEN,
     cases::travel::RESTORE,
+    cases::travel::RESTORE_AS,
     cases::travel::IS_THERE,
     cases::travel::NOTE_SOURCE,
     presence::OWE,
@@ -169,6 +171,7 @@ const BY_INDEX: &[&str] = &[
     changes::LEAVE_LIVE,
     receipt::BACKGROUNDS,
     following::NOT_ALONE,
+    presses::FORGET_SHOWING,
     presses::TAKE_SHOWING,
     presses::CARRIED_OUT,
     changes::AGAIN_OF,
@@ -195,7 +198,7 @@ const BY_INDEX: &[&str] = &[
 
 /// The steps of a statement, without those that SQLite plans for the moment when a foreign key is
 /// violated and skips otherwise.
-fn plan(conn: &Connection, statement: &str) -> Vec<String> {
+fn plan(conn: &rusqlite::Connection, statement: &str) -> Vec<String> {
     conn.pragma_update(None, "foreign_keys", false).unwrap();
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
     let parameters = vec![rusqlite::types::Null; explain.parameter_count()];

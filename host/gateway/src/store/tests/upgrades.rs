@@ -21,7 +21,8 @@ const BEFORE: u32 = NOW_IS - 1;
 
 /// As the program before this one would open it.
 fn open_as_before(path: &Path) -> rusqlite::Connection {
-    open_writer(path, Migrate::Yes, &MIGRATIONS[..BEFORE as usize]).map_err(|fault| fault.at(path)).unwrap()
+    drop(open_writer(path, Migrate::Yes, &MIGRATIONS[..BEFORE as usize]).map_err(|fault| fault.at(path)).unwrap());
+    rusqlite::Connection::open(path).unwrap()
 }
 
 /// A home whose store the program before this one has made.

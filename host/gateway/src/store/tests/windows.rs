@@ -160,18 +160,19 @@ async fn a_prune_edits_the_window_and_nothing_else() {
     assert_eq!(store.sessions().await.unwrap(), [summary]);
 }
 
-fn archive(home: &TempDir) -> Vec<(i64, String)> {
-    let conn = sql(home.path());
-    let mut statement = conn.prepare("SELECT id, blocks FROM message ORDER BY id").unwrap();
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+fn archive(home: &Home) -> Vec<(i64, String)> {
+    asked(home, |conn| {
+        let mut statement = conn.prepare_cached("SELECT id, blocks FROM message ORDER BY id").unwrap();
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+    })
 }
 
 #[tokio::test]
 async fn the_file_itself_refuses_to_rewrite_a_message() {
     let home = home();
     turn(&open(&home), KEY, "Ev1").await;
-    let error = sql(home.path()).execute("UPDATE message SET blocks = '[]'", []).unwrap_err();
-    assert_eq!(error.to_string(), "a stored message is never rewritten");
+    let error = asked(&home, |conn| conn.execute("UPDATE message SET blocks = '[]'", []).unwrap_err().to_string());
+    assert_eq!(error, "a stored message is never rewritten");
 }
 
 #[tokio::test]

@@ -1,0 +1,294 @@
+//! The address of a PostgreSQL: what it says, and how it is shown.
+
+mod passwords;
+
+use std::{fmt, net::IpAddr, path::PathBuf};
+
+use percent_encoding::percent_decode_str;
+use pmk_system::{error::Failure, files};
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
+
+use crate::roots;
+
+/// What the name of one begins with.
+pub const SCHEME: &str = "postgres://";
+
+/// What the address may say behind its `?`.
+const OPTIONS: [&str; 7] =
+    ["sslmode", "sslrootcert", "application_name", "connect_timeout", "host", "options", "target_session_attrs"];
+
+const SSL_MODES: [&str; 3] = ["disable", "require", "verify-full"];
+
+/// The address of a PostgreSQL.
+#[derive(Clone)]
+pub struct Database {
+    config: Config,
+    mode: Mode,
+    /// More roots than the system's.
+    roots: Option<PathBuf>,
+    name: String,
+}
+
+/// What is asked of the server's certificate.
+pub enum Checks {
+    /// There is none: nothing is hidden from whoever is in between.
+    NoTls,
+    /// Nothing: who listens learns nothing, and whoever is in between can take the server's place.
+    None,
+    /// One of these roots stands for it, and it is the server's by name.
+    All(RootCertStore),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Disable,
+    Require,
+    VerifyFull,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Database {
+    /// Whether a text is meant to be one.
+    pub fn is_meant(text: &str) -> bool {
+        let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
+    }
+
+    /// Reads an address. What it leaves unsaid is as the environment says, where that is usual for it.
+    ///
+    /// # Errors
+    /// It is none, or says something that is not understood.
+    pub fn parse(address: &str) -> Result<Database, Failure> {
+        let (before, after) = address.split_once('?').unwrap_or((address, ""));
+        let (mut mode, mut roots, mut kept) = (None, None, Vec::new());
+        for option in after.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let decoded = percent_decode_str(value).decode_utf8_lossy().into_owned();
+            match name {
+                "sslmode" => mode = Some(mode_of(&decoded)?),
+                "sslrootcert" => roots = Some(PathBuf::from(decoded)),
+                name if OPTIONS.contains(&name) => kept.push(option),
+                name => return Err(unknown(name)),
+            }
+        }
+        let bare = if kept.is_empty() { before.to_owned() } else { format!("{before}?{}", kept.join("&")) };
+        let mut config: Config = bare.parse().map_err(|error: tokio_postgres::Error| {
+            use std::error::Error as _;
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Failure::new(format!("the address of the store is none of a PostgreSQL: {why}")).hint(
+                "it is `postgres://USER@HOST:PORT/DATABASE`; signs that mean something there are written as `%2F`",
+            )
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(Failure::new("the address of the store names no host")
+                .hint("`postgres://USER@HOST/DATABASE`; a folder with a socket is `?host=%2Fvar%2Frun%2Fpostgresql`"));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("pmk-host");
+        }
+        if config.get_user().is_none() {
+            config.user(std::env::var("USER").unwrap_or_else(|_| "postgres".into()));
+        }
+        let mode = match mode {
+            _ if config.get_hosts().iter().all(is_socket) => Mode::Disable,
+            Some(mode) => mode,
+            None if config.get_hosts().iter().all(is_here) => Mode::Disable,
+            None => Mode::VerifyFull,
+        };
+        config.ssl_mode(if mode == Mode::Disable { SslMode::Disable } else { SslMode::Require });
+        let name = name_of(&config);
+        Ok(Database { config, mode, roots, name })
+    }
+
+    /// The same with a password, where the address says none.
+    #[must_use]
+    pub fn with_password(mut self, password: Option<&SecretString>) -> Database {
+        if let (None, Some(password)) = (self.config.get_password(), password) {
+            self.config.password(password.expose_secret());
+        }
+        self
+    }
+
+    /// Whether a password is known already.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// The address without the password.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How to connect, with a password that was looked for where it is usual.
+    ///
+    /// # Errors
+    /// The password file is one that others may read, or cannot be read.
+    pub fn config(&self) -> Result<Config, Failure> {
+        let mut config = self.config.clone();
+        if config.get_password().is_none()
+            && let Some(password) = passwords::of(&config)?
+        {
+            config.password(password.expose_secret());
+        }
+        Ok(config)
+    }
+
+    /// What is asked of the server's certificate.
+    ///
+    /// # Errors
+    /// The roots cannot be read.
+    pub fn checks(&self) -> Result<Checks, Failure> {
+        Ok(match self.mode {
+            Mode::Disable => Checks::NoTls,
+            Mode::Require => Checks::None,
+            Mode::VerifyFull => Checks::All(self.trusted()?),
+        })
+    }
+
+    fn trusted(&self) -> Result<RootCertStore, Failure> {
+        let Some(path) = &self.roots else { return Ok(roots::roots().store) };
+        let failed = |why: String| {
+            Failure::new(format!("cannot read `sslrootcert` of the store, `{}`: {why}", path.display()))
+                .hint("it is a file of certificates, each between BEGIN CERTIFICATE and END CERTIFICATE")
+        };
+        let text = files::read_text(path).map_err(|error| failed(error.to_string()))?;
+        let mut store = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
+            let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+            store.add(certificate).map_err(|error| failed(error.to_string()))?;
+        }
+        if store.is_empty() { Err(failed("there is none in it".into())) } else { Ok(store) }
+    }
+}
+
+fn mode_of(word: &str) -> Result<Mode, Failure> {
+    match word {
+        "disable" => Ok(Mode::Disable),
+        "require" => Ok(Mode::Require),
+        "verify-full" => Ok(Mode::VerifyFull),
+        "prefer" | "allow" => {
+            Err(Failure::new(format!("`sslmode={word}` protects nothing: whoever is in between can turn it off"))
+                .hint("say `verify-full`, or `disable` where nobody is in between"))
+        }
+        _ => Err(Failure::new(format!("`sslmode` of the store is `{word}`"))
+            .hint(format!("there are {}", words(&SSL_MODES)))),
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let closest =
+        OPTIONS.into_iter().max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
+    let meant = closest.filter(|option| strsim::jaro_winkler(option, name) > 0.8);
+    let hint = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are {}", words(&OPTIONS)),
+    };
+    Failure::new(format!("the address of the store has an option `{name}` that is not known")).hint(hint)
+}
+
+fn words(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn is_socket(host: &Host) -> bool {
+    matches!(host, Host::Unix(_))
+}
+
+/// Nobody is in between.
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+    }
+}
+
+fn name_of(config: &Config) -> String {
+    let ports = config.get_ports();
+    let hosts: Vec<String> = config
+        .get_hosts()
+        .iter()
+        .enumerate()
+        .map(|(place, host)| {
+            let host = match host {
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(folder) => folder.display().to_string(),
+            };
+            match ports.get(place).or(ports.first()) {
+                Some(port) if *port != 5432 => format!("{host}:{port}"),
+                _ => host,
+            }
+        })
+        .collect();
+    let user = config.get_user().unwrap_or_default();
+    let database = config.get_dbname().unwrap_or(user);
+    format!("{SCHEME}{user}@{}/{database}", hosts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(address: &str) -> String {
+        let failure = Database::parse(address).unwrap_err();
+        format!("{}; {}", failure.message(), failure.advice().unwrap_or_default())
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let database = Database::parse("postgres://pmk:s3cret@db.example/pmk").unwrap();
+        assert_eq!(database.name(), "postgres://pmk@db.example/pmk");
+        assert!(!format!("{database:?}").contains("s3cret") && database.has_password());
+        let database = Database::parse("postgresql://pmk@a:6432,b/pmk").unwrap();
+        assert_eq!(database.name(), "postgres://pmk@a:6432,b/pmk");
+        let database = Database::parse("postgres://pmk@/pmk?host=%2Frun%2Fpg").unwrap();
+        assert_eq!(database.name(), "postgres://pmk@/run/pg/pmk");
+    }
+
+    #[test]
+    fn what_is_meant_for_an_address_is_known_before_it_is_understood() {
+        for (text, is_meant) in [
+            ("postgres://u@h/d?x=1", true),
+            ("postgresql://h", true),
+            ("postgres://", false),
+            ("postgres://a b", false),
+            ("sqlite", false),
+        ] {
+            assert_eq!(Database::is_meant(text), is_meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_checked_unless_somebody_says_otherwise_or_the_database_is_here() {
+        let mode = |address: &str| Database::parse(address).unwrap().mode;
+        assert_eq!(mode("postgres://u@db.example/d"), Mode::VerifyFull);
+        assert_eq!(mode("postgres://u@db.example/d?sslmode=require"), Mode::Require);
+        assert_eq!(mode("postgres://u@db.example/d?sslmode=disable"), Mode::Disable);
+        assert_eq!(mode("postgres://u@127.0.0.1/d"), Mode::Disable);
+        assert_eq!(mode("postgres://u@localhost/d?sslmode=verify-full"), Mode::VerifyFull);
+        assert_eq!(mode("postgres://u@localhost,db.example/d"), Mode::VerifyFull);
+        assert_eq!(mode("postgres://u@/d?host=/run/pg&sslmode=verify-full"), Mode::Disable);
+    }
+
+    #[test]
+    fn what_is_not_understood_of_an_address_is_refused_with_a_hint() {
+        assert!(refused("postgres://u@h/d?sslmod=require").contains("did you mean `sslmode`?"));
+        assert!(refused("postgres://u@h/d?sslmode=prefer").contains("protects nothing"));
+        assert!(refused("postgres://u@h/d?sslmode=verify-ca").contains("`verify-full`"));
+        assert!(refused("postgres://u@h/d?pool=7").contains("there are `sslmode`"));
+        assert!(refused("postgres://u@/d").contains("names no host"));
+        assert!(refused("postgres://u@h:port/d").contains("none of a PostgreSQL"));
+    }
+}

@@ -1,0 +1,485 @@
+//! A store as a whole, on its way to another database: row by row, in pieces that each are committed, so that one that was cut
+//! short goes on where it was. At the end every row is read again on both sides.
+//!
+//! What a copy is unfinished of is refused to everybody else. The index of words is made anew from the messages, and how far
+//! the ledger's files are is left behind: their lines are looked for in the files.
+
+mod mark;
+
+use std::path::Path;
+
+use pmk_search::terms_of_message;
+use pmk_system::{
+    error::Failure,
+    home::{self, HomeLock},
+};
+use rusqlite::types::Value;
+use thiserror::Error;
+
+use super::{
+    Place, Store, StoreError, archive, codec,
+    connection::{self, Migrate},
+    database::{self, Wanted},
+    error::Fault,
+    hosts, run_is_alive,
+    sql::{Connection, ToSql, ValueRef, params, without_nul},
+};
+pub(super) use mark::Mark;
+
+use crate::ids::SessionId;
+
+/// So many rows are committed at once, and read at once.
+const PIECE: usize = 500;
+
+/// One with rows that may be megabytes.
+const PIECE_OF_IMAGES: usize = 16;
+
+/// A table, with what tells its rows apart.
+struct Table {
+    name: &'static str,
+    key: &'static [&'static str],
+    /// What refers to rows that come later, and is filled in once they are there.
+    later: &'static [&'static str],
+}
+
+const fn table(name: &'static str, key: &'static [&'static str]) -> Table {
+    Table { name, key, later: &[] }
+}
+
+/// In the order in which one refers to another.
+const TABLES: &[Table] = &[
+    table("seen", &["front", "key"]),
+    table("session", &["id"]),
+    Table { name: "inbox", key: &["id"], later: &["again_of"] },
+    table("case_file", &["id"]),
+    Table { name: "turn", key: &["id"], later: &["answered_with"] },
+    table("message", &["id"]),
+    table("live", &["session_id", "position"]),
+    table("archive", &["session_id", "number"]),
+    table("outbox", &["turn_id", "part"]),
+    table("escalation", &["front", "channel", "thread_ts"]),
+    table("calibration", &["provider", "model"]),
+    table("model_tools", &["provider", "model"]),
+    table("bound", &["provider", "model", "kind"]),
+    table("arm", &["experiment", "session_id"]),
+    table("stopped_arm", &["experiment", "arm"]),
+    table("vote", &["turn_id", "user"]),
+    table("asked", &["id"]),
+    table("proposal", &["turn_id"]),
+    table("case_message", &["message_id"]),
+    table("case_note", &["id"]),
+    table("asked_apart", &["turn_id", "part"]),
+    table("atom_shown", &["atom", "turn_id"]),
+    table("atom_doubt", &["atom", "source"]),
+    table("outage", &["id"]),
+    table("told", &["listener"]),
+    table("event", &["id"]),
+    table("text", &["sha256"]),
+    table("receipt", &["session_id", "turn_id", "call"]),
+    table("early_change", &["channel", "ts"]),
+    table("press", &["number"]),
+    table("image", &["inbox_id", "sha256"]),
+];
+
+/// Those whose rows get numbers.
+const NUMBERED: [&str; 8] = ["session", "inbox", "case_file", "message", "asked", "case_note", "event", "press"];
+
+const COLUMNS: [&str; 2] = [
+    "SELECT name FROM pragma_table_info(?1) ORDER BY cid",
+    "SELECT CAST(attname AS TEXT) FROM pg_attribute
+     WHERE attrelid = CAST(?1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+];
+
+/// Of events on PostgreSQL alone: whose files they go to.
+const HOME: &str = "home";
+
+/// What has come over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub tables: usize,
+    pub rows: u64,
+    /// Of them those that an attempt before had brought.
+    pub before: u64,
+}
+
+/// Why a store was not copied.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A place cannot be used as it is.
+    #[error("{0}")]
+    Place(Failure),
+    /// Both are one.
+    #[error("`{0}` cannot be copied to itself")]
+    Itself(String),
+    /// Somebody works on it.
+    #[error("`{name}` is in use by {owner}")]
+    InUse { name: String, owner: String },
+    /// There is something in it that is no unfinished copy of this store.
+    #[error("`{0}` is not empty")]
+    NotEmpty(String),
+    /// What was copied is not what is there.
+    #[error(
+        "a row of `{table}` differs after the copy, that of {key}: somebody has changed one of the stores meanwhile"
+    )]
+    Differs { table: &'static str, key: String },
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Failure {
+        let hint = match &error {
+            CopyError::Store(_) => None,
+            CopyError::Place(failure) => return failure.clone(),
+            CopyError::Itself(_) => Some("name another database, or another home"),
+            CopyError::InUse { .. } => Some("stop it first: `pmk-host stop`"),
+            CopyError::NotEmpty(_) => Some("a store is copied to an empty database, or to a home that has none"),
+            CopyError::Differs { .. } => Some("stop whoever works on them, empty the target, and copy once more"),
+        };
+        match (error, hint) {
+            (CopyError::Store(error), _) => error.into(),
+            (error, Some(hint)) => Failure::new(error).hint(hint),
+            (error, None) => Failure::new(error),
+        }
+    }
+}
+
+/// A store that is copied from or to, held so that nobody works on it meanwhile.
+struct Side {
+    conn: Connection,
+    name: String,
+    /// What an unfinished copy to it is known by.
+    mark: Mark,
+    _lock: Option<HomeLock>,
+}
+
+impl Store {
+    /// Copies the store at one place to another that has none, or goes on with a copy of it that was cut short. `tell` hears
+    /// of each table that is there. For threads that may wait.
+    ///
+    /// # Errors
+    /// One of them is in use or cannot be used, the target holds something else, or what was copied differs. Nothing of the
+    /// source is changed.
+    pub fn copy(from: &Place, to: &Place, mut tell: impl FnMut(&str, u64)) -> Result<Copied, CopyError> {
+        let (from_name, to_name) = (from.name(), to.name());
+        if from_name == to_name {
+            return Err(CopyError::Itself(from_name));
+        }
+        let source = Side::source(from, from_name)?;
+        let target = Side::target(to, to_name, &source.name)?;
+        let at = |fault: Fault| CopyError::Store(fault.at(Path::new(&target.name)));
+        let mut copied = Copied::default();
+        for table in TABLES {
+            let (rows, before) = copy_table(&source.conn, &target.conn, table).map_err(at)?;
+            copied.tables += 1;
+            copied.rows += rows;
+            copied.before += before;
+            tell(table.name, rows);
+        }
+        for table in TABLES.iter().filter(|table| !table.later.is_empty()) {
+            fill_in(&source.conn, &target.conn, table).map_err(at)?;
+        }
+        for table in NUMBERED {
+            target.conn.follow_ids(table).map_err(|error| at(error.into()))?;
+        }
+        for table in TABLES {
+            compare(&source.conn, &target.conn, table).map_err(at)??;
+        }
+        target.mark.clear(&target.conn).map_err(at)?;
+        Ok(copied)
+    }
+}
+
+impl Side {
+    fn source(place: &Place, name: String) -> Result<Side, CopyError> {
+        let side = Side::open(place, name, Wanted::There)?;
+        match side.mark.read(&side.conn).map_err(|fault| fault.at(Path::new(&side.name)))? {
+            Some(_) => Err(StoreError::Unfinished { path: side.name.into() }.into()),
+            None => Ok(side),
+        }
+    }
+
+    fn target(place: &Place, name: String, source: &str) -> Result<Side, CopyError> {
+        let side = Side::open(place, name, Wanted::Made)?;
+        let at = |fault: Fault| CopyError::Store(fault.at(Path::new(&side.name)));
+        match side.mark.read(&side.conn).map_err(at)? {
+            Some(of) if of == source => {}
+            Some(_) => return Err(CopyError::NotEmpty(side.name)),
+            None => {
+                for table in TABLES {
+                    let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
+                    let found = side.conn.prepare_cached(&any).and_then(|mut any| any.exists([]));
+                    if found.map_err(|error| at(error.into()))? {
+                        return Err(CopyError::NotEmpty(side.name));
+                    }
+                }
+                side.mark.set(&side.conn, source).map_err(at)?;
+            }
+        }
+        Ok(side)
+    }
+
+    fn open(place: &Place, name: String, wanted: Wanted) -> Result<Side, CopyError> {
+        let Some(link) = place.link()? else { return Side::open_file(&place.home, name, wanted) };
+        let conn = database::writer(&link, wanted)?;
+        let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
+        match host {
+            Some(owner) => Err(CopyError::InUse { name, owner }),
+            None => Ok(Side { conn, name, mark: Mark::Comment, _lock: None }),
+        }
+    }
+
+    fn open_file(home: &Path, name: String, wanted: Wanted) -> Result<Side, CopyError> {
+        let path = Store::path(home);
+        if wanted == Wanted::Made {
+            home::create_private_dir(home)
+                .map_err(|error| StoreError::Io { path: path.clone(), message: error.to_string() })?;
+        }
+        home::check_exists(home).and_then(|()| home::check_trusted(home)).map_err(CopyError::Place)?;
+        if run_is_alive(home) {
+            return Err(CopyError::InUse { name, owner: "`pmk-host run`".into() });
+        }
+        let lock = HomeLock::take(home).map_err(|error| CopyError::Place(error.into()))?;
+        super::mark::refuse_loss(&path)?;
+        if wanted == Wanted::Made {
+            connection::create(&path)?;
+        } else if !path.exists() {
+            return Err(StoreError::Missing { path }.into());
+        }
+        let conn = connection::writer(&path, Migrate::Yes)?;
+        super::mark::set(&path)?;
+        Ok(Side { conn, name, mark: Mark::File(path), _lock: Some(lock) })
+    }
+}
+
+type Values = Vec<Value>;
+
+/// What is read of a table, in the order of its keys.
+struct Reading<'c> {
+    conn: &'c Connection,
+    columns: Vec<String>,
+    /// Which of the columns are the key.
+    key: Vec<usize>,
+    sql: String,
+    piece: usize,
+}
+
+impl<'c> Reading<'c> {
+    fn of(conn: &'c Connection, table: &Table) -> Result<Reading<'c>, Fault> {
+        let mut statement = conn.prepare_cached(conn.either(COLUMNS[0], COLUMNS[1]))?;
+        let columns = statement.query_map([table.name], |row| row.get(0))?;
+        let mut columns: Vec<String> = columns.collect::<Result<_, _>>()?;
+        columns.retain(|column| !(table.name == "event" && column == HOME));
+        let place = |name: &&str| columns.iter().position(|column| column == *name);
+        let key: Vec<usize> = table.key.iter().filter_map(place).collect();
+        let (list, of_key) = (quoted(columns.iter().map(String::as_str)), quoted(table.key.iter().copied()));
+        let after = numbered(1, key.len());
+        let sql = format!("SELECT {list} FROM {} WHERE ({of_key}) > ({after}) ORDER BY {of_key} LIMIT ", table.name);
+        let piece = if table.name == "image" { PIECE_OF_IMAGES } else { PIECE };
+        Ok(Reading { conn, columns, key, sql, piece })
+    }
+
+    /// The next rows after the one of that key; the first of all after none.
+    fn after(&self, last: Option<&Values>) -> Result<Vec<Values>, Fault> {
+        let sql = match last {
+            Some(_) => format!("{}{}", self.sql, self.piece),
+            None => {
+                let (before, after) = self.sql.split_once(" WHERE ").unwrap_or((&self.sql, ""));
+                let order = after.split_once(" ORDER BY ").map_or("", |(_, order)| order);
+                format!("{before} ORDER BY {order}{}", self.piece)
+            }
+        };
+        let key: Vec<&dyn ToSql> = last.into_iter().flatten().map(|value| value as &dyn ToSql).collect();
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query(&*key)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values = (0..self.columns.len()).map(|at| owned(row.get_ref(at)?));
+            found.push(values.collect::<Result<Values, Fault>>()?);
+        }
+        Ok(found)
+    }
+
+    fn key_of(&self, row: &Values) -> Values {
+        self.key.iter().map(|at| row[*at].clone()).collect()
+    }
+}
+
+/// How many rows the source has, and how many of them were there.
+fn copy_table(from: &Connection, to: &Connection, table: &Table) -> Result<(u64, u64), Fault> {
+    let source = Reading::of(from, table)?;
+    let place = |name: &str| source.columns.iter().position(|column| column == name);
+    let later: Vec<usize> = table.later.iter().filter_map(|name| place(name)).collect();
+    let home = match to {
+        Connection::Postgres(conn) if table.name == "event" => Some(conn.link().home().clone()),
+        _ => None,
+    };
+    let columns = source.columns.iter().map(String::as_str).chain(home.iter().map(|_| HOME));
+    let (list, count) = (quoted(columns), source.columns.len() + usize::from(home.is_some()));
+    let insert = format!("INSERT INTO {} ({list}) VALUES ({})", table.name, numbered(1, count));
+    let mut last = last_of(to, table)?;
+    let before = u64::try_from(count_of(to, table)?).unwrap_or(0);
+    let mut rows = before;
+    loop {
+        let piece = source.after(last.as_ref())?;
+        let Some(end) = piece.last() else { return Ok((rows, before)) };
+        let end = source.key_of(end);
+        to.begin()?;
+        let written = write(to, &source, table, &piece, (&insert, &later, home.as_ref()));
+        match written {
+            Ok(()) => to.commit()?,
+            Err(fault) => {
+                to.roll_back()?;
+                return Err(fault);
+            }
+        }
+        rows += piece.len() as u64;
+        last = Some(end);
+    }
+}
+
+fn write(
+    to: &Connection,
+    source: &Reading<'_>,
+    table: &Table,
+    piece: &[Values],
+    (insert, later, home): (&str, &[usize], Option<&String>),
+) -> Result<(), Fault> {
+    let nothing = Value::Null;
+    let mut statement = to.prepare_cached(insert)?;
+    for row in piece {
+        let values = row.iter().enumerate().map(|(at, value)| if later.contains(&at) { &nothing } else { value });
+        let mut values: Vec<&dyn ToSql> = values.map(|value| value as &dyn ToSql).collect();
+        values.extend(home.map(|home| home as &dyn ToSql));
+        statement.execute(&*values)?;
+    }
+    if table.name == "archive" {
+        index(to, source, piece)?;
+    }
+    Ok(())
+}
+
+/// Has the messages of these rows of the archive found.
+fn index(to: &Connection, source: &Reading<'_>, piece: &[Values]) -> Result<(), Fault> {
+    let place = |name: &str| source.columns.iter().position(|column| column == name).unwrap_or(0);
+    let (session, message) = (place("session_id"), place("message_id"));
+    let mut statement = to.prepare_cached(
+        "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars FROM message m WHERE m.id = ?1",
+    )?;
+    for row in piece {
+        let (Value::Integer(session), Value::Integer(message)) = (&row[session], &row[message]) else { continue };
+        let mut rows = statement.query([*message])?;
+        let Some(found) = rows.next()? else { continue };
+        let terms = match codec::entry(found) {
+            Ok(entry) => terms_of_message(&entry.message),
+            // It comes over as it is, and whoever reads it is told.
+            Err(Fault::Damaged(_)) => vec![],
+            Err(fault) => return Err(fault),
+        };
+        archive::index_again(to, SessionId(*session), *message, &terms)?;
+    }
+    Ok(())
+}
+
+/// What refers to rows that were not there yet.
+fn fill_in(from: &Connection, to: &Connection, table: &Table) -> Result<(), Fault> {
+    for column in table.later {
+        let read = format!("SELECT id, {column} FROM {} WHERE {column} IS NOT NULL ORDER BY id", table.name);
+        let mut statement = from.prepare_cached(&read)?;
+        let found = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+        let found: Vec<(i64, i64)> = found.collect::<Result<_, _>>()?;
+        let mut set = to.prepare_cached(&format!("UPDATE {} SET {column} = ?2 WHERE id = ?1", table.name))?;
+        to.begin()?;
+        for (id, other) in found {
+            set.execute(params![id, other])?;
+        }
+        to.commit()?;
+    }
+    Ok(())
+}
+
+/// Reads both through, side by side.
+fn compare(from: &Connection, to: &Connection, table: &'static Table) -> Result<Result<(), CopyError>, Fault> {
+    let (source, target) = (Reading::of(from, table)?, Reading::of(to, table)?);
+    // The columns of both have the same names, and stand in the order in which each has got them.
+    let place = |name: &String| target.columns.iter().position(|column| column == name);
+    let places: Vec<Option<usize>> = source.columns.iter().map(place).collect();
+    let (mut last, mut last_there) = (None, None);
+    loop {
+        let (here, there) = (source.after(last.as_ref())?, target.after(last_there.as_ref())?);
+        let pairs = here
+            .iter()
+            .map(Some)
+            .chain(std::iter::repeat(None))
+            .zip(there.iter().map(Some).chain(std::iter::repeat(None)));
+        for (one, other) in pairs.take(here.len().max(there.len())) {
+            let same = match (one, other) {
+                (Some(one), Some(other)) => {
+                    one.iter().zip(&places).all(|(value, place)| place.is_some_and(|place| same(value, &other[place])))
+                }
+                _ => false,
+            };
+            if !same {
+                let key = one.map(|row| source.key_of(row)).or(other.map(|row| target.key_of(row)));
+                return Ok(Err(CopyError::Differs { table: table.name, key: shown(&key.unwrap_or_default()) }));
+            }
+        }
+        let Some(end) = here.last() else { return Ok(Ok(())) };
+        (last, last_there) = (Some(source.key_of(end)), there.last().map(|row| target.key_of(row)));
+    }
+}
+
+/// A text that PostgreSQL cannot hold as it was comes back as it can.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Text(one), Value::Text(other)) => {
+            one == other || without_nul(one.as_bytes()) == without_nul(other.as_bytes())
+        }
+        (Value::Real(one), Value::Real(other)) => one.to_bits() == other.to_bits(),
+        (one, other) => one == other,
+    }
+}
+
+fn shown(key: &[Value]) -> String {
+    let shown = |value: &Value| match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Text(text) => text.chars().take(80).collect(),
+        _ => "?".to_owned(),
+    };
+    key.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// The key of the last row that is there already, where one is.
+fn last_of(conn: &Connection, table: &Table) -> Result<Option<Values>, Fault> {
+    let list = quoted(table.key.iter().copied());
+    let order = table.key.iter().map(|name| format!("\"{name}\" DESC")).collect::<Vec<_>>().join(", ");
+    let mut statement = conn.prepare_cached(&format!("SELECT {list} FROM {} ORDER BY {order} LIMIT 1", table.name))?;
+    let mut rows = statement.query([])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let values = (0..table.key.len()).map(|at| owned(row.get_ref(at)?));
+    values.collect::<Result<Values, Fault>>().map(Some)
+}
+
+fn count_of(conn: &Connection, table: &Table) -> Result<i64, Fault> {
+    Ok(conn.query_row(&format!("SELECT count(*) FROM {}", table.name), [], |row| row.get(0))?)
+}
+
+fn owned(value: ValueRef<'_>) -> Result<Value, Fault> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(text) => Value::Text(
+            String::from_utf8(text.to_vec()).map_err(|_| Fault::Damaged("a text is none: it is not UTF-8".into()))?,
+        ),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+fn numbered(from: usize, count: usize) -> String {
+    (from..from + count).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ")
+}

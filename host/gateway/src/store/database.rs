@@ -1,0 +1,165 @@
+//! A store in PostgreSQL: opened, and its schema brought up to date.
+
+use std::{cmp::Ordering, path::Path, sync::Arc};
+
+use super::{
+    connection::MIGRATIONS,
+    error::{Fault, StoreError},
+    hosts,
+    sql::{Connection, Link, Postgres},
+    upgrade::Step,
+};
+
+/// Each takes the schema to that version, in order. The first makes all of it.
+const SCHEMAS: &[(u32, &str)] = &[(20, include_str!("migrations/postgres/0020_base.sql"))];
+
+const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
+const VERSION: &str = "SELECT version FROM pmk_schema";
+const SET_VERSION: &str = "DELETE FROM pmk_schema; INSERT INTO pmk_schema (version) VALUES";
+const ENCODING: &str = "SELECT current_setting('server_encoding')";
+const SCHEMA: &str = "SELECT CAST(current_schema() AS TEXT)";
+const TABLES: &str = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')";
+/// Whom a change of the schema would take by surprise.
+const ANY_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() LIMIT 1";
+
+/// Whether there has to be a store already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It is made where there is none.
+    Made,
+    There,
+}
+
+/// The connection that writes. For threads that may wait.
+///
+/// # Errors
+/// [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Outdated`]; or the database
+/// cannot be used.
+pub(super) fn writer(link: &Arc<Link>, wanted: Wanted) -> Result<Connection, StoreError> {
+    let name = Path::new(link.name());
+    let open = || -> Result<Connection, Fault> {
+        let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
+        check(&conn, name)?;
+        if standing(&conn, name)? != Standing::Known {
+            bring_up_to_date(&conn, name, wanted)?;
+        }
+        Ok(conn)
+    };
+    open().map_err(|fault| fault.at(name))
+}
+
+/// Another connection to the same.
+///
+/// # Errors
+/// The database cannot be used.
+pub(super) fn reader(link: &Arc<Link>) -> Result<Connection, StoreError> {
+    let conn = Postgres::connect(link).map_err(|error| Fault::from(error).at(Path::new(link.name())))?;
+    Ok(Connection::Postgres(Box::new(conn)))
+}
+
+/// The schema that a database has, and who works on it, for somebody who wants to know; nothing where it is empty. Nothing is
+/// changed. For threads that may wait.
+///
+/// # Errors
+/// As [`writer`], but for an older schema.
+pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>, StoreError> {
+    let name = Path::new(link.name());
+    let look = || -> Result<Option<(u32, Option<String>)>, Fault> {
+        let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
+        check(&conn, name)?;
+        let schema = match standing(&conn, name)? {
+            Standing::Empty => return Ok(None),
+            Standing::Older(found) => found,
+            Standing::Known => known(),
+        };
+        Ok(Some((schema, hosts::living(&conn)?)))
+    };
+    look().map_err(|fault| fault.at(name))
+}
+
+/// Whether it can hold a store at all.
+fn check(conn: &Connection, name: &Path) -> Result<(), Fault> {
+    let refused = |message: String| Fault::from(StoreError::Refused { path: name.to_owned(), message });
+    let encoding: String = conn.query_row(ENCODING, [], |row| row.get(0))?;
+    if encoding != "UTF8" {
+        return Err(refused(format!("its encoding is {encoding}, and has to be UTF8")));
+    }
+    let schema: Option<String> = conn.query_row(SCHEMA, [], |row| row.get(0))?;
+    schema.map(drop).ok_or_else(|| refused("the search path of the user leads to no schema".into()))
+}
+
+fn known() -> u32 {
+    MIGRATIONS.len() as u32
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Empty,
+    Older(u32),
+    Known,
+}
+
+fn standing(conn: &Connection, name: &Path) -> Result<Standing, Fault> {
+    let is_ours: bool = conn.query_row(IS_OURS, [], |row| row.get(0))?;
+    if !is_ours {
+        return match conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? {
+            0 => Ok(Standing::Empty),
+            _ => Err(StoreError::Foreign { path: name.to_owned() }.into()),
+        };
+    }
+    let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known());
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(Standing::Known),
+        Ordering::Less => Ok(Standing::Older(found)),
+        Ordering::Greater => Err(StoreError::Newer { path: name.to_owned(), found, known }.into()),
+    }
+}
+
+/// All of it or nothing: PostgreSQL undoes changes of a schema as any other.
+fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted) -> Result<(), Fault> {
+    conn.begin()?;
+    let migrate = || -> Result<(), Fault> {
+        // Another process may have been faster: only now it is certain.
+        let found = match standing(conn, name)? {
+            Standing::Known => return Ok(()),
+            Standing::Empty if wanted == Wanted::There => {
+                return Err(StoreError::Missing { path: name.to_owned() }.into());
+            }
+            Standing::Empty => 0,
+            Standing::Older(found) => match conn.prepare_cached(ANY_HOST)?.exists([])? {
+                true => return Err(StoreError::Outdated { path: name.to_owned(), found, known: known() }.into()),
+                false => found,
+            },
+        };
+        apply(conn, found).map_err(|fault| match (found, fault.at(name)) {
+            (0, error) => error.into(),
+            (_, error) => Fault::from(Step { found, known: known() }.failed(name, &error, None)),
+        })
+    };
+    let done = migrate();
+    if !conn.is_autocommit() {
+        conn.roll_back()?;
+    }
+    done
+}
+
+fn apply(conn: &Connection, found: u32) -> Result<(), Fault> {
+    for (_, schema) in SCHEMAS.iter().filter(|(version, _)| *version > found) {
+        conn.execute_batch(schema)?;
+    }
+    conn.execute_batch(&format!("{SET_VERSION} ({})", known()))?;
+    Ok(conn.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_databases_have_the_same_schemas() {
+        let last = SCHEMAS.last().map(|(version, _)| *version);
+        assert_eq!(last, Some(MIGRATIONS.len() as u32), "what one learns the other has to");
+        assert!(SCHEMAS.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
+    }
+}

@@ -1,0 +1,385 @@
+//! One way to talk to a database, whichever it is: SQLite in the home, or PostgreSQL. Statements are written once, in the
+//! SQL that both take, with parameters as `?1`; the few that only one of them takes are chosen between by
+//! [`Connection::either`].
+//!
+//! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
+//! the database, on the store's own threads.
+
+mod postgres;
+mod tls;
+mod translate;
+mod values;
+
+use std::fmt;
+
+use rusqlite::types::FromSqlError;
+pub(super) use rusqlite::{
+    ToSql, params,
+    types::{FromSql, ValueRef},
+};
+
+pub(super) use postgres::{Link, Postgres, words};
+pub(super) use values::without_nul;
+
+/// A connection.
+pub(super) enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(Box<Postgres>),
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.either("SQLite", "PostgreSQL"))
+    }
+}
+
+/// Why a statement did not do what it should.
+#[derive(Debug)]
+pub(super) enum Error {
+    Sqlite(rusqlite::Error),
+    /// What PostgreSQL says.
+    Postgres(tokio_postgres::Error),
+    /// PostgreSQL cannot be reached, or was lost amid what was asked of it.
+    Away(String),
+    /// What is to be committed was undone, for a statement of it has failed.
+    Undone,
+    /// A single row was asked for, and there is none.
+    NoRow,
+    /// A column that holds something else than it should.
+    Column {
+        name: String,
+        why: String,
+    },
+}
+
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Sqlite(error) => error.fmt(f),
+            Error::Postgres(error) => f.write_str(&postgres::words(error)),
+            Error::Away(why) => f.write_str(why),
+            Error::Undone => f.write_str("what was to be committed was undone"),
+            Error::NoRow => f.write_str("there is no row"),
+            Error::Column { name, why } => write!(f, "column `{name}`: {why}"),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::QueryReturnedNoRows => Error::NoRow,
+            error => Error::Sqlite(error),
+        }
+    }
+}
+
+/// Makes nothing of there being no row.
+pub(super) trait OptionalExtension<T> {
+    fn optional(self) -> Result<Option<T>>;
+}
+
+impl<T> OptionalExtension<T> for Result<T> {
+    fn optional(self) -> Result<Option<T>> {
+        match self {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::NoRow) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Connection {
+    /// Of two ways to say the same the one that this database takes.
+    pub(super) fn either<'a>(&self, sqlite: &'a str, postgres: &'a str) -> &'a str {
+        match self {
+            Connection::Sqlite(_) => sqlite,
+            Connection::Postgres(_) => postgres,
+        }
+    }
+
+    pub(super) fn prepare_cached<'c>(&'c self, sql: &str) -> Result<Statement<'c>> {
+        Ok(match self {
+            Connection::Sqlite(conn) => Statement::Sqlite(conn.prepare_cached(sql)?),
+            Connection::Postgres(conn) => Statement::Postgres(conn, conn.translated(sql)),
+        })
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        match self {
+            Connection::Sqlite(conn) => params.with(|params| Ok(conn.execute(sql, params)?)),
+            Connection::Postgres(conn) => params.with(|params| conn.execute(&conn.translated(sql), params)),
+        }
+    }
+
+    pub(super) fn query_row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.prepare_cached(sql)?.query_row(params, read)
+    }
+
+    /// Several statements, without parameters.
+    pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
+            Connection::Postgres(conn) => conn.execute_batch(sql),
+        }
+    }
+
+    /// Has the rows that a table gets numbered after those that it was given with their numbers.
+    pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
+        match self {
+            // It goes by what is there.
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(conn) => conn.follow_ids(table),
+        }
+    }
+
+    /// Begins what is to be written as a whole. Nobody else writes until it ends.
+    pub(super) fn begin(&self) -> Result<()> {
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop)?),
+            Connection::Postgres(conn) => conn.begin(),
+        }
+    }
+
+    pub(super) fn commit(&self) -> Result<()> {
+        self.end("COMMIT")
+    }
+
+    pub(super) fn roll_back(&self) -> Result<()> {
+        self.end("ROLLBACK")
+    }
+
+    fn end(&self, how: &str) -> Result<()> {
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.prepare_cached(how)?.execute([]).map(drop)?),
+            Connection::Postgres(conn) => conn.end(how),
+        }
+    }
+
+    /// A word about a savepoint.
+    pub(super) fn savepoint(&self, word: &str) -> Result<()> {
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.prepare_cached(word)?.execute([]).map(drop)?),
+            Connection::Postgres(conn) => conn.savepoint(word),
+        }
+    }
+
+    /// Whether no transaction is open.
+    pub(super) fn is_autocommit(&self) -> bool {
+        match self {
+            Connection::Sqlite(conn) => conn.is_autocommit(),
+            Connection::Postgres(conn) => !conn.is_in_transaction(),
+        }
+    }
+
+    /// Counts what was written and what has to be undone: the same number means that nothing has to be.
+    pub(super) fn changes(&self) -> u64 {
+        match self {
+            Connection::Sqlite(conn) => conn.total_changes(),
+            Connection::Postgres(conn) => conn.changes(),
+        }
+    }
+
+    /// Reads from one state of the database, whatever others commit, until it is dropped.
+    pub(super) fn snapshot(&self) -> Result<Snapshot<'_>> {
+        match self {
+            Connection::Sqlite(conn) => conn.execute_batch("BEGIN")?,
+            Connection::Postgres(conn) => conn.begin_snapshot()?,
+        }
+        Ok(Snapshot(self))
+    }
+}
+
+/// One state of a database.
+pub(super) struct Snapshot<'c>(&'c Connection);
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        // Nothing was written. Where this fails the connection is no good, and the next to use it finds that out.
+        let _ = self.0.roll_back();
+    }
+}
+
+/// A statement, as often as it is wanted.
+pub(super) enum Statement<'c> {
+    Sqlite(rusqlite::CachedStatement<'c>),
+    Postgres(&'c Postgres, translate::Translated),
+}
+
+impl Statement<'_> {
+    /// How many rows it has changed.
+    pub(super) fn execute(&mut self, params: impl Params) -> Result<usize> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params)?)),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.execute(sql, params)),
+        }
+    }
+
+    /// Inserts a row, and says which `id` it has got.
+    pub(super) fn insert(&mut self, params: impl Params) -> Result<i64> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(statement.insert(params)?)),
+            Statement::Postgres(conn, sql) => {
+                let row = params.with(|params| conn.query(&sql.returning_id(), params))?.into_iter().next();
+                Row::Postgres(&row.ok_or(Error::NoRow)?).get(0)
+            }
+        }
+    }
+
+    /// Whether it finds any row.
+    pub(super) fn exists(&mut self, params: impl Params) -> Result<bool> {
+        Ok(self.query(params)?.next()?.is_some())
+    }
+
+    pub(super) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(Rows::Sqlite(statement.query(params)?))),
+            Statement::Postgres(conn, sql) => {
+                let rows = params.with(|params| conn.query(sql, params))?;
+                Ok(Rows::Postgres { rows: rows.into_iter(), current: None })
+            }
+        }
+    }
+
+    /// The first row that it finds.
+    ///
+    /// # Errors
+    /// [`Error::NoRow`] where it finds none.
+    pub(super) fn query_row<T>(&mut self, params: impl Params, read: impl FnOnce(Row<'_>) -> Result<T>) -> Result<T> {
+        match self.query(params)?.next()? {
+            Some(row) => read(row),
+            None => Err(Error::NoRow),
+        }
+    }
+
+    pub(super) fn query_map<T, F>(&mut self, params: impl Params, read: F) -> Result<Mapped<'_, F>>
+    where
+        F: FnMut(Row<'_>) -> Result<T>,
+    {
+        Ok(Mapped { rows: self.query(params)?, read })
+    }
+}
+
+/// Rows, one after the other.
+pub(super) enum Rows<'s> {
+    Sqlite(rusqlite::Rows<'s>),
+    Postgres { rows: std::vec::IntoIter<tokio_postgres::Row>, current: Option<tokio_postgres::Row> },
+}
+
+impl Rows<'_> {
+    pub(super) fn next(&mut self) -> Result<Option<Row<'_>>> {
+        Ok(match self {
+            Rows::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
+            Rows::Postgres { rows, current } => {
+                *current = rows.next();
+                current.as_ref().map(Row::Postgres)
+            }
+        })
+    }
+}
+
+/// Rows, each made something of.
+pub(super) struct Mapped<'s, F> {
+    rows: Rows<'s>,
+    read: F,
+}
+
+impl<T, F: FnMut(Row<'_>) -> Result<T>> Iterator for Mapped<'_, F> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        match self.rows.next() {
+            Ok(row) => row.map(&mut self.read),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// A row that was found.
+#[derive(Clone, Copy)]
+pub(super) enum Row<'r> {
+    Sqlite(&'r rusqlite::Row<'r>),
+    Postgres(&'r tokio_postgres::Row),
+}
+
+/// Which column: by its place or its name.
+pub(super) trait Index: rusqlite::RowIndex + fmt::Debug + Copy {
+    fn place(self, columns: &[tokio_postgres::Column]) -> Option<usize>;
+}
+
+impl Index for usize {
+    fn place(self, columns: &[tokio_postgres::Column]) -> Option<usize> {
+        (self < columns.len()).then_some(self)
+    }
+}
+
+impl Index for &str {
+    fn place(self, columns: &[tokio_postgres::Column]) -> Option<usize> {
+        columns.iter().position(|column| column.name() == self)
+    }
+}
+
+impl<'r> Row<'r> {
+    pub(super) fn get<I: Index, T: FromSql>(&self, column: I) -> Result<T> {
+        match self {
+            Row::Sqlite(row) => Ok(row.get(column)?),
+            Row::Postgres(_) => T::column_result(self.get_ref(column)?).map_err(|why| no_value(column, &why)),
+        }
+    }
+
+    /// The column as it is, without a copy of it.
+    pub(super) fn get_ref(&self, column: impl Index) -> Result<ValueRef<'r>> {
+        match self {
+            Row::Sqlite(row) => Ok(row.get_ref(column)?),
+            Row::Postgres(row) => {
+                let no_column = || Error::Column { name: format!("{column:?}"), why: "there is none".into() };
+                values::column(row, column.place(row.columns()).ok_or_else(no_column)?)
+            }
+        }
+    }
+}
+
+fn no_value(column: impl Index, why: &FromSqlError) -> Error {
+    Error::Column { name: format!("{column:?}"), why: why.to_string() }
+}
+
+/// What goes into a statement in the place of its `?1` and so on.
+pub(super) trait Params {
+    fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T;
+}
+
+impl Params for &[&dyn ToSql] {
+    fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+        run(self)
+    }
+}
+
+impl<const N: usize> Params for &[&dyn ToSql; N] {
+    fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+        run(self)
+    }
+}
+
+impl Params for [&dyn ToSql; 0] {
+    fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+        run(&[])
+    }
+}
+
+macro_rules! params_of_arrays {
+    ($($count:literal)*) => {$(
+        impl<P: ToSql> Params for [P; $count] {
+            fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+                run(&self.each_ref().map(|value| value as &dyn ToSql))
+            }
+        }
+    )*};
+}
+params_of_arrays!(1 2 3 4);

@@ -1,0 +1,411 @@
+//! A connection to PostgreSQL, of a thread that waits for it.
+//!
+//! Statements go out unnamed and nothing is left in the session, so that a pooler that hands out connections by the
+//! transaction may stand between. One that is lost is made anew when it is wanted, less and less often while the database is
+//! away; the log tells of that once.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use pmk_core::text::single_spaced;
+use pmk_system::error::Failure;
+use rusqlite::ToSql;
+use tokio::{runtime::Runtime, time::timeout};
+use tokio_postgres::{
+    Client, Config, NoTls, Row,
+    error::{Severity, SqlState},
+    types::Type,
+};
+
+use crate::database::Checks;
+
+use super::{Error, Result, tls::Connector, translate::Translated, values::Given};
+
+/// How long a connection may take to come about,
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
+/// and a statement: one that takes longer is asked of a database that is not there any more.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long nobody tries to connect after it has failed: from the one to the other.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(4)];
+
+/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
+const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
+
+/// Bounds of a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
+const BOUNDS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'";
+
+/// The way to one database, which all connections of a store go.
+pub(in crate::store) struct Link {
+    config: Config,
+    tls: Option<Connector>,
+    /// How it is called where people read it: without the password.
+    name: String,
+    /// Which home goes it: machine and folder.
+    home: String,
+    outage: Mutex<Option<Outage>>,
+    /// As which host this process writes; 0: as none.
+    host: AtomicI64,
+}
+
+/// The database is away.
+#[derive(Clone, Debug)]
+struct Outage {
+    since: Instant,
+    why: String,
+    pause: Duration,
+    not_before: Instant,
+}
+
+impl Link {
+    pub(in crate::store) fn new(config: Config, checks: Checks, name: String, home: String) -> Result<Link, Failure> {
+        let tls = Connector::new(checks).map_err(|error| Failure::new(format!("cannot use TLS: {error}")))?;
+        Ok(Link { config, tls, name, home, outage: Mutex::default(), host: AtomicI64::new(0) })
+    }
+
+    pub(in crate::store) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(in crate::store) fn home(&self) -> &String {
+        &self.home
+    }
+
+    /// From now on every transaction is this host's, or comes to nothing once that has lost its right to write.
+    pub(in crate::store) fn write_as(&self, host: i64) {
+        self.host.store(host, Ordering::Release);
+    }
+
+    pub(in crate::store) fn host(&self) -> i64 {
+        self.host.load(Ordering::Acquire)
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether to try at all.
+    ///
+    /// # Errors
+    /// Somebody has just tried in vain.
+    fn is_worth_trying(&self) -> Result<()> {
+        match &*self.outage() {
+            Some(outage) if Instant::now() < outage.not_before => Err(Error::Away(outage.why.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_away(&self, why: &str) -> Error {
+        let mut outage = self.outage();
+        let now = Instant::now();
+        match &mut *outage {
+            Some(outage) => {
+                outage.pause = (outage.pause * 2).min(PAUSES[1]);
+                outage.not_before = now + outage.pause;
+            }
+            None => {
+                tracing::warn!("the database `{}` is away: {why}", self.name);
+                let why = why.to_owned();
+                *outage = Some(Outage { since: now, why, pause: PAUSES[0], not_before: now });
+            }
+        }
+        Error::Away(why.to_owned())
+    }
+
+    fn is_there(&self) {
+        if let Some(outage) = self.outage().take() {
+            let seconds = outage.since.elapsed().as_secs_f32();
+            tracing::info!("the database `{}` is there again, after {seconds:.1} s", self.name);
+        }
+    }
+}
+
+/// A connection to the database that a link leads to.
+pub(in crate::store) struct Postgres {
+    link: Arc<Link>,
+    /// Is there until it is dropped.
+    runtime: Option<Runtime>,
+    client: RefCell<Option<Client>>,
+    translated: RefCell<HashMap<Box<str>, Translated>>,
+    transaction: Cell<Transaction>,
+    changes: Cell<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transaction {
+    None,
+    Open,
+    /// A statement has failed, and nothing but an end is taken any more.
+    Failed,
+}
+
+/// Whether what was asked may be asked once more of a new connection, where the old one turns out to be lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Yes,
+    No,
+}
+
+impl Postgres {
+    /// Connects. Not for threads of an async runtime.
+    ///
+    /// # Errors
+    /// The database cannot be reached, or does not let us in.
+    pub(in crate::store) fn connect(link: &Arc<Link>) -> Result<Postgres> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::Away(error.to_string()))?;
+        let postgres = Postgres {
+            link: Arc::clone(link),
+            runtime: Some(runtime),
+            client: RefCell::default(),
+            translated: RefCell::default(),
+            transaction: Cell::new(Transaction::None),
+            changes: Cell::new(0),
+        };
+        let client = postgres.client()?;
+        *postgres.client.borrow_mut() = Some(client);
+        Ok(postgres)
+    }
+
+    pub(in crate::store) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        self.runtime.as_ref().ok_or_else(|| Error::Away("it was closed".into()))
+    }
+
+    fn client(&self) -> Result<Client> {
+        let (link, runtime) = (&*self.link, self.runtime()?);
+        link.is_worth_trying()?;
+        let connecting = async {
+            // What was asked is answered while somebody waits for it.
+            Ok::<Client, tokio_postgres::Error>(match &link.tls {
+                Some(tls) => {
+                    let (client, connection) = link.config.connect(tls.clone()).await?;
+                    tokio::spawn(connection);
+                    client
+                }
+                None => {
+                    let (client, connection) = link.config.connect(NoTls).await?;
+                    tokio::spawn(connection);
+                    client
+                }
+            })
+        };
+        match runtime.block_on(async { timeout(CONNECTED_WITHIN, connecting).await }) {
+            Ok(Ok(client)) => {
+                link.is_there();
+                Ok(client)
+            }
+            // It is there, and says no.
+            Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error.code())) => {
+                Err(Error::Postgres(error))
+            }
+            Ok(Err(error)) => Err(link.is_away(&words(&error))),
+            Err(_) => Err(link.is_away(&format!("it does not answer within {} s", CONNECTED_WITHIN.as_secs()))),
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        again: Again,
+        work: impl AsyncFn(&Client) -> std::result::Result<T, tokio_postgres::Error>,
+    ) -> Result<T> {
+        let mut place = self.client.borrow_mut();
+        let mut again = again == Again::Yes && self.transaction.get() == Transaction::None;
+        loop {
+            let client = match place.take() {
+                Some(client) if !client.is_closed() => client,
+                _ if self.transaction.get() != Transaction::None => return Err(self.lost("the connection was lost")),
+                _ => self.client()?,
+            };
+            let answer = self.runtime()?.block_on(async { timeout(ANSWERED_WITHIN, work(&client)).await });
+            let why = match answer {
+                Ok(Ok(answer)) => {
+                    *place = Some(client);
+                    return Ok(answer);
+                }
+                Ok(Err(error)) if !is_end(&error) => {
+                    *place = Some(client);
+                    self.failed();
+                    return Err(Error::Postgres(error));
+                }
+                Ok(Err(error)) => words(&error),
+                Err(_) => format!("it does not answer within {} s", ANSWERED_WITHIN.as_secs()),
+            };
+            if !std::mem::take(&mut again) {
+                return Err(self.lost(&why));
+            }
+        }
+    }
+
+    fn lost(&self, why: &str) -> Error {
+        // What it held is undone by the server.
+        self.transaction.set(Transaction::None);
+        self.changes.set(self.changes.get() + 1);
+        self.link.is_away(why)
+    }
+
+    /// What is in an open transaction has to be undone.
+    fn failed(&self) {
+        if self.transaction.get() == Transaction::Open {
+            self.transaction.set(Transaction::Failed);
+            self.changes.set(self.changes.get() + 1);
+        }
+    }
+
+    pub(super) fn translated(&self, sql: &str) -> Translated {
+        let mut translated = self.translated.borrow_mut();
+        if let Some(known) = translated.get(sql) {
+            return known.clone();
+        }
+        let new = Translated::of(sql);
+        translated.insert(sql.into(), new.clone());
+        new
+    }
+
+    pub(super) fn execute(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<usize> {
+        let given = given(params)?;
+        let given = typed(&given);
+        let changed = self.ask(Again::No, async |client| client.execute_typed(sql.sql(), &given).await)?;
+        self.changes.set(self.changes.get() + changed);
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn query(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Vec<Row>> {
+        let given = given(params)?;
+        let given = typed(&given);
+        let rows = self.ask(Again::Yes, async |client| client.query_typed(sql.sql(), &given).await)?;
+        // One that changes something says what it has changed.
+        if sql.is_returning() {
+            self.changes.set(self.changes.get() + rows.len() as u64);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.ask(Again::No, async |client| client.batch_execute(sql).await)
+    }
+
+    pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
+        let column = if table == "press" { "number" } else { "id" };
+        let highest = format!("(SELECT max({column}) FROM {table})");
+        let next = format!("(SELECT last_value FROM {table}_{column}_seq)");
+        self.execute_batch(&format!("SELECT setval('{table}_{column}_seq', greatest({highest}, {next}))"))
+    }
+
+    /// In one round trip: nobody else writes from here on, and this host may.
+    pub(super) fn begin(&self) -> Result<()> {
+        let enter = match self.link.host() {
+            0 => format!("SELECT {WRITES_ALONE}"),
+            host => format!("SELECT {WRITES_ALONE}; SELECT pmk_host_writes({host})"),
+        };
+        self.open(&format!("BEGIN; {BOUNDS}; {enter}"))
+    }
+
+    pub(super) fn begin_snapshot(&self) -> Result<()> {
+        self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    }
+
+    fn open(&self, sql: &str) -> Result<()> {
+        let begun = self.ask(Again::Yes, async |client| client.batch_execute(sql).await);
+        match begun {
+            Ok(()) => {
+                self.transaction.set(Transaction::Open);
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, Error::Postgres(_)) {
+                    self.transaction.set(Transaction::Failed);
+                    // Where this fails, too, the connection goes, and the server undoes it.
+                    let _ = self.end("ROLLBACK");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn end(&self, how: &str) -> Result<()> {
+        let is_whole = self.transaction.get() != Transaction::Failed;
+        // PostgreSQL takes a COMMIT of what has failed for a ROLLBACK, without a word.
+        let ended =
+            self.ask(Again::No, async |client| client.batch_execute(if is_whole { how } else { "ROLLBACK" }).await);
+        self.transaction.set(Transaction::None);
+        ended?;
+        match (is_whole, how) {
+            (false, "COMMIT") => Err(Error::Undone),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn savepoint(&self, word: &str) -> Result<()> {
+        self.ask(Again::No, async |client| client.batch_execute(word).await)?;
+        if word.starts_with("ROLLBACK TO") {
+            self.transaction.set(Transaction::Open);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.transaction.get() != Transaction::None
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.client.borrow_mut().take();
+        if let Some(runtime) = self.runtime.take() {
+            // Whoever drops it may be a thread of another runtime.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn given<'a>(params: &[&'a dyn ToSql]) -> Result<Vec<Given<'a>>> {
+    params.iter().map(|value| Given::of(*value)).collect()
+}
+
+fn typed<'a>(given: &'a [Given<'a>]) -> Vec<(&'a (dyn tokio_postgres::types::ToSql + Sync), Type)> {
+    given.iter().map(|value| (value as &(dyn tokio_postgres::types::ToSql + Sync), value.type_())).collect()
+}
+
+/// What PostgreSQL says, in one line.
+pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
+    use std::error::Error as _;
+    let said = match error.as_db_error() {
+        Some(said) => said.message().to_owned(),
+        None => match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    };
+    single_spaced(&said)
+}
+
+/// Whether the connection is none any more.
+fn is_end(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(said) => matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        None => true,
+    }
+}
+
+/// Whether a server that says so on being asked for a connection may say something else in a while.
+fn is_passing(code: &SqlState) -> bool {
+    *code == SqlState::CANNOT_CONNECT_NOW
+        || *code == SqlState::TOO_MANY_CONNECTIONS
+        || *code == SqlState::ADMIN_SHUTDOWN
+        || *code == SqlState::CRASH_SHUTDOWN
+}

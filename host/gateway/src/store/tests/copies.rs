@@ -1,0 +1,165 @@
+//! A store on its way to another database, and back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pmk_core::Archive;
+use rusqlite::types::Value;
+
+use super::{
+    on_postgres::{self, Home},
+    *,
+};
+use crate::store::{CopyError, Place, archive};
+
+const KEY: &str = "slack:channel:C1";
+
+/// A home with something in nearly every table.
+async fn used() -> TempDir {
+    let home = home();
+    let store = open(&home);
+    let order = crate::case::Order {
+        front: pmk_core::FrontName::Slack,
+        channel: "C1".into(),
+        user: "U1".into(),
+        event_id: "Ev0".into(),
+    };
+    store.open_case(&order, "the margin is gone", NOW).await.unwrap();
+    let learnt = Learnt { provider: "openai".into(), model: "m".into(), ..Learnt::default() };
+    for n in 0..700 {
+        let inbox = accept(&store, KEY, &format!("Ev1{n}")).await;
+        let open = ask(&store, inbox).await;
+        let answer = Recorded {
+            calibration: Some(learnt.clone()),
+            atoms: vec!["atom".into()],
+            ..recorded(&format!("預算 question {n}"), "forty percent of the margin")
+        };
+        store.record(open.turn, answer, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, Some(format!("1.{n}")))], vec![], NOW).await.unwrap();
+    }
+    accept(&store, "slack:dm:U2", "Ev2").await;
+    let again = store.again(("U1", false), ("D1", ""), "once", NOW).await.unwrap();
+    assert_eq!(again, Again::Nothing);
+    store.learn_tools("openai", "m", true).await.unwrap();
+    store.claim_telling("U1", NOW, 0).await.unwrap();
+    drop(store);
+    // What refers to what comes later, and bytes.
+    let conn = sql(home.path());
+    conn.execute("UPDATE turn SET answered_with = 7 WHERE id = 5", []).unwrap();
+    conn.execute("UPDATE inbox SET again_of = 9 WHERE id = 2", []).unwrap();
+    conn.execute("INSERT INTO image VALUES (1, 'ab', x'00ff0010')", []).unwrap();
+    conn.execute("INSERT INTO calibration VALUES ('sim', 'n', 0.1, 1e300, -0.0, 5e-324, 3)", []).unwrap();
+    home
+}
+
+/// Every table with all that is in it, but for what a copy makes anew or leaves behind.
+fn content(home: &Path) -> Vec<(String, Vec<Vec<Value>>)> {
+    let conn = sql(home);
+    let tables =
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'said%' AND name NOT LIKE 'sqlite%'
+                  AND name <> 'exported' ORDER BY name";
+    let mut statement = conn.prepare(tables).unwrap();
+    let tables: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    tables
+        .into_iter()
+        .map(|name| {
+            let mut statement = conn.prepare(&format!("SELECT * FROM \"{name}\" ORDER BY 1, 2")).unwrap();
+            let columns = statement.column_count();
+            let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect()).unwrap();
+            (name, rows.map(Result::unwrap).collect())
+        })
+        .collect()
+}
+
+async fn found(store: &Store, session: SessionId) -> Vec<u32> {
+    let length = store.read(move |conn| archive::length(conn, session)).await.unwrap();
+    let archive = store.archive_of(session, length);
+    let search = move || {
+        archive.search("which question 77 has 預算?", 9, &|_| true).into_iter().map(|found| found.number).collect()
+    };
+    tokio::task::spawn_blocking(search).await.unwrap()
+}
+
+fn copied(from: &Place, to: &Place) -> Result<Copied, CopyError> {
+    std::thread::scope(|scope| scope.spawn(|| Store::copy(from, to, |_, _| ())).join().unwrap())
+}
+
+#[tokio::test]
+async fn a_store_that_went_to_postgresql_and_came_back_is_the_same_row_by_row() {
+    let home = used().await;
+    let before = content(home.path());
+    let there: Home = on_postgres::home();
+    if there.database.is_none() {
+        return;
+    }
+    let (from, to) = (Place::from(home.path()), Place::from(&there));
+    let rows = copied(&from, &to).unwrap().rows;
+    assert!(rows > 4_000, "{rows}");
+    // There it is searched alike, and goes on: what is new is numbered after what is there.
+    let session = SessionId(1);
+    let here = found(&open(&home), session).await;
+    let store = on_postgres::open(&there);
+    assert!(!here.is_empty());
+    assert_eq!(found(&store, session).await, here);
+    drop(store);
+    let back = tempfile::tempdir().unwrap();
+    assert_eq!(copied(&to, &Place::from(back.path())).unwrap().rows, rows);
+    assert_eq!(content(back.path()), before);
+    assert_eq!(found(&open(&back), session).await, here);
+    let store = on_postgres::open(&there);
+    turn(&store, KEY, "EvNew").await;
+    assert_eq!(on_postgres::number(&there, "SELECT max(id) FROM inbox"), 702);
+}
+
+#[tokio::test]
+async fn a_copy_that_was_cut_short_is_nobodys_store_and_goes_on_where_it_was() {
+    let home = used().await;
+    let there = on_postgres::home();
+    if there.database.is_none() {
+        return;
+    }
+    let (from, to) = (Place::from(home.path()), Place::from(&there));
+    std::thread::scope(|scope| {
+        let cut = scope.spawn(|| {
+            let cut = |table: &str, _| assert_ne!(table, "message", "cut short");
+            catch_unwind(AssertUnwindSafe(|| Store::copy(&from, &to, cut))).is_err()
+        });
+        assert!(cut.join().unwrap());
+    });
+    assert!(matches!(Store::open(&there).err(), Some(StoreError::Unfinished { .. })));
+    // Another store is not mixed with it.
+    let other = tempfile::tempdir().unwrap();
+    drop(open(&other));
+    assert!(matches!(copied(&Place::from(other.path()), &to), Err(CopyError::NotEmpty(_))));
+    // Half of a table is there, too.
+    on_postgres::asked(&there, |conn| conn.execute_batch("DELETE FROM message WHERE id > 1000").unwrap());
+    let done = copied(&from, &to).unwrap();
+    assert!(done.before > 1_000 && done.before < done.rows, "{done:?}");
+    assert_eq!(on_postgres::number(&there, "SELECT count(*) FROM message"), 1_400);
+    drop(on_postgres::open(&there));
+}
+
+#[tokio::test]
+async fn a_store_in_use_is_neither_copied_nor_copied_over_and_a_full_one_is_left_alone() {
+    let (home, other) = (home(), home());
+    turn(&open(&home), "slack:dm:U1", "Ev1").await;
+    turn(&open(&other), "slack:dm:U1", "Ev1").await;
+    let (from, to) = (Place::from(home.path()), Place::from(other.path()));
+    assert!(matches!(copied(&from, &to), Err(CopyError::NotEmpty(_))));
+    assert!(matches!(copied(&from, &from), Err(CopyError::Itself(_))));
+    let nowhere = tempfile::tempdir().unwrap();
+    assert!(matches!(
+        copied(&Place::from(nowhere.path()), &Place::from(tempfile::tempdir().unwrap().path())),
+        Err(CopyError::Store(StoreError::Missing { .. }))
+    ));
+    let _lock = HomeLock::take(home.path()).unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(copied(&from, &Place::from(empty.path())), Err(CopyError::InUse { .. })));
+    let there = on_postgres::home();
+    if there.database.is_none() {
+        return;
+    }
+    let store = on_postgres::open(&there);
+    let lock = HomeLock::take(there.path()).unwrap();
+    store.take_over(&lock, |_| ()).await.unwrap();
+    assert!(matches!(copied(&to, &Place::from(&there)), Err(CopyError::InUse { .. })));
+}

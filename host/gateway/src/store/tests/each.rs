@@ -1,0 +1,88 @@
+//! What holds on either database, one topic a module: this file is there once for each.
+
+pub(super) mod archives;
+mod asking;
+mod calibrations;
+mod cases;
+mod changes;
+mod escalations;
+pub(super) mod events;
+mod experiments;
+mod following;
+pub(super) mod group_commit;
+mod leases;
+mod moves;
+mod presence;
+mod presses;
+mod receipts;
+mod repeats;
+mod seeds;
+mod uses;
+mod windows;
+
+use std::sync::Arc;
+
+use pmk_stand_ins::postgres;
+
+use super::*;
+use crate::{
+    database::Database,
+    store::{Place, database, sql::Link},
+};
+
+/// A home, and the database that its store is in.
+pub(super) struct Home {
+    pub(super) folder: TempDir,
+    pub(super) database: Option<Database>,
+}
+
+impl Home {
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn link(&self) -> Option<Arc<Link>> {
+        Place::from(self).link().unwrap()
+    }
+}
+
+impl From<&Home> for Place {
+    fn from(home: &Home) -> Place {
+        Place { home: home.folder.path().to_owned(), database: home.database.clone() }
+    }
+}
+
+pub(super) fn home() -> Home {
+    let wants_postgres = module_path!().ends_with("on_postgres");
+    let server = if wants_postgres { postgres::server() } else { None };
+    let database = server.map(|server| Database::parse(&server.schema()).unwrap());
+    Home { folder: tempfile::tempdir().unwrap(), database }
+}
+
+pub(super) fn open(home: &Home) -> Store {
+    Store::open(home).unwrap()
+}
+
+/// A `run` that has its turn.
+async fn run(home: &Home, lock: &pmk_system::home::HomeLock) -> Store {
+    let store = open(home);
+    store.take_over(lock, |other| panic!("{other} is in the way")).await.unwrap();
+    store
+}
+
+/// The database as anybody else would see it.
+fn sql(home: &Home) -> Connection {
+    match home.link() {
+        Some(link) => std::thread::scope(|scope| scope.spawn(|| database::reader(&link)).join().unwrap()).unwrap(),
+        None => Connection::Sqlite(rusqlite::Connection::open(Store::path(home.path())).unwrap()),
+    }
+}
+
+/// What somebody else asks it. Not for a thread of an async runtime, as no connection to a database is.
+pub(super) fn asked<T: Send>(home: &Home, ask: impl FnOnce(&Connection) -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(|| ask(&sql(home))).join().unwrap())
+}
+
+pub(super) fn number(home: &Home, query: &str) -> i64 {
+    asked(home, |conn| conn.query_row(query, [], |row| row.get(0)).unwrap())
+}

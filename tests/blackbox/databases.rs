@@ -1,0 +1,196 @@
+//! A store in PostgreSQL: real hosts on one database.
+
+use std::{
+    collections::HashMap,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use pmk_stand_ins::postgres::{self, Server};
+use serde_json::Value;
+
+use crate::support::{Home, Running, component, question};
+
+/// Kills after this many lines of output, on one host and the other by turns.
+const KILLS: [usize; 4] = [1, 20, 45, 80];
+const QUESTIONS: usize = 120;
+
+/// Longer than a lease, on a machine that has much to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn run(home: &Home, store: &str, model: &str) -> Running {
+    let strict = component("strict");
+    Running::start(home.command(&["run", "--store", store, "--policy", &strict, "--model", model, "--window", "8000"]))
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(gateway: &Running, name: &str) {
+    let sent = Command::new("kill").args([name, &gateway.pid().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}
+
+/// The only database of an address that ends with its name.
+fn count(server: &Server, store: &str, sql: &str) -> u64 {
+    let database = store.rsplit('/').next().expect("a name");
+    server.psql(database, sql).ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Whether the host of this home works on the database.
+fn has_its_turn(server: &Server, store: &str, home: &Home) -> bool {
+    let folder = home.path().canonicalize().expect("a home");
+    let working = format!("SELECT count(*) FROM host WHERE until > pmk_now() AND name LIKE '%:{}'", folder.display());
+    count(server, store, &working) == 1
+}
+
+#[test]
+fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
+    let Some(server) = postgres::server() else { return };
+    let (homes, store) = ([Home::new(), Home::new()], server.database());
+    let questions: Vec<String> = (0..QUESTIONS)
+        .map(|n| question(&format!("Ev{n}"), &format!("Question {n}: {}", "a fact to remember, ".repeat(20))))
+        .collect();
+    let mut printed: Vec<Value> = Vec::new();
+    // The one that is next waits for its turn already.
+    let mut waiting = run(&homes[0], &store, "sim");
+    for (n, kill_after) in KILLS.into_iter().enumerate() {
+        let mut gateway = waiting;
+        until("its turn comes", || has_its_turn(server, &store, &homes[n % 2]));
+        waiting = run(&homes[(n + 1) % 2], &store, "sim");
+        questions.iter().all(|line| gateway.say(line));
+        printed.extend((0..kill_after).map_while(|_| gateway.next()));
+        printed.extend(gateway.kill());
+    }
+    questions.iter().all(|line| waiting.say(line));
+    let (status, rest) = waiting.end();
+    assert!(status.success());
+    printed.extend(rest);
+
+    let mut replies: HashMap<String, Vec<String>> = HashMap::new();
+    for line in printed.iter().filter(|line| line["type"] == "reply") {
+        let event = line["event_id"].as_str().expect("an event id").to_owned();
+        replies.entry(event).or_default().push(line["text"].as_str().expect("a text").to_owned());
+    }
+    assert_eq!(replies.len(), QUESTIONS, "a question was lost");
+    for (event, texts) in &replies {
+        assert!(texts.iter().all(|text| text == &texts[0]), "{event} was answered twice: {texts:?}");
+    }
+    let sessions = homes[0].run(&["--json", "--store", &store, "sessions", "list"], "").ok().json();
+    assert_eq!(sessions[0]["turns"], QUESTIONS);
+    // Each line of the ledger is in the files of one home, once that has run again.
+    for home in &homes {
+        let (status, _) = run(home, &store, "sim").end();
+        assert!(status.success());
+    }
+    let told: usize = homes.iter().map(|home| home.events("turn.processed").len()).sum();
+    assert_eq!(told, QUESTIONS);
+    assert_eq!(count(server, &store, "SELECT count(*) FROM event"), 0);
+}
+
+#[test]
+fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
+    let Some(server) = postgres::server() else { return };
+    let (one, other, store) = (Home::new(), Home::new(), server.database());
+    let mut stopped = run(&one, &store, "sim:delay=2000");
+    stopped.say(&question("Ev1", "what is left of the margin?"));
+    until("the turn begins", || count(server, &store, "SELECT count(*) FROM turn") == 1);
+    signal(&stopped, "-STOP");
+    let next = run(&other, &store, "sim");
+    let reply = next.next_of("reply");
+    assert_eq!(reply["event_id"], "Ev1");
+    signal(&stopped, "-CONT");
+    // It learns of it with its next sign, if not before.
+    let (status, printed) = stopped.until_it_ends();
+    assert!(!status.success());
+    assert!(printed.iter().all(|line| line["type"] != "reply"), "{printed:?}");
+    let (status, _) = next.end();
+    assert!(status.success());
+    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 2);
+    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 1);
+}
+
+#[test]
+fn turns_that_the_database_goes_away_amid_come_to_their_end_once_it_is_back() {
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    let mut gateway = run(&home, &store, "sim:delay=200");
+    for n in 0..20 {
+        gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
+    }
+    until("all are stored", || count(server, &store, "SELECT count(*) FROM inbox") == 20);
+    let database = store.rsplit('/').next().expect("a name");
+    let cut = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+    );
+    for _ in 0..5 {
+        gateway.next_of("reply");
+        server.psql("postgres", &cut).expect("cut off");
+    }
+    let (status, _) = gateway.end();
+    assert!(status.success());
+    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
+    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 40);
+}
+
+#[test]
+fn commands_work_on_the_database_and_name_it_without_its_password() {
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    let secret = store.replace("pmk@", "pmk:s3cret@");
+    let file = serde_json::json!({"version": 1, "store": secret}).to_string();
+    home.write("gateway.json", file);
+    let doctor = home.run(&["--json", "doctor", "--offline", "--model", "sim"], "");
+    assert!(doctor.stdout.contains("there is none yet"), "{}", doctor.stdout);
+    let mut gateway = Running::start(home.command(&["run", "--policy", &component("strict"), "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    let status = home.run(&["--json", "status"], "");
+    assert_eq!(status.json()["store"]["name"], store.as_str());
+    assert!(status.json()["store"]["in_use_by"].as_str().expect("who").contains("pmk-host run on "));
+    for arguments in
+        [&["doctor", "--offline", "--model", "sim"][..], &["status"], &["config", "show"], &["sessions", "list"]]
+    {
+        let shown = home.run(arguments, "");
+        assert!(
+            !shown.stdout.contains("s3cret") && !shown.stderr.contains("s3cret"),
+            "{}{}",
+            shown.stdout,
+            shown.stderr
+        );
+        assert!(arguments[0] == "sessions" || shown.stdout.contains(&store), "{}", shown.stdout);
+    }
+    let (status, _) = gateway.end();
+    assert!(status.success());
+    let refused = home.run(&["store", "backup", "/tmp/nowhere.db"], "");
+    assert!(refused.stderr.contains("is no file") && refused.stderr.contains("pg_dump"), "{}", refused.stderr);
+    assert!(!home.path().join("gateway/pmk-host.db").exists(), "nothing is in the home");
+
+    // What of an address is not understood is said before anything else, and not what it is.
+    let other = Home::new();
+    other.write("gateway.json", r#"{"version":1,"store":"postgres://pmk:s3cret@db.example/pmk?sslmod=require"}"#);
+    for refused in [other.run(&["config", "check"], ""), other.run(&["run", "--model", "sim"], "")] {
+        let said = refused.stdout + &refused.stderr;
+        assert!(
+            !refused.status.success() && said.contains("did you mean `sslmode`?") && !said.contains("s3cret"),
+            "{said}"
+        );
+    }
+
+    // To a home of its own, and to another database.
+    let (back, second) = (Home::new(), server.database());
+    let path = back.path().to_str().expect("a path");
+    home.run(&["store", "copy", "--from", &store, "--to", path], "").ok();
+    home.run(&["store", "copy", "--from", path, "--to", &second], "").ok();
+    let of = |home: &Home, more: &[&str]| home.run(&[more, &["--json", "sessions", "list"]].concat(), "").ok().json();
+    assert_eq!(of(&back, &[]), of(&home, &[]));
+    assert_eq!(of(&back, &["--store", &second]), of(&home, &[]));
+    let again = home.run(&["store", "copy", "--from", &store, "--to", path], "");
+    assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}

@@ -1,0 +1,202 @@
+//! A PostgreSQL for tests: a server of this process, in a folder of its own, that nobody but this machine reaches. It ends
+//! with the process, however that ends, and so does its folder.
+//!
+//! Where there is none on this machine, a test fails; `PMK_TEST_POSTGRES=none` says that it is to do without, aloud.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Tests may do without PostgreSQL where this is `none`.
+const VARIABLE: &str = "PMK_TEST_POSTGRES";
+
+/// How long a server may take to be there.
+const STARTED_WITHIN: Duration = Duration::from_secs(60);
+
+/// The server's certificate, which is one for `localhost` alone, and its key; they are good for a hundred years.
+const CERTIFICATE: &str = include_str!("../certificates/localhost.pem");
+const KEY: &str = include_str!("../certificates/localhost.key");
+
+/// The file of the root that stands for it.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("certificates/root.pem")
+}
+
+/// A server that runs.
+pub struct Server {
+    programs: PathBuf,
+    folder: PathBuf,
+    port: u16,
+}
+
+/// The server of this process; `None` where tests are to do without, which is said once.
+///
+/// # Panics
+/// There is none on this machine, and nobody has said that tests are to do without.
+pub fn server() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(start).as_ref()
+}
+
+fn start() -> Option<Server> {
+    if std::env::var(VARIABLE).is_ok_and(|word| word == "none") {
+        eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
+        return None;
+    }
+    let programs = programs().unwrap_or_else(|| {
+        panic!("no `initdb` on the PATH or below /usr/lib/postgresql: install PostgreSQL, or say {VARIABLE}=none")
+    });
+    let (told, hears) = mpsc::channel();
+    // The server ends with the thread that started it, so that one lives as long as the process.
+    thread::spawn(move || {
+        let (server, mut child) = Server::start(programs);
+        told.send(server).expect("somebody waits");
+        child.wait().expect("the server");
+    });
+    Some(hears.recv().expect("the server starts"))
+}
+
+/// Where PostgreSQL's programs are: on the PATH, or where Debian has them; the newest.
+fn programs() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A link leads to where the others are.
+    let named = std::env::split_paths(&path).find_map(|folder| fs::canonicalize(folder.join("initdb")).ok());
+    let named = named.and_then(|initdb| Some(initdb.parent()?.to_owned()));
+    let version = |folder: &Path| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    named.or_else(|| {
+        let kept = fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
+        kept.filter(|folder| folder.join("initdb").exists()).max_by_key(|folder| version(folder))
+    })
+}
+
+impl Server {
+    fn start(programs: PathBuf) -> (Server, Child) {
+        let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
+        let port = free_port();
+        // It refuses to be root.
+        if nobody_is_needed() {
+            std::os::unix::fs::chown(&folder, Some(nobody("-u")), Some(nobody("-g"))).expect("a folder of nobody's");
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
+        let data = folder.join("data");
+        let server = Server { programs, folder, port };
+        let made = server
+            .command("initdb")
+            .args(["--no-sync", "--auth=trust", "--username=pmk", "--encoding=UTF8", "--locale=C.UTF-8", "-D"])
+            .arg(&data)
+            .output()
+            .expect("initdb runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        for (name, text) in [("localhost.pem", CERTIFICATE), ("localhost.key", KEY)] {
+            let path = data.join(name);
+            fs::write(&path, text).expect("a file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a private file");
+            if nobody_is_needed() {
+                std::os::unix::fs::chown(&path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
+            }
+        }
+        let child = server.run(&data);
+        let started = Instant::now();
+        while server.psql("postgres", "SELECT 1").is_err() {
+            assert!(started.elapsed() < STARTED_WITHIN, "the server does not come");
+            thread::sleep(Duration::from_millis(50));
+        }
+        (server, child)
+    }
+
+    /// The server itself, below a shell that ends it and takes its folder away.
+    fn run(&self, data: &Path) -> Child {
+        let script = r#"trap 'kill -QUIT $server; wait $server; rm -rf "$2"; exit 0' TERM
+            "$1/postgres" -D "$3" -p "$4" -k "$2" -c fsync=off -c full_page_writes=off -c max_connections=300 \
+                -c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file=localhost.pem -c ssl_key_file=localhost.key \
+                -c synchronous_commit=off -c shared_buffers=64MB -c autovacuum=off &
+            server=$!; wait $server; rm -rf "$2""#;
+        let mut shell = as_nobody(&["--pdeathsig", "TERM"], Path::new("sh"));
+        shell.args(["-c", script, "sh"]).arg(&self.programs).arg(&self.folder).arg(data).arg(self.port.to_string());
+        let log = fs::File::create(self.folder.with_extension("log")).map_or(Stdio::null(), Stdio::from);
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the server runs")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        as_nobody(&[], &self.programs.join(program))
+    }
+
+    /// What the server says to a statement.
+    ///
+    /// # Errors
+    /// It says no.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let output = self
+            .command("psql")
+            .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "pmk", "-p", &self.port.to_string(), "-h"])
+            .arg(&self.folder)
+            .args(["-d", database, "-c", sql])
+            .output()
+            .expect("psql runs");
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        }
+    }
+
+    /// A new database, and its address.
+    pub fn database(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("pmk{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}")).expect("a database");
+        self.address(&name)
+    }
+
+    /// A new schema in a database that all of them share, and its address: sooner made than a database.
+    pub fn schema(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE SCHEMA {name}")).expect("a schema");
+        format!("{}?options=-csearch_path%3D{name}", self.address("postgres"))
+    }
+
+    /// The address of one of its databases.
+    pub fn address(&self, database: &str) -> String {
+        format!("postgres://pmk@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// A program as somebody who is not root.
+fn as_nobody(options: &[&str], program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(options);
+    if nobody_is_needed() {
+        command.args(["--reuid", &nobody("-u").to_string(), "--regid", &nobody("-g").to_string(), "--clear-groups"]);
+    }
+    command.arg(program).current_dir("/");
+    command
+}
+
+fn nobody_is_needed() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0)
+}
+
+fn nobody(which: &str) -> u32 {
+    let output = Command::new("id").args([which, "nobody"]).output().expect("id runs");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("nobody is somebody")
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
