@@ -242,6 +242,10 @@ pub struct StoreSetting {
 /// # Errors
 /// The file cannot be read.
 pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
+    // What is wrong with a home that is no folder, the store says that is to be in it.
+    if !home.is_dir() {
+        return Ok(StoreSetting::default());
+    }
     let text = text_of(home)?.unwrap_or_default();
     let root: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
     let address = root.get("store").and_then(Value::as_str).map(str::to_owned);
