@@ -153,3 +153,31 @@ fn the_schema_is_one_document() {
     let wall = &schema["properties"]["policy"]["properties"]["limits"]["properties"]["wallMs"];
     assert_eq!((&wall["minimum"], &wall["maximum"], &wall["default"]), (&json!(100), &json!(600_000), &json!(5_000)));
 }
+
+#[test]
+fn where_the_store_is_nobody_guesses_from_a_file_that_makes_no_sense() {
+    let home = Home::new();
+    for (file, what) in [
+        (r#"{"version": 1, "store": "postgres://pmk@db/pmk""#, "not a JSON object"),
+        (r#"{"version": 1, "store": ["postgres://pmk@db/pmk"]}"#, "`store`: invalid type"),
+        (r#"{"version": 1, "storePassword": 7}"#, "`storePassword`"),
+    ] {
+        home.write("gateway.json", file);
+        for arguments in [&["sessions", "list"][..], &["audit"], &["case", "list"]] {
+            let refused = home.run(arguments, "");
+            assert!(!refused.status.success() && refused.stderr.contains(what), "{arguments:?}: {}", refused.stderr);
+            assert!(refused.stderr.contains("gateway.json") && refused.stderr.contains("hint: correct the file"));
+        }
+        // Who names it needs no file.
+        let named = home.run(&["--store", "sqlite", "sessions", "list"], "").stderr;
+        assert!(named.contains("there is no store"), "{named}");
+        // Whether somebody is at work can be told all the same.
+        let status = home.run(&["status"], "");
+        assert!(
+            status.stdout.starts_with("down") && status.stderr.contains(what),
+            "{}{}",
+            status.stdout,
+            status.stderr
+        );
+    }
+}

@@ -1,35 +1,19 @@
 //! A store in PostgreSQL: real hosts on one database.
 
-use std::{
-    collections::HashMap,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::process::Command;
 
 use pmk_stand_ins::postgres::{self, Server};
 use serde_json::Value;
 
-use crate::support::{Home, Running, component, question};
+use crate::support::{Home, Running, answers, component, finish, question, until};
 
 /// Kills after this many lines of output, on one host and the other by turns.
 const KILLS: [usize; 4] = [1, 20, 45, 80];
 const QUESTIONS: usize = 120;
 
-/// Longer than a lease, on a machine that has much to do.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 fn run(home: &Home, store: &str, model: &str) -> Running {
     let strict = component("strict");
     Running::start(home.command(&["run", "--store", store, "--policy", &strict, "--model", model, "--window", "8000"]))
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn signal(gateway: &Running, name: &str) {
@@ -62,7 +46,7 @@ fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     let mut waiting = run(&homes[0], &store, "sim");
     for (n, kill_after) in KILLS.into_iter().enumerate() {
         let mut gateway = waiting;
-        until("its turn comes", || has_its_turn(server, &store, &homes[n % 2]));
+        until("its turn comes", || has_its_turn(server, &store, &homes[n % 2]).then_some(()));
         waiting = run(&homes[(n + 1) % 2], &store, "sim");
         questions.iter().all(|line| gateway.say(line));
         printed.extend((0..kill_after).map_while(|_| gateway.next()));
@@ -73,15 +57,7 @@ fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     assert!(status.success());
     printed.extend(rest);
 
-    let mut replies: HashMap<String, Vec<String>> = HashMap::new();
-    for line in printed.iter().filter(|line| line["type"] == "reply") {
-        let event = line["event_id"].as_str().expect("an event id").to_owned();
-        replies.entry(event).or_default().push(line["text"].as_str().expect("a text").to_owned());
-    }
-    assert_eq!(replies.len(), QUESTIONS, "a question was lost");
-    for (event, texts) in &replies {
-        assert!(texts.iter().all(|text| text == &texts[0]), "{event} was answered twice: {texts:?}");
-    }
+    assert_eq!(answers(&printed).len(), QUESTIONS, "a question was lost");
     let sessions = homes[0].run(&["--json", "--store", &store, "sessions", "list"], "").ok().json();
     assert_eq!(sessions[0]["turns"], QUESTIONS);
     // Each line of the ledger is in the files of one home, once that has run again.
@@ -98,9 +74,9 @@ fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
 fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
     let Some(server) = postgres::server() else { return };
     let (one, other, store) = (Home::new(), Home::new(), server.database());
-    let mut stopped = run(&one, &store, "sim:delay=2000");
+    let mut stopped = run(&one, &store, "sim:delay=60000");
     stopped.say(&question("Ev1", "what is left of the margin?"));
-    until("the turn begins", || count(server, &store, "SELECT count(*) FROM turn") == 1);
+    until("the turn begins", || (count(server, &store, "SELECT count(*) FROM turn") == 1).then_some(()));
     signal(&stopped, "-STOP");
     let next = run(&other, &store, "sim");
     let reply = next.next_of("reply");
@@ -124,7 +100,7 @@ fn turns_that_the_database_goes_away_amid_come_to_their_end_once_it_is_back() {
     for n in 0..20 {
         gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
     }
-    until("all are stored", || count(server, &store, "SELECT count(*) FROM inbox") == 20);
+    until("all are stored", || (count(server, &store, "SELECT count(*) FROM inbox") == 20).then_some(()));
     let database = store.rsplit('/').next().expect("a name");
     let cut = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
@@ -182,6 +158,14 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
             "{said}"
         );
     }
+
+    // Nor is the database asked with a password file that others may read.
+    let passwords = home.write("passwords", "*:*:*:*:s3cret");
+    let mut command = home.command(&["--store", &store, "sessions", "list"]);
+    command.env("PGPASSFILE", &passwords);
+    let refused = finish(command, "").stderr;
+    assert!(refused.contains("cannot be asked: ") && refused.contains("may be read by others"), "{refused}");
+    assert!(refused.contains(&format!("hint: chmod 600 {}", passwords.display())), "{refused}");
 
     // To a home of its own, and to another database.
     let (back, second) = (Home::new(), server.database());

@@ -1,6 +1,7 @@
 //! Starts the built program and talks to it as its users do.
 
 use std::{
+    collections::HashMap,
     fs::Permissions,
     io::{BufRead, BufReader, Write},
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -197,6 +198,19 @@ pub fn question(event_id: &str, text: &str) -> String {
 /// What was replied, reply by reply.
 pub fn replies(lines: &[Value]) -> Vec<&str> {
     of_type(lines, "reply").into_iter().filter_map(|reply| reply["text"].as_str()).collect()
+}
+
+/// How often each question was answered, with the same words each time.
+pub fn answers(lines: &[Value]) -> HashMap<&str, usize> {
+    let mut answers: HashMap<&str, Vec<&str>> = HashMap::new();
+    for line in of_type(lines, "reply") {
+        let event = line["event_id"].as_str().expect("an event id");
+        answers.entry(event).or_default().push(line["text"].as_str().expect("a text"));
+    }
+    for (event, texts) in &answers {
+        assert!(texts.iter().all(|text| text == &texts[0]), "{event} was answered twice: {texts:?}");
+    }
+    answers.into_iter().map(|(event, texts)| (event, texts.len())).collect()
 }
 
 /// The lines of one type.

@@ -126,9 +126,7 @@ impl Config {
             Some(config) => {
                 Ok((config, problems.into_iter().map(|problem| format!("gateway.json: {}", problem.what)).collect()))
             }
-            None => Err(Failure::new(format!("`{}`: {}", home::config_file(home).display(), refusal(&problems))).hint(
-                "correct the file, or say `--home DIR` for another; `pmk-host config check` says all that is odd in it",
-            )),
+            None => Err(senseless(home, &refusal(&problems))),
         }
     }
 
@@ -162,13 +160,7 @@ impl Config {
     }
 
     fn read(text: &str, home: &Path, problems: &mut Vec<Problem>) -> Result<Config, String> {
-        if text.starts_with('\u{feff}') {
-            return Err(
-                "it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into()
-            );
-        }
-        let root: Map<String, Value> =
-            serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+        let root = object(text)?;
         match root.get("version") {
             Some(version) if version.as_u64() == Some(VERSION) => {}
             Some(version) => return Err(format!("it has version {version}, this build expects {VERSION}")),
@@ -240,17 +232,33 @@ pub struct StoreSetting {
 /// What the file of a home says of the store, whatever else may be wrong in it.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, is no JSON, or what it says of the store makes no sense.
 pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
     // What is wrong with a home that is no folder, the store says that is to be in it.
     if !home.is_dir() {
         return Ok(StoreSetting::default());
     }
-    let text = text_of(home)?.unwrap_or_default();
-    let root: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
-    let address = root.get("store").and_then(Value::as_str).map(str::to_owned);
-    let password = Secret::read("storePassword", root.get("storePassword")).map_err(Failure::new)?;
-    Ok(StoreSetting { address, password })
+    let Some(text) = text_of(home)? else { return Ok(StoreSetting::default()) };
+    let said = || -> Result<StoreSetting, String> {
+        let root = object(&text)?;
+        let password = Secret::read("storePassword", root.get("storePassword"))?;
+        Ok(StoreSetting { address: part(&root, "store")?, password })
+    };
+    said().map_err(|what| senseless(home, &what))
+}
+
+/// Why nothing can be done with the file of a home.
+fn senseless(home: &Path, what: &str) -> Failure {
+    Failure::new(format!("`{}`: {what}", home::config_file(home).display()))
+        .hint("correct the file, or say `--home DIR` for another; `pmk-host config check` says all that is odd in it")
+}
+
+/// What is in the file, whatever that is.
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    if text.starts_with('\u{feff}') {
+        return Err("it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into());
+    }
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 /// The text of the file, where there is one.

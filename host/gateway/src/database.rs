@@ -16,7 +16,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-use crate::roots;
+use crate::{roots, spelling::closest};
 
 /// What the name of one begins with.
 pub const SCHEME: &str = "postgres://";
@@ -189,10 +189,7 @@ fn mode_of(word: &str) -> Result<Mode, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let closest =
-        OPTIONS.into_iter().max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-    let meant = closest.filter(|option| strsim::jaro_winkler(option, name) > 0.8);
-    let hint = match meant {
+    let hint = match closest(name, OPTIONS) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("there are {}", words(&OPTIONS)),
     };

@@ -18,8 +18,22 @@ static ASCII: LazyLock<[String; 128]> = LazyLock::new(|| {
     std::array::from_fn(|code| slowly(&char::from(u8::try_from(code).unwrap_or_default()).to_string()))
 });
 
+/// How like a known key a mistyped one is, from 0 to 1, to be taken for it.
+const LIKE: f64 = 0.8;
+
 static NAMED: LazyLock<HashMap<&str, &str>> =
     LazyLock::new(|| ENTITIES.iter().map(|entity| (entity.entity, entity.characters)).collect());
+
+/// The known word that a mistyped one is most like; nothing where it is like none.
+pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(&word, &known.to_lowercase()), known))
+        .filter(|(like, _)| *like >= LIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
 
 /// The letters and digits of a text, each as the plainest of all that look like it: whatever stands between them,
 /// how they are encoded, their case, width and accents change nothing. What comes out is to be compared, not read:

@@ -37,13 +37,16 @@ const STORE_VARIABLE: &str = "PMK_STORE";
 impl Context {
     /// Where the store is: as the command line says, or the environment, or gateway.json.
     pub(super) fn place(&self) -> Result<Place, Failure> {
+        let in_home = Place::from(&self.home);
+        let named = self.store.clone().or_else(|| variable(STORE_VARIABLE));
+        if named.as_deref() == Some(config::SQLITE) {
+            return Ok(in_home);
+        }
         let kept = config::store(&self.home)?;
-        let named = self.store.clone().or_else(|| variable(STORE_VARIABLE)).or(kept.address);
-        let database = match named.as_deref() {
-            None | Some(config::SQLITE) => None,
-            Some(address) => Some(database(address, kept.password.as_ref())?),
-        };
-        Ok(Place { home: self.home.clone(), database })
+        Ok(match named.or(kept.address).as_deref() {
+            None | Some(config::SQLITE) => in_home,
+            Some(address) => Place { database: Some(database(address, kept.password.as_ref())?), ..in_home },
+        })
     }
 
     /// The store at a place that a command is about: a home, or a database.

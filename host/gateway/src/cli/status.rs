@@ -32,7 +32,16 @@ pub(super) struct StatusCommand {}
 
 impl StatusCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
-        let shown = Shown { look: look(&context.home)?, store: Shared::of(context.place()?) };
+        let look = look(&context.home)?;
+        let store = match context.place() {
+            Ok(place) => Shared::of(place),
+            // A gateway that runs may be stopped all the same, or looked at.
+            Err(failure) => {
+                context.warn_of("who works on the store cannot be told", &failure);
+                None
+            }
+        };
+        let shown = Shown { look, store };
         if context.json {
             print_json(&shown.document())?;
         } else {

@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    keys::{self, SQLITE},
+    keys,
     shape::{Key, Shape, joined},
     text_of, whose,
 };
-use crate::{database::Database, language};
+use crate::language;
 
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -152,16 +152,10 @@ fn walk(
                 Value::Object(source) if source.contains_key("file") => Shown::Secret { secret: "a secret, of a file" },
                 _ => Shown::Secret { secret: "a secret, of a command" },
             },
-            // Which database it is, without its password.
-            Shape::Like { .. } if key.name == "store" => {
-                let database = value.as_str().and_then(|text| Database::parse(text).ok());
-                match database {
-                    Some(database) => Shown::Value(database.name().into()),
-                    None if value == SQLITE => Shown::Value(value),
-                    None => A_SECRET,
-                }
-            }
-            Shape::Like { .. } if value.as_str().is_some_and(|text| text.contains('@')) => A_SECRET,
+            Shape::Like { shown, .. } => match value.as_str() {
+                Some(text) => shown(text).map_or(A_SECRET, |text| Shown::Value(text.into())),
+                None => Shown::Value(value),
+            },
             _ => Shown::Value(value),
         };
         found.push(Effective { key: path, value, origin });

@@ -11,7 +11,7 @@ use super::{
     HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig,
     QueueConfig, VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
-    shape::{Key, Shape, Unknown},
+    shape::{Key, Shape, Unknown, plainly},
     slack,
 };
 use crate::{audience::Audience, database::Database};
@@ -117,6 +117,7 @@ fn policy() -> Vec<Key> {
         is_it: |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
         pattern: "^[0-9A-Fa-f]{64}$".to_owned(),
         noun: "a sha256 of 64 hexadecimal digits, as `policy inspect` shows it".to_owned(),
+        shown: plainly,
     };
     vec![
         Key::new(
@@ -182,6 +183,7 @@ fn name_of_an_experiment() -> Shape {
         is_it: is_name,
         pattern: format!(r"^[\p{{Alphabetic}}\p{{N}}._-]{{1,{LONGEST_NAME}}}$"),
         noun: format!("up to {LONGEST_NAME} letters, digits, `-`, `_` and `.`"),
+        shown: plainly,
     }
 }
 
@@ -238,6 +240,7 @@ fn health() -> Vec<Key> {
         is_it: |text| text.parse::<SocketAddr>().is_ok(),
         pattern: r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$".to_owned(),
         noun: "an address with a port, as `127.0.0.1:8086` is".to_owned(),
+        shown: plainly,
     };
     vec![
         Key::new("listen", address, "The address that answers /healthz and /readyz over HTTP; without it none does.")
@@ -268,6 +271,7 @@ fn ingest() -> Shape {
         is_it: |text| text.trim().is_empty() || text.parse::<Ingest>().is_ok(),
         pattern: r"^\s*((mra:--all|dir:.*\S)\s*)?$".to_owned(),
         noun: "`mra:--all` or `dir:PATH`".to_owned(),
+        shown: plainly,
     }
 }
 
@@ -277,6 +281,11 @@ fn store() -> Shape {
         is_it: |text| text == SQLITE || Database::is_meant(text),
         pattern: r"^(sqlite|postgres(ql)?://\S+)$".to_owned(),
         noun: "`sqlite` or `postgres://USER@HOST/DATABASE`".to_owned(),
+        shown: |text| match text {
+            SQLITE => Some(text.to_owned()),
+            // Which database it is, without its password.
+            text => Database::parse(text).ok().map(|database| database.name().to_owned()),
+        },
     }
 }
 
@@ -287,6 +296,7 @@ fn address() -> Shape {
         pattern: r"^(https://[^\s/?#@]+|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
             .to_owned(),
         noun: "an `https://` address, or an `http://` one of this machine".to_owned(),
+        shown: plainly,
     }
 }
 

@@ -8,10 +8,7 @@ use pmk_system::json;
 use serde_json::{Map, Value, json};
 
 use super::Secret;
-use crate::slack_id::Id;
-
-/// How like a known key a mistyped one is, from 0 to 1, to be taken for it.
-const LIKE: f64 = 0.8;
+use crate::{slack_id::Id, spelling::closest};
 
 /// So many seconds no clock can wait.
 const TOO_MANY_SECONDS: f64 = 18_446_744_073_709_551_616.0;
@@ -62,11 +59,13 @@ pub enum Shape {
         words: Vec<&'static str>,
         any_case: bool,
     },
-    /// A text of which this is true, and this a pattern; and what it is called.
+    /// A text of which this is true, and this a pattern; what it is called; and what of it anybody may see, nothing where it
+    /// may hold a secret.
     Like {
         is_it: fn(&str) -> bool,
         pattern: String,
         noun: String,
+        shown: fn(&str) -> Option<String>,
     },
     /// A point in time.
     Moment,
@@ -372,13 +371,12 @@ pub fn joined(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
 }
 
+/// A text that anybody may see, unless it may name somebody and a password, as an address does.
+pub fn plainly(text: &str) -> Option<String> {
+    (!text.contains('@')).then(|| text.to_owned())
+}
+
 /// The known word that a mistyped one is most like, as the end of a sentence; nothing where it is like none.
 fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let word = word.to_lowercase();
-    known
-        .map(|known| (strsim::jaro_winkler(&word, &known.to_lowercase()), known))
-        .filter(|(like, _)| *like >= LIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| format!("; did you mean `{known}`?"))
-        .unwrap_or_default()
+    closest(word, known).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     sections::Feedback,
-    shape::{Key, Shape},
+    shape::{Key, Shape, plainly},
 };
 use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
 
@@ -148,5 +148,6 @@ fn some_text() -> Shape {
         is_it: |text| !text.trim().is_empty(),
         pattern: r"\S".to_owned(),
         noun: "a text with something in it".to_owned(),
+        shown: plainly,
     }
 }

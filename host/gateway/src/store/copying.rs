@@ -260,8 +260,8 @@ struct Reading<'c> {
     columns: Vec<String>,
     /// Which of the columns are the key.
     key: Vec<usize>,
-    sql: String,
-    piece: usize,
+    first: String,
+    next: String,
 }
 
 impl<'c> Reading<'c> {
@@ -274,23 +274,19 @@ impl<'c> Reading<'c> {
         let key: Vec<usize> = table.key.iter().filter_map(place).collect();
         let (list, of_key) = (quoted(columns.iter().map(String::as_str)), quoted(table.key.iter().copied()));
         let after = numbered(1, key.len());
-        let sql = format!("SELECT {list} FROM {} WHERE ({of_key}) > ({after}) ORDER BY {of_key} LIMIT ", table.name);
         let piece = if table.name == "image" { PIECE_OF_IMAGES } else { PIECE };
-        Ok(Reading { conn, columns, key, sql, piece })
+        let (select, order) =
+            (format!("SELECT {list} FROM {}", table.name), format!("ORDER BY {of_key} LIMIT {piece}"));
+        let first = format!("{select} {order}");
+        let next = format!("{select} WHERE ({of_key}) > ({after}) {order}");
+        Ok(Reading { conn, columns, key, first, next })
     }
 
     /// The next rows after the one of that key; the first of all after none.
     fn after(&self, last: Option<&Values>) -> Result<Vec<Values>, Fault> {
-        let sql = match last {
-            Some(_) => format!("{}{}", self.sql, self.piece),
-            None => {
-                let (before, after) = self.sql.split_once(" WHERE ").unwrap_or((&self.sql, ""));
-                let order = after.split_once(" ORDER BY ").map_or("", |(_, order)| order);
-                format!("{before} ORDER BY {order}{}", self.piece)
-            }
-        };
+        let sql = if last.is_some() { &self.next } else { &self.first };
         let key: Vec<&dyn ToSql> = last.into_iter().flatten().map(|value| value as &dyn ToSql).collect();
-        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(&*key)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {

@@ -109,6 +109,9 @@ pub enum StoreError {
     /// PostgreSQL does not let us in, or not to what the store needs.
     #[error("the database `{}` refuses: {message}", path.display())]
     Refused { path: PathBuf, message: String },
+    /// What leads to PostgreSQL cannot be used: a password file, roots of certificates. Nobody was asked.
+    #[error("the database `{}` cannot be asked: {message}", path.display())]
+    Unusable { path: PathBuf, message: String, hint: Option<String> },
     /// Another host has taken the work over: this one was not heard of for longer than its lease.
     #[error("another host has taken over the database `{}`: this one was not heard of for too long", path.display())]
     TakenOver { path: PathBuf },
@@ -167,6 +170,7 @@ impl StoreError {
             | StoreError::NoRoom { .. }
             | StoreError::Away { .. }
             | StoreError::Refused { .. }
+            | StoreError::Unusable { .. }
             | StoreError::InUse { .. }
             | StoreError::Leased { .. }
             | StoreError::LeaseLost { .. }
@@ -223,6 +227,7 @@ impl StoreError {
                     aside.display()
                 )))
             }
+            StoreError::Unusable { hint, .. } => hint.clone().map(Cow::Owned),
             _ => None,
         }
         .or_else(|| self.settled_hint().map(Cow::Borrowed))
@@ -294,7 +299,10 @@ impl StoreError {
             StoreError::Unfinished { .. } => {
                 Some("do the same `pmk-host store copy` once more: it goes on where it was")
             }
-            StoreError::WrongState { .. } | StoreError::NoSuchPosition(_) | StoreError::Closed => None,
+            StoreError::Unusable { .. }
+            | StoreError::WrongState { .. }
+            | StoreError::NoSuchPosition(_)
+            | StoreError::Closed => None,
         }
     }
 }

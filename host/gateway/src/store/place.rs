@@ -40,10 +40,11 @@ impl Place {
         let link = || -> Result<Link, Failure> {
             Link::new(database.config()?, database.checks()?, database.name().to_owned(), hosts::name(&self.home))
         };
-        let refused = |failure: Failure| StoreError::Refused {
+        let unusable = |failure: Failure| StoreError::Unusable {
             path: database.name().into(),
             message: failure.message().to_owned(),
+            hint: failure.advice().map(str::to_owned),
         };
-        link().map(Arc::new).map(Some).map_err(refused)
+        link().map(Arc::new).map(Some).map_err(unusable)
     }
 }
