@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use pmk_stand_ins::postgres::{self, Server};
+use pmk_stand_ins::{
+    postgres::{self, Server},
+    relay::Relay,
+};
 use serde_json::Value;
 
 use crate::support::{Home, Running, answers, component, finish, question, until};
@@ -10,6 +13,9 @@ use crate::support::{Home, Running, answers, component, finish, question, until}
 /// Kills after this many lines of output, on one host and the other by turns.
 const KILLS: [usize; 4] = [1, 20, 45, 80];
 const QUESTIONS: usize = 120;
+
+/// How often a turn of the console waits for the database, with the signs of life that its host gives meanwhile.
+const MOST_ROUND_TRIPS: f64 = 17.0;
 
 fn run(home: &Home, store: &str, model: &str) -> Running {
     let strict = component("strict");
@@ -177,4 +183,26 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     assert_eq!(of(&back, &["--store", &second]), of(&home, &[]));
     let again = home.run(&["store", "copy", "--from", &store, "--to", path], "");
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}
+
+#[test]
+fn a_turn_waits_for_the_database_a_few_times_however_much_it_writes() {
+    const TURNS: usize = 40;
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
+    let through = store.replace(&server.port().to_string(), &relay.address().port().to_string());
+    let mut gateway = run(&home, &through, "sim");
+    let mut ask = |n: usize| {
+        gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}: what is left of the margin?")));
+        gateway.next_of("turn");
+    };
+    ask(0);
+    let before = relay.round_trips();
+    (1..=TURNS).for_each(ask);
+    let each = (relay.round_trips() - before) as f64 / TURNS as f64;
+    println!("{each:.1} round trips a turn");
+    assert!(each <= MOST_ROUND_TRIPS, "{each}");
+    let (status, _) = gateway.end();
+    assert!(status.success());
 }

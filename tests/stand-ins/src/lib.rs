@@ -7,4 +7,5 @@ pub mod openai;
 pub mod patience;
 pub mod postgres;
 pub mod program;
+pub mod relay;
 pub mod slack;

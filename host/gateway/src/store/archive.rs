@@ -18,7 +18,8 @@ use super::{
 };
 use crate::ids::{SessionId, TurnId};
 
-pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms) VALUES (?1, ?2, ?3, ?4)";
+pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms)
+     VALUES (?1, (SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1), ?2, ?3)";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
@@ -37,8 +38,7 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewM
 
 fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
-    let number = length(conn, session)?;
-    conn.prepare_cached(NUMBER)?.execute(params![session.0, number, id, count])?;
+    conn.prepare_cached(NUMBER)?.run(params![session.0, id, count])?;
     if terms.is_empty() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Re
 pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     index::remove(conn, id)?;
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
-    conn.prepare_cached(COUNT_TERMS)?.execute(params![id, count])?;
+    conn.prepare_cached(COUNT_TERMS)?.run(params![id, count])?;
     if terms.is_empty() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for id in ids {
         index::remove(conn, id)?;
-        conn.prepare_cached(FORGET)?.execute([id])?;
+        conn.prepare_cached(FORGET)?.run([id])?;
     }
     Ok(())
 }

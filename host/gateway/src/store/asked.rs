@@ -80,7 +80,7 @@ fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<O
     let Asking { kind, front, user, session } = asking;
     let (kind, front) = (kind.tag(), front_name(*front));
     let since = now_ms.saturating_sub(BOUNDED_FOR.as_millis() as i64);
-    conn.prepare_cached(FORGET)?.execute([since])?;
+    conn.prepare_cached(FORGET)?.run([since])?;
     let of_person: u32 =
         conn.prepare_cached(OF_PERSON)?.query_row(params![kind, front, user, since], |row| row.get(0))?;
     let of_conversation: u32 =
@@ -91,6 +91,6 @@ fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<O
     if of_conversation >= most {
         return Ok(Some(Bound::Conversation));
     }
-    conn.prepare_cached(ASK)?.execute(params![kind, front, user, session.0, now_ms])?;
+    conn.prepare_cached(ASK)?.run(params![kind, front, user, session.0, now_ms])?;
     Ok(None)
 }

@@ -74,12 +74,12 @@ impl Store {
 
 pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
-    conn.prepare_cached(LEARN)?.execute(params![provider, model, weight, x, y, xx, xy])?;
+    conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
     // Most turns teach nothing of them.
     if recall_bounds(conn, provider, model)? == *bounds {
         return Ok(());
     }
-    conn.prepare_cached(UNLEARN_BOUNDS)?.execute(params![provider, model])?;
+    conn.prepare_cached(UNLEARN_BOUNDS)?.run(params![provider, model])?;
     let mut add = conn.prepare_cached(LEARN_BOUND)?;
     let refused = bounds.refused.map(|Refused { size, fits, source, hold }| {
         ("refused", Some(sql(size)), sql(fits), Some(source.name()), hold.learnt_ms, Some(hold.until_ms), hold.times)
@@ -92,7 +92,7 @@ pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
     };
     let days = [answered("answered", bounds.answered), answered("answered-before", bounds.answered_before)];
     for (kind, size, tokens, source, learnt_at, until, times) in [refused, named].into_iter().chain(days).flatten() {
-        add.execute(params![provider, model, kind, size, tokens, source, learnt_at, until, times])?;
+        add.run(params![provider, model, kind, size, tokens, source, learnt_at, until, times])?;
     }
     Ok(())
 }

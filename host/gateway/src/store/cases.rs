@@ -100,7 +100,7 @@ impl Store {
                 return Ok(Some((one(conn, CaseId(id))?, true)));
             }
             let Some(id) = open_in(conn, *front, channel)? else { return Ok(None) };
-            conn.prepare_cached(CLOSE)?.execute(params![id.0, user, now_ms, event_id])?;
+            conn.prepare_cached(CLOSE)?.run(params![id.0, user, now_ms, event_id])?;
             let case = one(conn, id)?;
             let (actor, channel_id, messages) = (user.clone(), channel.clone(), case.messages);
             pen.write(conn, None, Event::CaseClosed { actor, channel_id, case_id: id.0, messages })?;
@@ -210,10 +210,10 @@ pub(super) fn keep(
     for (nth, (id, _)) in asked.enumerate() {
         // Those that were taken along later name who wrote them.
         let (user, at_ms) = if nth == 0 { (user.as_deref(), *asked_at_ms) } else { (None, now_ms) };
-        add.execute(params![id, case.0, user, at_ms])?;
+        add.run(params![id, case.0, user, at_ms])?;
     }
     if let Some(id) = answer {
-        add.execute(params![id, case.0, None::<String>, now_ms])?;
+        add.run(params![id, case.0, None::<String>, now_ms])?;
     }
     add_notes(conn, *case, notes, now_ms, answer)
 }
@@ -221,7 +221,7 @@ pub(super) fn keep(
 fn add_notes(conn: &Connection, case: CaseId, notes: &[Note], at_ms: i64, message: Option<i64>) -> Result<(), Fault> {
     let mut add = conn.prepare_cached(ADD_NOTE)?;
     for note in notes {
-        add.execute(params![case.0, note.kind.name(), note.spelling(), note.text, at_ms, message])?;
+        add.run(params![case.0, note.kind.name(), note.spelling(), note.text, at_ms, message])?;
     }
     Ok(())
 }

@@ -254,7 +254,7 @@ impl Store {
             let mut taken = None;
             for question in &questions {
                 let Some(inbox) = intake::accept(conn, question, &codec::to_json(question), now_ms)? else { continue };
-                conn.prepare_cached(AGAIN_OF)?.execute(params![inbox.0, turn.0])?;
+                conn.prepare_cached(AGAIN_OF)?.run(params![inbox.0, turn.0])?;
                 taken = Some((inbox, question.ts.clone()));
             }
             let Some((inbox, ts)) = taken else { return Ok(Again::Before) };
@@ -266,13 +266,15 @@ impl Store {
     }
 }
 
-/// What was answered before leaves the live window: the question of this turn is asked again.
+/// What was answered before leaves the live window, where the question of this turn is asked again.
 pub(super) fn leave_live(conn: &Connection, session: SessionId, turn: TurnId) -> Result<(), Fault> {
     let of: Option<i64> = conn.prepare_cached(OF_AGAIN)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
-    if let Some(of) = of {
-        conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, of])?;
-    }
-    Ok(())
+    of.map_or(Ok(()), |of| leave_live_of(conn, session, of))
+}
+
+/// What was answered by a turn leaves the live window.
+pub(super) fn leave_live_of(conn: &Connection, session: SessionId, turn: i64) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(LEAVE_LIVE)?.run(params![session.0, turn])?)
 }
 
 /// What an attempt wants to store is refused where people have changed something since it was begun.
@@ -294,11 +296,11 @@ pub(super) enum Early {
 
 /// Takes what is known of a message that has just come in.
 pub(super) fn early(conn: &Connection, inbound: &Inbound, expired: i64) -> Result<Option<Early>, Fault> {
-    conn.prepare_cached(CLEAR_EARLY)?.execute([expired])?;
+    conn.prepare_cached(CLEAR_EARLY)?.run([expired])?;
     let place = [&inbound.reply_to.channel, &inbound.ts];
     let found = conn.prepare_cached(FIND_EARLY)?.query_row(place, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some(found) = found else { return Ok(None) };
-    conn.prepare_cached(TAKE_EARLY)?.execute(place)?;
+    conn.prepare_cached(TAKE_EARLY)?.run(place)?;
     Ok(Some(match found {
         (Some(at), Some(text)) => Early::Edited { text, at },
         _ => Early::Deleted,
@@ -369,7 +371,7 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
         let goes_on = *manner == Some(Manner::Plain { for_others: false });
         let is_awaited = *is_for_us || goes_on && following::is_theirs(conn, &message.key, &message.user, ts)?;
         if is_awaited && !comes_alone {
-            conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, at, message.text, now_ms])?;
+            conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
         }
         return Ok(Changed::Unknown);
     };
@@ -382,12 +384,12 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
         Some(asked) if waits => {
             if asked.text == message.text {
                 // An earlier one may come later.
-                conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&asked), at])?;
+                conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
                 return Ok(Changed::Nothing);
             }
             let asked = Inbound { text: message.text.clone(), attached: message.attached.clone(), ..asked };
-            conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&asked), at])?;
-            conn.prepare_cached(erase::FORGET_READING)?.execute([turn.0])?;
+            conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
+            conn.prepare_cached(erase::FORGET_READING)?.run([turn.0])?;
             if known.is_begun {
                 next_revision(conn, known.session)?;
             }
@@ -400,7 +402,7 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
             if said.as_ref() == Some(&message.text) {
                 return Ok(Changed::Nothing);
             }
-            conn.prepare_cached(SET_EDITED)?.execute(params![turn.0, message.text, at])?;
+            conn.prepare_cached(SET_EDITED)?.run(params![turn.0, message.text, at])?;
         }
     }
     let (actor, session) = (message.user.clone(), known.key.to_string());
@@ -459,7 +461,7 @@ fn delete(
             (_, None) => {
                 if *of != DeletedOf::Own {
                     let deleted: Option<&str> = None;
-                    conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, now_ms])?;
+                    conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, deleted, deleted, now_ms])?;
                 }
                 Ok(Changed::Unknown)
             }
@@ -473,9 +475,9 @@ fn delete(
         }
         if let Some(message) = known.message {
             let emptied = Inbound { text: String::new(), attached: Attached::default(), ..message };
-            conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
+            conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
-        conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
+        conn.prepare_cached(CALL_OFF)?.run(params![turn.0, CalledOff::Deleted.name()])?;
         erase::beside(conn, turn)?;
         let erased = match words {
             Some([question, _]) if !waiting => {
@@ -500,7 +502,7 @@ fn delete(
 }
 
 fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
-    conn.prepare_cached(NEXT_REVISION)?.execute([session.0])?;
+    conn.prepare_cached(NEXT_REVISION)?.run([session.0])?;
     Ok(())
 }
 

@@ -347,7 +347,7 @@ fn write(
         let values = row.iter().enumerate().map(|(at, value)| if later.contains(&at) { &nothing } else { value });
         let mut values: Vec<&dyn ToSql> = values.map(|value| value as &dyn ToSql).collect();
         values.extend(home.map(|home| home as &dyn ToSql));
-        statement.execute(&*values)?;
+        statement.run(&*values)?;
     }
     if table.name == "archive" {
         index(to, source, piece)?;
@@ -387,7 +387,7 @@ fn fill_in(from: &Connection, to: &Connection, table: &Table) -> Result<(), Faul
         let mut set = to.prepare_cached(&format!("UPDATE {} SET {column} = ?2 WHERE id = ?1", table.name))?;
         to.begin()?;
         for (id, other) in found {
-            set.execute(params![id, other])?;
+            set.run(params![id, other])?;
         }
         to.commit()?;
     }

@@ -55,7 +55,7 @@ pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i
 /// Erases what is kept of a question beside its text, whether it waits or was answered.
 pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL, images::FORGET] {
-        conn.prepare_cached(forget)?.execute([turn.0])?;
+        conn.prepare_cached(forget)?.run([turn.0])?;
     }
     Ok(())
 }
@@ -81,9 +81,9 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
         return Err(Fault::Damaged(format!("which part of message {id} is of turn {turn} cannot be told")));
     };
     let left = Message::user(format!("{before}{words}{after}"));
-    conn.prepare_cached(SHORTEN_PIECE)?.execute(params![turn.0, words.len() as i64])?;
+    conn.prepare_cached(SHORTEN_PIECE)?.run(params![turn.0, words.len() as i64])?;
     let by = words.len() as i64 - bytes as i64;
-    conn.prepare_cached(MOVE_PIECES)?.execute(params![with.0, start as i64, by])?;
+    conn.prepare_cached(MOVE_PIECES)?.run(params![with.0, start as i64, by])?;
     replace(conn, session, id, left, now_ms).map(Some)
 }
 
@@ -125,8 +125,8 @@ fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: 
         (Role::User, Origin::User | Origin::Attachment) | (Role::Assistant, Origin::Assistant)
     ));
     let NewMessage { blocks, tokens, chars, terms, .. } = NewMessage::from(&by);
-    conn.prepare_cached(ERASE)?.execute(params![id, blocks, tokens, chars, now_ms])?;
-    conn.prepare_cached(ERASE_LIVE)?.execute(params![session.0, id, tokens, chars])?;
+    conn.prepare_cached(ERASE)?.run(params![id, blocks, tokens, chars, now_ms])?;
+    conn.prepare_cached(ERASE_LIVE)?.run(params![session.0, id, tokens, chars])?;
     archive::index_anew(conn, session, id, &terms)?;
     receipt::erase_texts_of(conn, session, id)?;
     let is_live = conn.prepare_cached(IS_LIVE)?.exists(params![session.0, id])?;

@@ -128,7 +128,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let (reading, lines) = (codec::to_json(reading), self.pen(now_ms).lines(&events));
         self.write_telling(move |conn| {
-            conn.prepare_cached(READ_AS)?.execute(params![turn.0, reading])?;
+            conn.prepare_cached(READ_AS)?.run(params![turn.0, reading])?;
             events::add(conn, Some(turn), &lines)
         })
         .await
@@ -315,13 +315,13 @@ pub(super) fn await_answer(
     now_ms: i64,
 ) -> Result<(), Fault> {
     let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
-    conn.prepare_cached(FORGET_APART)?.execute([expired])?;
-    conn.prepare_cached(FORGET)?.execute([expired])?;
+    conn.prepare_cached(FORGET_APART)?.run([expired])?;
+    conn.prepare_cached(FORGET)?.run([expired])?;
     put(conn, AWAIT, front, marker)?;
     let mut ask = conn.prepare_cached(ASK_APART)?;
     for (part, outgoing) in (0u32..).zip(parts) {
         if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
-            ask.execute(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
+            ask.run(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
         }
     }
     Ok(())
@@ -339,14 +339,14 @@ pub(super) fn remember(conn: &Connection, (front, about): (FrontName, &Marker), 
 /// A question is not waited for any more.
 pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, now_ms];
-    Ok(conn.prepare_cached(CLOSE)?.execute(values).map(drop)?)
+    Ok(conn.prepare_cached(CLOSE)?.run(values)?)
 }
 
 /// What this turn has claimed is answered.
 pub(super) fn absorbed(conn: &Connection, turn: TurnId, now_ms: i64) -> Result<(), Fault> {
-    // Nearly no turn has, and looking costs less: see [`writer`](super::writer).
-    if conn.prepare_cached(IS_CLAIMING)?.exists([turn.0])? {
-        conn.prepare_cached(ABSORBED)?.execute(params![turn.0, now_ms])?;
+    // Nearly no turn has, and looking costs SQLite less: see [`writer`](super::writer).
+    if matches!(conn, Connection::Postgres(_)) || conn.prepare_cached(IS_CLAIMING)?.exists([turn.0])? {
+        conn.prepare_cached(ABSORBED)?.run(params![turn.0, now_ms])?;
     }
     Ok(())
 }

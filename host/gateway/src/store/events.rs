@@ -104,7 +104,7 @@ impl Store {
 pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Result<(), Fault> {
     let mut statement = conn.prepare_cached(conn.either(ADD, ADD_OF_HOME))?;
     for Line { at_ms, file, text } in lines {
-        statement.execute(&*of_home(conn, params![at_ms, turn.map(|turn| turn.0), file, text]))?;
+        statement.run(&*of_home(conn, params![at_ms, turn.map(|turn| turn.0), file, text]))?;
     }
     Ok(())
 }
@@ -192,9 +192,9 @@ impl Waiting for Store {
     fn settle(&self, last: i64, exported: Exported) -> Result<(), String> {
         let settled = self.shared.writer.write_waiting(move |conn| {
             let length = i64::try_from(exported.length).unwrap_or(i64::MAX);
-            conn.prepare_cached(conn.either(FORGET, FORGET_OF_HOME))?.execute(&*of_home(conn, params![last]))?;
+            conn.prepare_cached(conn.either(FORGET, FORGET_OF_HOME))?.run(&*of_home(conn, params![last]))?;
             let settled = of_home(conn, params![exported.file, length]);
-            conn.prepare_cached(conn.either(SETTLE, SETTLE_OF_HOME))?.execute(&*settled)?;
+            conn.prepare_cached(conn.either(SETTLE, SETTLE_OF_HOME))?.run(&*settled)?;
             Ok(())
         });
         settled.map_err(|error| error.to_string())

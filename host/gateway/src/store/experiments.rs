@@ -137,8 +137,7 @@ impl Store {
         let [experiment, control] = [experiment, control].map(str::to_owned);
         self.write(move |conn| {
             let weights = codec::to_json(&draw.weights);
-            conn.prepare_cached(DRAW_ARM)?
-                .execute(params![experiment, session.0, &draw.arm, weights, now_ms, control])?;
+            conn.prepare_cached(DRAW_ARM)?.run(params![experiment, session.0, &draw.arm, weights, now_ms, control])?;
             Ok(find_arm(conn, &experiment, session)?.unwrap_or_else(|| draw.arm.clone()))
         })
         .await

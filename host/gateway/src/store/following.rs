@@ -94,9 +94,9 @@ impl Store {
         let before = self.shared.last_words.of_another(key, user, ts);
         let heard = before.clone();
         self.write(move |conn| {
-            conn.prepare_cached(FOLLOW)?.execute(params![name, by, at])?;
+            conn.prepare_cached(FOLLOW)?.run(params![name, by, at])?;
             if let Some((other, since)) = &heard {
-                conn.prepare_cached(INTERRUPT)?.execute(params![name, other, since])?;
+                conn.prepare_cached(INTERRUPT)?.run(params![name, other, since])?;
             }
             Ok(())
         })
@@ -131,10 +131,7 @@ impl Store {
         ts: &str,
     ) -> Result<(), StoreError> {
         let values = [key.to_string(), user.to_owned(), ts.to_owned()];
-        self.write(move |conn| {
-            Ok(conn.prepare_cached(how)?.execute(params![values[0], values[1], values[2]]).map(drop)?)
-        })
-        .await
+        self.write(move |conn| Ok(conn.prepare_cached(how)?.run(params![values[0], values[1], values[2]])?)).await
     }
 
     /// Whether what somebody has written in a thread without a mention, by the message of that `ts`, is for the bot. Nothing is

@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const FORGET: &str = "DELETE FROM host WHERE until <= pmk_now() OR name = ?1";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
 const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, lease_ms)
-     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4)";
+     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4) RETURNING id";
 /// When any of them was last heard of.
 const LAST_SIGN: &str = "SELECT max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
@@ -80,13 +80,14 @@ impl Store {
 /// Takes the database, with when somebody was last heard of, or says who has it.
 fn enter(conn: &Connection, name: &str, owner: &str) -> Result<Result<(i64, Option<i64>), String>, Fault> {
     let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
-    conn.prepare_cached(FORGET)?.execute([name])?;
+    conn.prepare_cached(FORGET)?.run([name])?;
     if let Some(other) = living(conn)? {
         return Ok(Err(other));
     }
     lease::void_all(conn)?;
     let lease_ms = HOST_LEASE.as_millis() as i64;
-    let host = conn.prepare_cached(ENTER)?.insert(params![name, owner, env!("CARGO_PKG_VERSION"), lease_ms])?;
+    let entered = params![name, owner, env!("CARGO_PKG_VERSION"), lease_ms];
+    let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;
     Ok(Ok((host, last_sign_ms)))
 }
 
@@ -102,7 +103,7 @@ pub(super) fn leave(conn: &Connection) -> Result<(), Fault> {
         return Ok(());
     }
     conn.begin()?;
-    conn.prepare_cached(LEAVE)?.execute([host])?;
+    conn.prepare_cached(LEAVE)?.run([host])?;
     Ok(conn.commit()?)
 }
 

@@ -47,7 +47,7 @@ impl Store {
 pub(super) fn keep(conn: &Connection, turn: TurnId, images: &[StoredImage]) -> Result<(), Fault> {
     let mut statement = conn.prepare_cached(KEEP)?;
     for StoredImage { sha256, bytes } in images {
-        statement.execute(params![turn.0, sha256.as_str(), &**bytes])?;
+        statement.run(params![turn.0, sha256.as_str(), &**bytes])?;
     }
     Ok(())
 }

@@ -23,6 +23,8 @@ pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const CLEARED_AT_ONCE: u32 = 8;
 
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
+const FORGET_EXPIRED: &str =
+    "DELETE FROM seen WHERE (front, key) IN (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
 pub(super) const FORGET_SEEN: &str = "DELETE FROM seen WHERE front = ?1 AND key = ?2";
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
 pub(super) const SEE: &str =
@@ -113,13 +115,13 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
         Some(Early::Edited { text, at }) => {
             let inbox = enter(conn, inbound, Some(json), now_ms)?;
             let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
-            conn.prepare_cached(changes::SET_MESSAGE)?.execute(params![inbox.0, edited, at])?;
+            conn.prepare_cached(changes::SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
         // There is nothing to answer any more, and what it said before it was deleted is not kept when that comes later.
         Some(Early::Deleted) => {
             let inbox = enter(conn, inbound, None, now_ms)?;
-            conn.prepare_cached(changes::CALL_OFF)?.execute(params![inbox.0, CalledOff::Deleted.name()])?;
+            conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
         }
     }
@@ -156,19 +158,22 @@ pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<b
     for name in names(inbound) {
         if see.execute(params![front, name, now_ms])? == 0 {
             was_seen |= conn.prepare_cached(IS_SEEN)?.exists(params![front, name, expired])?;
-            conn.prepare_cached(SEE_AGAIN)?.execute(params![front, name, now_ms])?;
+            conn.prepare_cached(SEE_AGAIN)?.run(params![front, name, now_ms])?;
         }
     }
     Ok(was_seen)
 }
 
-/// Forgets some of the names that have expired. One by one: see [`writer`](super::writer).
+/// Forgets some of the names that have expired. In SQLite one by one: see [`writer`](super::writer).
 fn clear_seen(conn: &Connection, expired: i64) -> Result<(), Fault> {
+    if let Connection::Postgres(_) = conn {
+        return Ok(conn.prepare_cached(FORGET_EXPIRED)?.run(params![expired, CLEARED_AT_ONCE])?);
+    }
     let mut find = conn.prepare_cached(EXPIRED_SEEN)?;
     let found = find.query_map(params![expired, CLEARED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found: Vec<(String, String)> = found.collect::<Result<_, _>>()?;
     for (front, name) in found {
-        conn.prepare_cached(FORGET_SEEN)?.execute([front, name])?;
+        conn.prepare_cached(FORGET_SEEN)?.run([front, name])?;
     }
     Ok(())
 }
@@ -185,7 +190,7 @@ pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, no
         conn.prepare_cached(sessions::FIND_SESSION)?.query_row([&key], |row| row.get(0)).optional()?;
     let session = match known {
         Some(session) => {
-            conn.prepare_cached(ENTER_SESSION)?.execute(params![session, now_ms, reply_to.channel])?;
+            conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session
         }
         None => conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?,

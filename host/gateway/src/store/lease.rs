@@ -131,13 +131,13 @@ fn lease(
 }
 
 pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Option<i64>) -> Result<(), Fault> {
-    conn.prepare_cached(TAKE)?.execute(params![session.0, owner, until])?;
+    conn.prepare_cached(TAKE)?.run(params![session.0, owner, until])?;
     Ok(())
 }
 
 /// Ends a `run`'s lease.
 pub(super) fn free(conn: &Connection, session: SessionId) -> Result<(), Fault> {
-    conn.prepare_cached(FREE)?.execute([session.0])?;
+    conn.prepare_cached(FREE)?.run([session.0])?;
     Ok(())
 }
 

@@ -44,7 +44,7 @@ impl Store {
             let session: Option<i64> =
                 conn.prepare_cached(PARK)?.query_row(params![inbox.0, now_ms, why], |row| row.get(0)).optional()?;
             let Some(session) = session else { return Ok(None) };
-            conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([inbox.0])?;
+            conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([inbox.0])?;
             lease::free(conn, SessionId(session))?;
             let parked = parked(conn, Some(inbox))?.pop();
             if let Some(Parked { key, .. }) = &parked {
@@ -77,7 +77,7 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn parked_told(&self, inbox: InboxId) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.execute([inbox.0]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.run([inbox.0])?)).await
     }
 
     /// Takes parked questions up again, those of one conversation or all: they are open work from now on. One whose
@@ -92,7 +92,7 @@ impl Store {
             for Parked { inbox, key, ts, .. } in parked(conn, None)? {
                 match key.parse::<SessionKey>() {
                     Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => {
-                        conn.prepare_cached(UNPARK)?.execute([inbox.0])?;
+                        conn.prepare_cached(UNPARK)?.run([inbox.0])?;
                         unparked.pending.push(Pending { inbox, key, ts });
                     }
                     Ok(_) => {}

@@ -125,15 +125,15 @@ impl Store {
         self.write(move |conn| {
             if let Some(Announce { reason, is_news }) = &announce {
                 let owe = if *is_news { OWE } else { OWE_NO_NEWS };
-                conn.prepare_cached(owe)?.execute(params![since_ms, until_ms, reason])?;
+                conn.prepare_cached(owe)?.run(params![since_ms, until_ms, reason])?;
             }
             if read {
                 let gone_s = since_ms.unwrap_or(until_ms) / 1_000;
                 let least = ts(gone_s - READ_BACK_MOST_S);
                 let active_since = until_ms.saturating_sub(READ_BACK_ACTIVE_MS);
-                conn.prepare_cached(FORGET_READING)?.execute([active_since])?;
+                conn.prepare_cached(FORGET_READING)?.run([active_since])?;
                 let known_by = since_ms.map(|_| ts(gone_s + 1));
-                conn.prepare_cached(TO_READ)?.execute(params![least, known_by, active_since, MOST_READ_BACK])?;
+                conn.prepare_cached(TO_READ)?.run(params![least, known_by, active_since, MOST_READ_BACK])?;
             }
             owed(conn)
         })
@@ -153,7 +153,7 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn settled(&self) -> Result<(), StoreError> {
-        self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.execute([]).map(drop)?)).await
+        self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.run([])?)).await
     }
 
     /// Conversations that are to be read back, the last active first.
@@ -182,7 +182,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn read_back(&self, key: &SessionKey) -> Result<(), StoreError> {
         let key = key.to_string();
-        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.execute([&key]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.run([&key])?)).await
     }
 
     /// As [`accept`](Store::accept), for a message that was found by reading back: it may have come in longer ago than
@@ -243,7 +243,7 @@ impl Store {
                 Some(Some(message)) => Telling::InPlaceOf(message),
                 Some(None) => Telling::Not,
                 None => {
-                    conn.prepare_cached(CLAIM_TELLING)?.execute(params![listener, now_ms])?;
+                    conn.prepare_cached(CLAIM_TELLING)?.run(params![listener, now_ms])?;
                     Telling::New
                 }
             })
@@ -257,7 +257,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn told(&self, listener: &str, message: Option<String>) -> Result<(), StoreError> {
         let listener = listener.to_owned();
-        self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.execute(params![listener, message]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.run(params![listener, message])?)).await
     }
 
     /// They were not told after all.
@@ -266,7 +266,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn untold(&self, listener: &str) -> Result<(), StoreError> {
         let listener = listener.to_owned();
-        self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.execute([&listener]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.run([&listener])?)).await
     }
 }
 

@@ -63,7 +63,7 @@ impl Store {
     pub async fn press(&self, press: &Press) -> Result<(), StoreError> {
         let Press { id, user, channel, thread_ts, ts, choice } = press.clone();
         self.write(move |conn| {
-            conn.prepare_cached(TAKE)?.execute(params![id, user, channel, thread_ts, ts, choice.name()])?;
+            conn.prepare_cached(TAKE)?.run(params![id, user, channel, thread_ts, ts, choice.name()])?;
             Ok(())
         })
         .await
@@ -108,7 +108,7 @@ impl Store {
     pub async fn press_shows(&self, number: i64, text: &str) -> Result<(), StoreError> {
         let text = text.to_owned();
         let atom: Option<&str> = None;
-        self.write(move |conn| Ok(conn.prepare_cached(SHOW)?.execute(params![number, text, atom]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(SHOW)?.run(params![number, text, atom])?)).await
     }
 
     /// Somebody's word on an atom is going to be carried out, and its message is to say this; the press that stands for that.
@@ -144,7 +144,7 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn press_done(&self, number: i64) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(conn.prepare_cached(DONE)?.execute([number]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(DONE)?.run([number])?)).await
     }
 }
 
@@ -159,14 +159,14 @@ pub(super) fn keep(
 ) -> Result<i64, Fault> {
     let atom = atom.map(codec::to_json);
     if let SaidBy::Press(number) = said_by {
-        conn.prepare_cached(SHOW)?.execute(params![number, text, atom])?;
+        conn.prepare_cached(SHOW)?.run(params![number, text, atom])?;
         return Ok(number);
     }
     let Reaction { user, channel, ts, .. } = word;
     let choice = if yes { Choice::Yes } else { Choice::No }.name();
     // No id from outside has a colon at this place.
     let id = format!(":reaction:{channel}:{ts}");
-    conn.prepare_cached(FORGET_SHOWING)?.execute([&id])?;
+    conn.prepare_cached(FORGET_SHOWING)?.run([&id])?;
     let values = params![id, user, channel, ts, choice, text, atom];
     Ok(conn.prepare_cached(TAKE_SHOWING)?.query_row(values, |row| row.get(0))?)
 }

@@ -145,22 +145,22 @@ impl Store {
 
 /// From now on a question waits for its asker's word.
 pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_ms: i64) -> Result<(), Fault> {
-    conn.prepare_cached(FORGET)?.execute([expired(now_ms)])?;
+    conn.prepare_cached(FORGET)?.run([expired(now_ms)])?;
     let Proposal { part, marker, confirmation } = proposal;
     let values = params![turn.0, part, codec::to_json(marker), codec::to_json(&**confirmation), now_ms];
-    conn.prepare_cached(PROPOSE)?.execute(values)?;
+    conn.prepare_cached(PROPOSE)?.run(values)?;
     Ok(())
 }
 
 /// What a message has confirmed waits for a word again, from now on.
 pub(super) fn reopen(conn: &Connection, confirmed_by: &str, now_ms: i64) -> Result<(), Fault> {
-    conn.prepare_cached(REOPEN)?.execute(params![confirmed_by, now_ms])?;
+    conn.prepare_cached(REOPEN)?.run(params![confirmed_by, now_ms])?;
     Ok(())
 }
 
 /// A turn is over, and with it the proposal that it was the yes to.
 pub(super) fn carried_out(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
-    conn.prepare_cached(CARRIED_OUT)?.execute([turn.0])?;
+    conn.prepare_cached(CARRIED_OUT)?.run([turn.0])?;
     Ok(())
 }
 
@@ -201,7 +201,7 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     }
     let is_answer = is_meant(&confirmation);
     if is_late || !yes {
-        conn.prepare_cached(DROP)?.execute([turn])?;
+        conn.prepare_cached(DROP)?.run([turn])?;
         return Ok(Some(match yes {
             _ if is_answer => Judged::NotMeant,
             true => Judged::Expired,
@@ -210,7 +210,7 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     }
     // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
-    conn.prepare_cached(CONFIRM)?.execute(params![turn, confirmation.event_id])?;
+    conn.prepare_cached(CONFIRM)?.run(params![turn, confirmation.event_id])?;
     if is_answer {
         return Ok(Some(Judged::Meant(Box::new(confirmation))));
     }

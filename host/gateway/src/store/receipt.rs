@@ -356,7 +356,7 @@ pub(super) fn keep(
 ) -> Result<(), Fault> {
     let mut keep_text = conn.prepare_cached(KEEP_TEXT)?;
     for (digest, text) in texts {
-        keep_text.execute(params![&*digest.0, &**text])?;
+        keep_text.run(params![&*digest.0, &**text])?;
     }
     let mut keep = conn.prepare_cached(KEEP)?;
     for receipt in calls {
@@ -365,7 +365,7 @@ pub(super) fn keep(
             reference.resolve(ids)?;
         }
         let body = codec::to_json(&receipt);
-        keep.execute(params![session.0, turn.0, receipt.call, receipt.at_ms, body])?;
+        keep.run(params![session.0, turn.0, receipt.call, receipt.at_ms, body])?;
     }
     Ok(())
 }
@@ -384,7 +384,7 @@ pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> 
     }
     let mut erase = conn.prepare_cached(ERASE_TEXT)?;
     for text in texts {
-        erase.execute([&*text.0])?;
+        erase.run([&*text.0])?;
     }
     Ok(())
 }
@@ -396,7 +396,7 @@ pub(super) fn erase_background(conn: &Connection, session: SessionId) -> Result<
     let texts: Vec<Option<String>> = statement.query_map([session.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut erase = conn.prepare_cached(ERASE_TEXT)?;
     for text in texts.into_iter().flatten() {
-        erase.execute([text])?;
+        erase.run([text])?;
     }
     Ok(())
 }

@@ -32,8 +32,8 @@ impl Store {
     pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<(), StoreError> {
         let lease = self.lease(key, "pmk-host sessions reset", TURN_WAIT, now_ms).await?;
         self.write(move |conn| {
-            conn.prepare_cached(EMPTY_LIVE)?.execute([lease.session.0])?;
-            conn.prepare_cached(FORGET_DROPPED)?.execute([lease.session.0])?;
+            conn.prepare_cached(EMPTY_LIVE)?.run([lease.session.0])?;
+            conn.prepare_cached(FORGET_DROPPED)?.run([lease.session.0])?;
             lease::end(conn, &lease)
         })
         .await
@@ -55,7 +55,7 @@ impl Store {
             let end = cut.map_or(live.len(), |&cut| cut as usize);
             if let [first, ..] = &live[end..] {
                 let removed = params![lease.session.0, first.position, i64::MAX];
-                conn.prepare_cached(window::REMOVE_LIVE)?.execute(removed)?;
+                conn.prepare_cached(window::REMOVE_LIVE)?.run(removed)?;
             }
             lease::end(conn, &lease)?;
             let turns_kept = turn_starts.partition_point(|&start| (start as usize) < end);

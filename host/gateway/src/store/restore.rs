@@ -114,7 +114,7 @@ fn restore_over(conn: &Connection, ready: &Ready, replace: bool, lease: &Lease) 
     if !replace {
         refuse_messages(conn, &ready.key)?;
     }
-    conn.prepare_cached(reset::EMPTY_LIVE)?.execute([lease.session.0])?;
+    conn.prepare_cached(reset::EMPTY_LIVE)?.run([lease.session.0])?;
     let restored = fill(conn, lease.session, ready, false)?;
     lease::end(conn, lease)?;
     Ok(restored)
@@ -146,7 +146,10 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
     for (id, message, created_at_ms) in &ready.messages {
         let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
         let id = match id.filter(|_| keep_ids) {
-            Some(id) => add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?,
+            Some(id) => {
+                add.run(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?;
+                id
+            }
             None => {
                 let of_no_turn = None::<i64>;
                 let values = params![session.0, of_no_turn, role, origin, blocks, tokens, chars, created_at_ms];
@@ -169,7 +172,7 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
     let Ready { turns, dropped_turns, marker_template, verbosity, created_at_ms, active_at_ms, .. } = ready;
     let verbosity = verbosity.name();
     let marked = params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity];
-    conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
+    conn.prepare_cached(MARK_SESSION)?.run(marked)?;
     let renumbered = ready.messages.iter().zip(&ids).any(|((old, ..), id)| old.is_some_and(|old| old != *id));
     let messages = ids.iter().zip(&ready.messages).map(|(id, (_, message, _))| (*id, &*message.blocks)).enumerate();
     let stored = travel::Stored { session, messages: messages.collect(), now_ms: ready.now_ms };

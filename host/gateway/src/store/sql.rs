@@ -41,8 +41,8 @@ pub(super) enum Error {
     Postgres(tokio_postgres::Error),
     /// PostgreSQL cannot be reached, or was lost amid what was asked of it.
     Away(String),
-    /// What is to be committed was undone, for a statement of it has failed.
-    Undone,
+    /// What was to be committed was undone, for a statement of it has failed: this way, or in one that was told of it.
+    Undone(Option<tokio_postgres::Error>),
     /// A single row was asked for, and there is none.
     NoRow,
     /// A column that holds something else than it should.
@@ -58,9 +58,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Sqlite(error) => error.fmt(f),
-            Error::Postgres(error) => f.write_str(&postgres::words(error)),
+            Error::Postgres(error) | Error::Undone(Some(error)) => f.write_str(&postgres::words(error)),
             Error::Away(why) => f.write_str(why),
-            Error::Undone => f.write_str("what was to be committed was undone"),
+            Error::Undone(None) => f.write_str("what was to be committed was undone"),
             Error::NoRow => f.write_str("there is no row"),
             Error::Column { name, why } => write!(f, "column `{name}`: {why}"),
         }
@@ -149,17 +149,24 @@ impl Connection {
     }
 
     pub(super) fn commit(&self) -> Result<()> {
-        self.end("COMMIT")
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.prepare_cached("COMMIT")?.execute([]).map(drop)?),
+            Connection::Postgres(conn) => conn.commit(),
+        }
     }
 
     pub(super) fn roll_back(&self) -> Result<()> {
-        self.end("ROLLBACK")
+        match self {
+            Connection::Sqlite(conn) => Ok(conn.prepare_cached("ROLLBACK")?.execute([]).map(drop)?),
+            Connection::Postgres(conn) => conn.roll_back(),
+        }
     }
 
-    fn end(&self, how: &str) -> Result<()> {
+    /// Waits for what nobody has waited for yet: what was [run](Statement::run).
+    pub(super) fn settle(&self) -> Result<()> {
         match self {
-            Connection::Sqlite(conn) => Ok(conn.prepare_cached(how)?.execute([]).map(drop)?),
-            Connection::Postgres(conn) => conn.end(how),
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(conn) => conn.settle(),
         }
     }
 
@@ -222,14 +229,21 @@ impl Statement<'_> {
         }
     }
 
-    /// Inserts a row, and says which `id` it has got.
+    /// The same where nobody asks how many. What is wrong with it is said by what is waited for next, the commit at the latest,
+    /// which has none of it then.
+    pub(super) fn run(&mut self, params: impl Params) -> Result<()> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params).map(drop)?)),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params)),
+        }
+    }
+
+    /// Inserts a row by `INSERT INTO table (…) VALUES (…)`, and says which `id` it gets. As after [`run`](Statement::run), it is
+    /// there once something was waited for.
     pub(super) fn insert(&mut self, params: impl Params) -> Result<i64> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.insert(params)?)),
-            Statement::Postgres(conn, sql) => {
-                let row = params.with(|params| conn.query(&sql.returning_id(), params))?.into_iter().next();
-                Row::Postgres(&row.ok_or(Error::NoRow)?).get(0)
-            }
+            Statement::Postgres(conn, sql) => params.with(|params| conn.insert(sql, params)),
         }
     }
 

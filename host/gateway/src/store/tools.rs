@@ -30,7 +30,7 @@ impl Store {
     pub async fn learn_tools(&self, provider: &str, model: &str, takes: bool) -> Result<(), StoreError> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         self.write(move |conn| {
-            conn.prepare_cached(LEARN)?.execute(params![provider, model, takes])?;
+            conn.prepare_cached(LEARN)?.run(params![provider, model, takes])?;
             Ok(())
         })
         .await

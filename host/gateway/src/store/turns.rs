@@ -1,5 +1,7 @@
 //! A turn's way through the store: begun, answered, delivered.
 
+use std::collections::HashSet;
+
 use pmk_core::Place;
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,8 @@ pub(super) const FIND_QUESTION: &str =
     "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
             t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
-            COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed
+            COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
+            (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
@@ -39,8 +42,9 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
             placeholder = coalesce(?15, placeholder)
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
-/// Where the answer of a turn goes: the conversation, how often it was changed, and its next place in the live window.
-pub(super) const STANDING: &str = "SELECT t.session_id, s.revision,
+/// Where the answer of a turn goes: whether it waits for one, the conversation, how often it was changed, and its next place in
+/// the live window.
+pub(super) const STANDING: &str = "SELECT t.answered_at IS NULL AND t.delivered_at IS NULL, t.session_id, s.revision,
             (SELECT coalesce(max(l.position) + 1, 0) FROM live l WHERE l.session_id = t.session_id)
      FROM turn t JOIN session s ON s.id = t.session_id WHERE t.id = ?1";
 pub(super) const ANSWERED_WITH: &str =
@@ -55,14 +59,15 @@ pub(super) const UNSENT_PARTS: &str =
 pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
-pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL";
+/// What is left to do of a turn: a row for each part that has not gone out, and at least one.
+pub(super) const OUTSTANDING: &str = "SELECT t.session_id, t.delivered_at IS NOT NULL, o.part
+     FROM turn t LEFT JOIN outbox o ON o.turn_id = t.id AND o.sent_at IS NULL WHERE t.id = ?1";
 /// Whether something of an answer that waits is still to go to a channel. Goes through what waits, by its index.
 pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
 pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_id = ?1";
 pub(super) const DELIVERED: &str =
     "UPDATE turn SET delivered_at = ?2, report = NULL WHERE id = ?1 AND delivered_at IS NULL";
-pub(super) const OF_SESSION: &str = "SELECT session_id FROM turn WHERE id = ?1";
 /// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
 pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
             attached = CASE WHEN json_valid(message) THEN json_remove(json_extract(message, '$.attached'), '$.thread') END
@@ -156,7 +161,7 @@ impl Store {
             };
             let question: Inbound = codec::from_json(row.get_ref(0)?, &format!("question {turn}"))?;
             let question = codec::to_json(&Inbound { attached: attached.clone(), ..question });
-            conn.prepare_cached(KEEP_ATTACHED)?.execute(params![turn.0, question])?;
+            conn.prepare_cached(KEEP_ATTACHED)?.run(params![turn.0, question])?;
             images::keep(conn, turn, &images)
         })
         .await
@@ -168,7 +173,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn set_verbosity(&self, session: SessionId, verbosity: Verbosity) -> Result<(), StoreError> {
         self.write(move |conn| {
-            conn.prepare_cached(SET_VERBOSITY)?.execute(params![session.0, verbosity.name()])?;
+            conn.prepare_cached(SET_VERBOSITY)?.run(params![session.0, verbosity.name()])?;
             Ok(())
         })
         .await
@@ -206,14 +211,18 @@ impl Store {
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let report = codec::to_json(&report);
         self.write_telling(move |conn| {
-            answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
-            let (session, stands_at, mut position): (i64, i64, i64) = conn
+            let standing = conn
                 .prepare_cached(STANDING)?
-                .query_row([turn.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                .query_row([turn.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+                .optional()?;
+            let Some((true, session, stands_at, mut position)): Option<(bool, i64, i64, i64)> = standing else {
+                return Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into());
+            };
             let session = SessionId(session);
             if revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
             }
+            answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
             let mut stored = Vec::with_capacity(messages.len());
             for (id, message, shown) in &messages {
                 let id = match id {
@@ -226,20 +235,20 @@ impl Store {
                     position += 1;
                 }
             }
-            conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+            conn.prepare_cached(COUNT_TURN)?.run([session.0])?;
             for (other, user) in &also {
                 changes::leave_live(conn, session, *other)?;
-                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms, user, turn.0])?;
-                conn.prepare_cached(EMPTY_QUESTION)?.execute([other.0])?;
-                conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+                conn.prepare_cached(ANSWERED_WITH)?.run(params![other.0, now_ms, user, turn.0])?;
+                conn.prepare_cached(EMPTY_QUESTION)?.run([other.0])?;
+                conn.prepare_cached(COUNT_TURN)?.run([session.0])?;
             }
             for (of, bytes) in &pieces {
                 let values = params![of.0, turn.0, bytes.start as i64, bytes.len() as i64];
-                conn.prepare_cached(PIECE)?.execute(values)?;
+                conn.prepare_cached(PIECE)?.run(values)?;
             }
             let mut add_part = conn.prepare_cached(ADD_PART)?;
             for (number, (body, how)) in (0u32..).zip(&encoded) {
-                add_part.execute(params![turn.0, number, body, how])?;
+                add_part.run(params![turn.0, number, body, how])?;
             }
             if let Some(in_case) = &case {
                 let answer = stored.last().map(|(id, _)| *id).filter(|_| keep_live);
@@ -312,24 +321,30 @@ impl Store {
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         self.write_telling(move |conn| {
-            for part in &sent {
-                part_sent(conn, turn, part, now_ms)?;
+            let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
+            let Outstanding { session, is_over, mut unsent } =
+                outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?;
+            for (part, sent_id) in &sent {
+                if !unsent.remove(part) {
+                    return Err(wrong("has no such part to send"));
+                }
+                conn.prepare_cached(PART_SENT)?.run(params![turn.0, part, sent_id, now_ms])?;
             }
-            if conn.prepare_cached(ANY_UNSENT)?.exists([turn.0])? {
-                return Err(StoreError::WrongState { turn, why: "has parts that were not sent" }.into());
+            if !unsent.is_empty() {
+                return Err(wrong("has parts that were not sent"));
             }
-            if conn.prepare_cached(DELIVERED)?.execute(params![turn.0, now_ms])? == 0 {
-                return Err(StoreError::WrongState { turn, why: "is over" }.into());
+            if is_over {
+                return Err(wrong("is over"));
             }
-            let session = conn.prepare_cached(OF_SESSION)?.query_row([turn.0], |row| row.get(0))?;
+            conn.prepare_cached(DELIVERED)?.run(params![turn.0, now_ms])?;
             if sent.is_empty() {
-                conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([turn.0])?;
+                conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
             }
             proposals::carried_out(conn, turn)?;
-            conn.prepare_cached(EMPTY_PARTS)?.execute([turn.0])?;
-            conn.prepare_cached(EMPTY_QUESTION)?.execute([turn.0])?;
+            conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
+            conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;
             events::add(conn, Some(turn), &lines)?;
-            lease::free(conn, SessionId(session))
+            lease::free(conn, session)
         })
         .await
     }
@@ -382,12 +397,12 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
         let mut case = row.get::<_, Option<i64>>("case_id")?.map(CaseId);
         if is_begun {
             archive::forget(conn, turn)?;
-            conn.prepare_cached(FORGET_ATTEMPT)?.execute([turn.0])?;
+            conn.prepare_cached(FORGET_ATTEMPT)?.run([turn.0])?;
         } else {
             if let Place::Channel(channel) = &inbound.key.place {
                 case = cases::open_in(conn, inbound.key.front, channel)?;
             }
-            conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
+            conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
         }
         let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound)? {
             Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
@@ -404,8 +419,11 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
         let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
         let called_off: Option<String> = row.get("called_off")?;
         let called_off = called_off.as_deref().and_then(CalledOff::from_name);
-        if called_off.is_none() && hold == Hold::Alone {
-            changes::leave_live(conn, session, turn)?;
+        if called_off.is_none()
+            && hold == Hold::Alone
+            && let Some(again_of) = row.get("again_of")?
+        {
+            changes::leave_live_of(conn, session, again_of)?;
         }
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
@@ -425,11 +443,31 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
             case,
             called_off,
             live,
-            archived: archive::length(conn, session)?,
+            // What an attempt had put there is forgotten by now.
+            archived: if is_begun { archive::length(conn, session)? } else { row.get("archived")? },
         })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)
+}
+
+/// What is left to do of a turn.
+struct Outstanding {
+    session: SessionId,
+    is_over: bool,
+    unsent: HashSet<u32>,
+}
+
+fn outstanding(conn: &Connection, turn: TurnId) -> Result<Option<Outstanding>, Fault> {
+    let mut statement = conn.prepare_cached(OUTSTANDING)?;
+    let mut rows = statement.query([turn.0])?;
+    let mut found: Option<Outstanding> = None;
+    while let Some(row) = rows.next()? {
+        let (session, is_over) = (SessionId(row.get(0)?), row.get(1)?);
+        let found = found.get_or_insert_with(|| Outstanding { session, is_over, unsent: HashSet::new() });
+        found.unsent.extend(row.get::<_, Option<u32>>(2)?);
+    }
+    Ok(found)
 }
 
 fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
@@ -495,10 +533,7 @@ fn answer(
         asked_by,
         placeholder
     ];
-    match conn.prepare_cached(ANSWER)?.execute(values)? {
-        0 => Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into()),
-        _ => Ok(()),
-    }
+    Ok(conn.prepare_cached(ANSWER)?.run(values)?)
 }
 
 fn part_sent(conn: &Connection, turn: TurnId, (part, sent_id): &Sent, now_ms: i64) -> Result<(), Fault> {

@@ -69,7 +69,7 @@ pub(super) fn shown(
 ) -> Result<(), Fault> {
     let mut show = conn.prepare_cached(SHOW)?;
     for atom in atoms {
-        show.execute(params![atom, turn.0, session.0, now_ms])?;
+        show.run(params![atom, turn.0, session.0, now_ms])?;
     }
     Ok(())
 }
@@ -77,5 +77,5 @@ pub(super) fn shown(
 /// People are asked in this conversation: what was shown there lately did not do.
 pub(super) fn doubted(conn: &Connection, session: SessionId, source: &str, now_ms: i64) -> Result<(), Fault> {
     let since = now_ms.saturating_sub(DOUBTED_WITHIN.as_millis() as i64);
-    Ok(conn.prepare_cached(DOUBT)?.execute(params![session.0, since, source, now_ms]).map(drop)?)
+    Ok(conn.prepare_cached(DOUBT)?.run(params![session.0, since, source, now_ms])?)
 }

@@ -60,7 +60,7 @@ impl Store {
             changes::refuse_stale(conn, session, edit.revision)?;
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
             for (first, last) in &removed {
-                remove.execute(params![session.0, first, last])?;
+                remove.run(params![session.0, first, last])?;
             }
             let mut replace = conn.prepare_cached(REPLACE_LIVE)?;
             for (Replacement { position, tokens, chars, .. }, json) in &replaced {
@@ -69,7 +69,7 @@ impl Store {
                 }
             }
             let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
-            conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
+            conn.prepare_cached(MARK_SESSION)?.run(marked)?;
             events::add(conn, None, &lines)
         })
         .await
@@ -92,8 +92,8 @@ impl Store {
             let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = &edit;
             changes::refuse_stale(conn, session, *revision)?;
             events::add(conn, None, &lines)?;
-            conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
-            conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;
+            conn.prepare_cached(REMOVE_LIVE)?.run(params![session.0, first, last])?;
+            conn.prepare_cached(MARK_SESSION)?.run(params![session.0, dropped_turns, marker_template])?;
             let Some(summary) = summary else { return Ok(None) };
             let id = record(conn, session, None, &NewMessage::from(summary), now_ms)?;
             let entry = Entry::new(id, summary.clone());
@@ -181,7 +181,7 @@ pub(super) fn show(
     shown: &Shown,
 ) -> Result<(), Fault> {
     let Shown { replacement, tokens, chars } = shown;
-    conn.prepare_cached(ADD_LIVE)?.execute(params![session.0, position, message, replacement, tokens, chars])?;
+    conn.prepare_cached(ADD_LIVE)?.run(params![session.0, position, message, replacement, tokens, chars])?;
     Ok(())
 }
 

@@ -204,7 +204,7 @@ trait Operation: Send {
     ///
     /// # Errors
     /// It failed.
-    fn run(&mut self, conn: &Connection, path: &Path) -> Result<(), StoreError>;
+    fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError>;
 
     /// Tells the caller, now that the fate of the transaction is known.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
@@ -222,8 +222,16 @@ where
     F: Fn(&Connection) -> Result<T, Fault> + Send,
     A: FnOnce(Result<T, StoreError>) + Send,
 {
-    fn run(&mut self, conn: &Connection, path: &Path) -> Result<(), StoreError> {
-        let result = guarded(|| (self.work)(conn)).map_err(|fault| fault.at(path));
+    fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
+        let work = || {
+            let done = (self.work)(conn)?;
+            // What is undone alone has failed alone.
+            if undoing == Undoing::Alone {
+                conn.settle()?;
+            }
+            Ok(done)
+        };
+        let result = guarded(work).map_err(|fault| fault.at(path));
         let outcome = result.as_ref().map(|_| ()).map_err(Clone::clone);
         self.result = Some(result);
         outcome
@@ -316,17 +324,30 @@ impl Hand {
             };
             if left_something {
                 self.said(self.conn.roll_back())?;
-                self.said(self.conn.begin())?;
                 undoing = Undoing::Alone;
-                for operation in &mut *group {
-                    self.run(&mut **operation, undoing)?;
-                }
+                self.run_again(group)?;
             }
             next = if group.len() < MAX_GROUP { more() } else { None };
         }
-        self.said(self.conn.commit())?;
+        match self.conn.commit() {
+            // Whose it was that has failed is told by running each alone.
+            Err(sql::Error::Undone(_)) if undoing == Undoing::Together => {
+                self.run_again(group)?;
+                self.said(self.conn.commit())?;
+            }
+            committed => self.said(committed)?,
+        }
         // It is committed: where one cannot look, what was seen before holds.
         self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
+    }
+
+    /// Runs operations whose transaction was undone.
+    fn run_again(&self, group: &mut [Queued]) -> Result<(), StoreError> {
+        self.said(self.conn.begin())?;
+        for operation in group {
+            self.run(&mut **operation, Undoing::Alone)?;
+        }
+        Ok(())
     }
 
     /// Runs an operation, and says whether it has failed and what it left behind is still there.
@@ -339,7 +360,7 @@ impl Hand {
         if undoing == Undoing::Alone {
             self.said(conn.savepoint("SAVEPOINT operation"))?;
         }
-        let ran = operation.run(conn, path);
+        let ran = operation.run(conn, path, undoing);
         // A full disk made SQLite give it up.
         if conn.is_autocommit() {
             return Err(ran.err().unwrap_or(StoreError::Closed));

@@ -46,7 +46,7 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[Strin
         Connection::Sqlite(conn) => Ok(INDEX.add_terms(conn, id, session.0, &[terms])?),
         Connection::Postgres(_) => {
             let terms = joined(session, terms.iter().map(String::as_str));
-            Ok(conn.prepare_cached(ADD)?.execute(params![id, session.0, terms]).map(drop)?)
+            Ok(conn.prepare_cached(ADD)?.run(params![id, session.0, terms])?)
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[Strin
 pub(super) fn remove(conn: &Connection, id: i64) -> Result<(), Fault> {
     match conn {
         Connection::Sqlite(conn) => Ok(INDEX.remove(conn, id)?),
-        Connection::Postgres(_) => Ok(conn.prepare_cached(REMOVE)?.execute([id]).map(drop)?),
+        Connection::Postgres(_) => Ok(conn.prepare_cached(REMOVE)?.run([id])?),
     }
 }
 

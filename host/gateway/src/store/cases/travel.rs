@@ -123,7 +123,7 @@ fn insert(
         return Ok(CaseId(conn.prepare_cached(RESTORE)?.insert(values)?));
     }
     let values = params![front, channel, title, opened_by, opened_at_ms, closed_by, closed_at, number];
-    conn.prepare_cached(RESTORE_AS)?.execute(values)?;
+    conn.prepare_cached(RESTORE_AS)?.run(values)?;
     conn.follow_ids("case_file")?;
     Ok(CaseId(*number))
 }
@@ -133,7 +133,7 @@ fn add(conn: &Connection, id: CaseId, case: &DumpedCase, stored: &Stored<'_>) ->
         let Some((message, blocks)) = stored.messages.get(index) else { continue };
         let there = params![id.0, stored.session.0, at_ms, user, blocks];
         if !conn.prepare_cached(IS_THERE)?.exists(there)? {
-            conn.prepare_cached(ADD_MESSAGE)?.execute(params![message, id.0, user, at_ms])?;
+            conn.prepare_cached(ADD_MESSAGE)?.run(params![message, id.0, user, at_ms])?;
         }
     }
     for (note, at_ms, index) in &case.notes {
@@ -142,7 +142,7 @@ fn add(conn: &Connection, id: CaseId, case: &DumpedCase, stored: &Stored<'_>) ->
         let added = conn.prepare_cached(ADD_NOTE)?.execute(params![id.0, kind, spelling, note.text, at_ms, source])?;
         if let (0, Some(source)) = (added, source) {
             // Its answer is in another conversation of the channel than the one that brought it first.
-            conn.prepare_cached(NOTE_SOURCE)?.execute(params![id.0, kind, spelling, source])?;
+            conn.prepare_cached(NOTE_SOURCE)?.run(params![id.0, kind, spelling, source])?;
         }
     }
     Ok(())

@@ -65,13 +65,13 @@ impl Fault {
             Fault::Damaged(message) => StoreError::Damaged { path: path.to_owned(), message },
             Fault::Panicked(message) => StoreError::Panicked { message },
             Fault::Sql(sql::Error::Sqlite(error)) => of_sqlite(&error, path),
-            Fault::Sql(sql::Error::Postgres(error)) => of_postgres(&error, path),
+            Fault::Sql(sql::Error::Postgres(error) | sql::Error::Undone(Some(error))) => of_postgres(&error, path),
             Fault::Sql(sql::Error::Away(message)) => StoreError::Away { path: path.to_owned(), message },
             // The statements are right, so it is the value.
             Fault::Sql(error @ sql::Error::Column { .. }) => {
                 StoreError::Damaged { path: path.to_owned(), message: error.to_string() }
             }
-            Fault::Sql(error @ (sql::Error::NoRow | sql::Error::Undone)) => {
+            Fault::Sql(error @ (sql::Error::NoRow | sql::Error::Undone(None))) => {
                 StoreError::Sql { path: path.to_owned(), message: error.to_string() }
             }
         }

@@ -1,12 +1,13 @@
 //! A connection to PostgreSQL, of a thread that waits for it.
 //!
 //! Statements go out unnamed and nothing is left in the session, so that a pooler that hands out connections by the
-//! transaction may stand between. One that is lost is made anew when it is wanted, less and less often while the database is
+//! transaction may stand between. Those whose outcome nobody asks for are not waited for one by one: they go out together with
+//! the next that is waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted, less and less often while the database is
 //! away; the log tells of that once.
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -14,6 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join},
+};
 use pmk_core::text::single_spaced;
 use pmk_system::error::Failure;
 use rusqlite::ToSql;
@@ -35,6 +40,9 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long nobody tries to connect after it has failed: from the one to the other.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(4)];
+
+/// How many numbers of rows are fetched at once.
+const IDS_AT_ONCE: usize = 64;
 
 /// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
 const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
@@ -132,7 +140,12 @@ pub(in crate::store) struct Postgres {
     link: Arc<Link>,
     /// Is there until it is dropped.
     runtime: Option<Runtime>,
-    client: RefCell<Option<Client>>,
+    client: RefCell<Option<Arc<Client>>>,
+    /// What was asked, in its order, and not waited for yet.
+    sent: RefCell<Vec<Sent>>,
+    /// Numbers of rows to come, by table: they are fetched many at once. With the connection they are given up, for a server
+    /// that has crashed may give them away anew.
+    ids: RefCell<HashMap<Box<str>, VecDeque<i64>>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
     changes: Cell<u64>,
@@ -141,9 +154,50 @@ pub(in crate::store) struct Postgres {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transaction {
     None,
+    /// Nothing of it was answered yet: it may be begun on another connection as well.
+    Begun,
     Open,
     /// A statement has failed, and nothing but an end is taken any more.
     Failed,
+}
+
+type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
+
+/// What may be sent more than once.
+enum Request {
+    Words(String),
+    Statement(Translated, Vec<Given<'static>>),
+}
+
+/// A request on its way.
+struct Sent {
+    request: Arc<Request>,
+    answer: BoxFuture<'static, Answer<()>>,
+}
+
+impl Sent {
+    /// Hands a request to a connection, which sends it with the next that is waited for.
+    fn new(request: Arc<Request>, client: &Arc<Client>) -> Sent {
+        let (asked, client) = (Arc::clone(&request), Arc::clone(client));
+        let mut answer = async move {
+            match &*asked {
+                Request::Words(words) => client.batch_execute(words).await,
+                Request::Statement(sql, given) => client.execute_typed(sql.sql(), &typed(given)).await.map(drop),
+            }
+        }
+        .boxed();
+        // It is handed over by being looked at. What it comes to by that already, a lost connection, it comes to again.
+        let answer = match answer.as_mut().now_or_never() {
+            Some(answered) => std::future::ready(answered).boxed(),
+            None => answer,
+        };
+        Sent { request, answer }
+    }
+
+    /// One whose connection was lost.
+    fn in_vain(request: Arc<Request>) -> Sent {
+        Sent { request, answer: std::future::pending().boxed() }
+    }
 }
 
 /// Whether what was asked may be asked once more of a new connection, where the old one turns out to be lost.
@@ -165,6 +219,8 @@ impl Postgres {
             link: Arc::clone(link),
             runtime: Some(runtime),
             client: RefCell::default(),
+            sent: RefCell::default(),
+            ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
             changes: Cell::new(0),
@@ -182,7 +238,7 @@ impl Postgres {
         self.runtime.as_ref().ok_or_else(|| Error::Away("it was closed".into()))
     }
 
-    fn client(&self) -> Result<Client> {
+    fn client(&self) -> Result<Arc<Client>> {
         let (link, runtime) = (&*self.link, self.runtime()?);
         link.is_worth_trying()?;
         let connecting = async {
@@ -203,7 +259,7 @@ impl Postgres {
         match runtime.block_on(async { timeout(CONNECTED_WITHIN, connecting).await }) {
             Ok(Ok(client)) => {
                 link.is_there();
-                Ok(client)
+                Ok(Arc::new(client))
             }
             // It is there, and says no.
             Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error.code())) => {
@@ -214,52 +270,108 @@ impl Postgres {
         }
     }
 
-    fn ask<T>(
-        &self,
-        again: Again,
-        work: impl AsyncFn(&Client) -> std::result::Result<T, tokio_postgres::Error>,
-    ) -> Result<T> {
-        let mut place = self.client.borrow_mut();
-        let mut again = again == Again::Yes && self.transaction.get() == Transaction::None;
+    /// Asks something after what was sent before, and waits for the answers to all of it.
+    fn ask<T>(&self, again: Again, work: impl AsyncFn(&Client) -> Answer<T>) -> Result<T> {
+        let mut again = match self.transaction.get() {
+            Transaction::None => again == Again::Yes,
+            Transaction::Begun => true,
+            Transaction::Open | Transaction::Failed => false,
+        };
         loop {
-            let client = match place.take() {
-                Some(client) if !client.is_closed() => client,
-                _ if self.transaction.get() != Transaction::None => return Err(self.lost("the connection was lost")),
-                _ => self.client()?,
-            };
-            let answer = self.runtime()?.block_on(async { timeout(ANSWERED_WITHIN, work(&client)).await });
-            let why = match answer {
-                Ok(Ok(answer)) => {
-                    *place = Some(client);
-                    return Ok(answer);
+            let client = self.connected()?;
+            let sent = self.sent.take();
+            let requests: Vec<Arc<Request>> = sent.iter().map(|sent| Arc::clone(&sent.request)).collect();
+            let before = async {
+                for (place, sent) in sent.into_iter().enumerate() {
+                    sent.answer.await.map_err(|error| (place, error))?;
                 }
-                Ok(Err(error)) if !is_end(&error) => {
-                    *place = Some(client);
-                    self.failed();
+                Ok(())
+            };
+            let all = async { timeout(ANSWERED_WITHIN, join(before, work(&client))).await };
+            let why = match self.runtime()?.block_on(all) {
+                Ok((Err((place, error)), _)) if !is_end(&error) => {
+                    self.failed(place);
                     return Err(Error::Postgres(error));
                 }
-                Ok(Err(error)) => words(&error),
+                Ok((Ok(()), Err(error))) if !is_end(&error) => {
+                    self.failed(requests.len());
+                    return Err(Error::Postgres(error));
+                }
+                Ok((Ok(()), Ok(answer))) => {
+                    if self.transaction.get() == Transaction::Begun {
+                        self.transaction.set(Transaction::Open);
+                    }
+                    return Ok(answer);
+                }
+                Ok((Err((_, error)), _) | (Ok(()), Err(error))) => words(&error),
                 Err(_) => format!("it does not answer within {} s", ANSWERED_WITHIN.as_secs()),
             };
+            self.client.take();
             if !std::mem::take(&mut again) {
                 return Err(self.lost(&why));
             }
+            // Nothing of it is committed, and nobody has seen anything of it.
+            *self.sent.borrow_mut() = requests.into_iter().map(Sent::in_vain).collect();
         }
+    }
+
+    /// Sends something that nobody waits for.
+    fn send(&self, request: Request) -> Result<()> {
+        let client = self.connected()?;
+        self.sent.borrow_mut().push(Sent::new(Arc::new(request), &client));
+        Ok(())
+    }
+
+    /// The connection, made anew where nothing is lost by that.
+    fn connected(&self) -> Result<Arc<Client>> {
+        let mut place = self.client.borrow_mut();
+        if let Some(client) = &*place
+            && !client.is_closed()
+        {
+            return Ok(Arc::clone(client));
+        }
+        if matches!(self.transaction.get(), Transaction::Open | Transaction::Failed) {
+            *place = None;
+            return Err(self.lost("the connection was lost"));
+        }
+        self.ids.take();
+        let client = self.client().inspect_err(|_| self.forget())?;
+        *place = Some(Arc::clone(&client));
+        for sent in &mut *self.sent.borrow_mut() {
+            *sent = Sent::new(Arc::clone(&sent.request), &client);
+        }
+        Ok(client)
     }
 
     fn lost(&self, why: &str) -> Error {
-        // What it held is undone by the server.
-        self.transaction.set(Transaction::None);
-        self.changes.set(self.changes.get() + 1);
+        self.forget();
         self.link.is_away(why)
     }
 
-    /// What is in an open transaction has to be undone.
-    fn failed(&self) {
-        if self.transaction.get() == Transaction::Open {
-            self.transaction.set(Transaction::Failed);
-            self.changes.set(self.changes.get() + 1);
+    /// The transaction is none any more: what it held is undone by the server.
+    fn forget(&self) {
+        self.sent.take();
+        self.transaction.set(Transaction::None);
+        self.changed();
+    }
+
+    /// What is in an open transaction has to be undone. `place` says how many were answered well before what has failed.
+    fn failed(&self, place: usize) {
+        match self.transaction.get() {
+            Transaction::None => return,
+            // It has not even begun.
+            Transaction::Begun if place == 0 => {
+                self.transaction.set(Transaction::Failed);
+                // Where this fails, too, the connection goes, and the server undoes it.
+                let _ = self.end("ROLLBACK");
+            }
+            Transaction::Begun | Transaction::Open | Transaction::Failed => self.transaction.set(Transaction::Failed),
         }
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.set(self.changes.get() + 1);
     }
 
     pub(super) fn translated(&self, sql: &str) -> Translated {
@@ -280,6 +392,24 @@ impl Postgres {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
+    /// The same where nobody asks how many rows it has changed.
+    pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<()> {
+        if self.transaction.get() == Transaction::None {
+            return self.execute(sql, params).map(drop);
+        }
+        let given: Result<Vec<_>> = params.iter().map(|value| Given::of(*value)?.owned()).collect();
+        self.changed();
+        self.send(Request::Statement(sql.clone(), given?))
+    }
+
+    /// Waits for what nobody has waited for.
+    pub(super) fn settle(&self) -> Result<()> {
+        if self.sent.borrow().is_empty() {
+            return Ok(());
+        }
+        self.ask(Again::No, async |_| Ok(()))
+    }
+
     pub(super) fn query(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Vec<Row>> {
         let given = given(params)?;
         let given = typed(&given);
@@ -291,59 +421,88 @@ impl Postgres {
         Ok(rows)
     }
 
+    pub(super) fn insert(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<i64> {
+        let Some((table, with_id)) = sql.with_id(params.len()) else { return Err(Error::NoRow) };
+        let id = self.next_id(table)?;
+        self.run(&with_id, &[params, &[&id]].concat())?;
+        Ok(id)
+    }
+
+    fn next_id(&self, table: &str) -> Result<i64> {
+        let mut all = self.ids.borrow_mut();
+        let ids = all.entry(table.into()).or_default();
+        if ids.is_empty() {
+            let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, {IDS_AT_ONCE})");
+            for row in self.query(&Translated::of(&fetch), &[])? {
+                ids.push_back(row.try_get(0).map_err(Error::Postgres)?);
+            }
+        }
+        ids.pop_front().ok_or(Error::NoRow)
+    }
+
     pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
         self.ask(Again::No, async |client| client.batch_execute(sql).await)
     }
 
     pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
         let column = if table == "press" { "number" } else { "id" };
+        self.ids.borrow_mut().remove(table);
         let highest = format!("(SELECT max({column}) FROM {table})");
         let next = format!("(SELECT last_value FROM {table}_{column}_seq)");
         self.execute_batch(&format!("SELECT setval('{table}_{column}_seq', greatest({highest}, {next}))"))
     }
 
-    /// In one round trip: nobody else writes from here on, and this host may.
+    /// Nobody else writes from here on, and this host may.
     pub(super) fn begin(&self) -> Result<()> {
         let enter = match self.link.host() {
             0 => format!("SELECT {WRITES_ALONE}"),
             host => format!("SELECT {WRITES_ALONE}; SELECT pmk_host_writes({host})"),
         };
-        self.open(&format!("BEGIN; {BOUNDS}; {enter}"))
+        self.open(format!("BEGIN; {BOUNDS}; {enter}"))
     }
 
     pub(super) fn begin_snapshot(&self) -> Result<()> {
-        self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY".into())
     }
 
-    fn open(&self, sql: &str) -> Result<()> {
-        let begun = self.ask(Again::Yes, async |client| client.batch_execute(sql).await);
-        match begun {
-            Ok(()) => {
-                self.transaction.set(Transaction::Open);
-                Ok(())
-            }
-            Err(error) => {
-                if matches!(error, Error::Postgres(_)) {
-                    self.transaction.set(Transaction::Failed);
-                    // Where this fails, too, the connection goes, and the server undoes it.
-                    let _ = self.end("ROLLBACK");
-                }
-                Err(error)
-            }
-        }
+    fn open(&self, words: String) -> Result<()> {
+        self.send(Request::Words(words))?;
+        self.transaction.set(Transaction::Begun);
+        Ok(())
     }
 
-    pub(super) fn end(&self, how: &str) -> Result<()> {
-        let is_whole = self.transaction.get() != Transaction::Failed;
-        // PostgreSQL takes a COMMIT of what has failed for a ROLLBACK, without a word.
-        let ended =
-            self.ask(Again::No, async |client| client.batch_execute(if is_whole { how } else { "ROLLBACK" }).await);
-        self.transaction.set(Transaction::None);
-        ended?;
-        match (is_whole, how) {
-            (false, "COMMIT") => Err(Error::Undone),
+    pub(super) fn commit(&self) -> Result<()> {
+        // Until something is answered, what was sent may have to be sent to another connection: without an end, of which
+        // nobody could tell then whether it was done.
+        let settled = match self.transaction.get() {
+            Transaction::Begun => self.settle(),
             _ => Ok(()),
-        }
+        };
+        let ended = match (self.transaction.get(), settled) {
+            (Transaction::None, Err(error)) => return Err(error),
+            // PostgreSQL takes a COMMIT of it for a ROLLBACK, without a word.
+            (Transaction::Failed, settled) => {
+                self.end("ROLLBACK")?;
+                settled.and(Err(Error::Undone(None)))
+            }
+            _ => self.end("COMMIT"),
+        };
+        ended.map_err(|error| match error {
+            Error::Postgres(error) => Error::Undone(Some(error)),
+            error => error,
+        })
+    }
+
+    pub(super) fn roll_back(&self) -> Result<()> {
+        // What comes of it matters to nobody.
+        self.sent.take();
+        self.end("ROLLBACK")
+    }
+
+    fn end(&self, how: &str) -> Result<()> {
+        let ended = self.ask(Again::No, async |client| client.batch_execute(how).await);
+        self.transaction.set(Transaction::None);
+        ended
     }
 
     pub(super) fn savepoint(&self, word: &str) -> Result<()> {
@@ -377,7 +536,7 @@ fn given<'a>(params: &[&'a dyn ToSql]) -> Result<Vec<Given<'a>>> {
     params.iter().map(|value| Given::of(*value)).collect()
 }
 
-fn typed<'a>(given: &'a [Given<'a>]) -> Vec<(&'a (dyn tokio_postgres::types::ToSql + Sync), Type)> {
+fn typed<'a>(given: &'a [Given<'_>]) -> Vec<(&'a (dyn tokio_postgres::types::ToSql + Sync), Type)> {
     given.iter().map(|value| (value as &(dyn tokio_postgres::types::ToSql + Sync), value.type_())).collect()
 }
 

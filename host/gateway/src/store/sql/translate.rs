@@ -22,9 +22,13 @@ impl Translated {
         Translated(translated.into())
     }
 
-    /// The same, which says the `id` of the row that it inserts.
-    pub(super) fn returning_id(&self) -> Translated {
-        Translated(format!("{} RETURNING id", self.0).into())
+    /// The same for a row whose `id` is given, after its other values: `INSERT INTO table (…) VALUES (…)`, of so many values.
+    /// With the name of the table; nothing where it is another statement.
+    pub(super) fn with_id(&self, values: usize) -> Option<(&str, Translated)> {
+        let (table, rest) = self.0.strip_prefix("INSERT INTO ")?.split_once(" (")?;
+        let (columns, given) = rest.split_once("VALUES (")?;
+        let sql = format!("INSERT INTO {table} (id, {columns}VALUES (${}, {given}", values + 1);
+        Some((table, Translated(sql.into())))
     }
 
     /// Whether what it changes comes back as rows.
@@ -40,6 +44,14 @@ impl Translated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_gets_the_number_that_it_is_given() {
+        let sql = Translated::of("INSERT INTO t (a, \"b\")\n VALUES (?1, coalesce(?2, 0))");
+        let with_id = "INSERT INTO t (id, a, \"b\")\n VALUES ($3, $1, coalesce($2, 0))";
+        assert_eq!(sql.with_id(2), Some(("t", Translated(with_id.into()))));
+        assert_eq!(Translated::of("DELETE FROM t WHERE a = ?1").with_id(1), None);
+    }
 
     #[test]
     fn parameters_are_numbered_with_a_dollar_and_texts_stay() {

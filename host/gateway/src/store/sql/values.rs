@@ -22,6 +22,15 @@ impl<'a> Given<'a> {
         Ok(Given(value.to_sql()?))
     }
 
+    /// One that may be sent when what it was made of is gone.
+    ///
+    /// # Errors
+    /// A text that is none.
+    pub(super) fn owned(&self) -> Result<Given<'static>> {
+        let value = self.value().try_into().map_err(|why| rusqlite::Error::ToSqlConversionFailure(Box::new(why)))?;
+        Ok(Given(ToSqlOutput::Owned(value)))
+    }
+
     fn value(&self) -> ValueRef<'_> {
         match &self.0 {
             ToSqlOutput::Borrowed(value) => *value,

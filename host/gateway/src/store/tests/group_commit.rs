@@ -158,3 +158,50 @@ async fn only_what_leaves_something_behind_when_it_fails_has_the_others_run_agai
     };
     assert_eq!(runs_beside(panics_amid).await, (2, 1));
 }
+
+#[tokio::test]
+async fn what_nobody_waits_for_fails_alone_too() {
+    let home = home();
+    let store = open(&home);
+    store.write(|conn| Ok(conn.execute("INSERT INTO told (listener, at) VALUES ('U0', 0)", [])?)).await.unwrap();
+    let tell = |store: &Store, listener: &'static str| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let told = move |conn: &Connection| {
+                let mut tell = conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?;
+                Ok(tell.run([listener])?)
+            };
+            store.write(told).await
+        })
+    };
+    // Nobody after it waits for anything, and it is found out by the commit; then somebody does, and meets it.
+    for (group, is_looked_at) in [(["U1", "U2"], false), (["U3", "U4"], true)] {
+        let (release, holding) = hold(&store).await;
+        let before = tell(&store, group[0]);
+        settle().await;
+        let again = tell(&store, "U0");
+        settle().await;
+        let after = tell(&store, group[1]);
+        settle().await;
+        let seen = is_looked_at.then(|| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let count = |conn: &Connection| -> Result<i64, Fault> {
+                    Ok(conn.query_row("SELECT count(*) FROM told", [], |row| row.get(0))?)
+                };
+                store.write(count).await
+            })
+        });
+        settle().await;
+        release.send(()).unwrap();
+        holding.await.unwrap().unwrap();
+        before.await.unwrap().unwrap();
+        let refused = again.await.unwrap().unwrap_err();
+        assert!(matches!(refused, StoreError::Sql { .. }), "{refused}");
+        after.await.unwrap().unwrap();
+        if let Some(seen) = seen {
+            assert_eq!(seen.await.unwrap().unwrap(), 5);
+        }
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM told"), 5);
+}

@@ -113,6 +113,15 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     assert_eq!(store.sessions().await.unwrap().len(), 1);
     accept(&store, KEY, "Ev2").await;
     assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
+    // Nor is one noticed as long as nobody waits for anything but the commit: then it is all sent once more.
+    assert_eq!(number(&one, end), 3);
+    let tell = |conn: &Connection| {
+        let mut tell = conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?;
+        ["U1", "U2"].into_iter().try_for_each(|listener| tell.run([listener]))?;
+        Ok(())
+    };
+    store.write(tell).await.unwrap();
+    assert_eq!(number(&one, "SELECT count(*) FROM told"), 2);
 }
 
 #[tokio::test]
