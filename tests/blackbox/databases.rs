@@ -53,17 +53,28 @@ fn has_its_turn(server: &Server, store: &str, home: &Home) -> bool {
 #[test]
 fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     let Some(server) = postgres::server() else { return };
-    let (homes, store) = ([Home::new(), Home::new()], server.database());
+    killed_by_turns(server, &server.database());
+}
+
+#[test]
+fn every_question_is_answered_however_often_hosts_behind_a_pooler_are_killed() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    killed_by_turns(server, &pooler.address(&server.database()));
+}
+
+fn killed_by_turns(server: &Server, store: &str) {
+    let homes = [Home::new(), Home::new()];
     let questions: Vec<String> = (0..QUESTIONS)
         .map(|n| question(&format!("Ev{n}"), &format!("Question {n}: {}", "a fact to remember, ".repeat(20))))
         .collect();
     let mut printed: Vec<Value> = Vec::new();
     // The one that is next waits for its turn already.
-    let mut waiting = run(&homes[0], &store, "sim");
+    let mut waiting = run(&homes[0], store, "sim");
     for (n, kill_after) in KILLS.into_iter().enumerate() {
         let mut gateway = waiting;
-        until("its turn comes", || has_its_turn(server, &store, &homes[n % 2]));
-        waiting = run(&homes[(n + 1) % 2], &store, "sim");
+        until("its turn comes", || has_its_turn(server, store, &homes[n % 2]));
+        waiting = run(&homes[(n + 1) % 2], store, "sim");
         questions.iter().all(|line| gateway.say(line));
         printed.extend((0..kill_after).map_while(|_| gateway.next()));
         printed.extend(gateway.kill());
@@ -82,27 +93,38 @@ fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     for (event, texts) in &replies {
         assert!(texts.iter().all(|text| text == &texts[0]), "{event} was answered twice: {texts:?}");
     }
-    let sessions = homes[0].run(&["--json", "--store", &store, "sessions", "list"], "").ok().json();
+    let sessions = homes[0].run(&["--json", "--store", store, "sessions", "list"], "").ok().json();
     assert_eq!(sessions[0]["turns"], QUESTIONS);
     // Each line of the ledger is in the files of one home, once that has run again.
     for home in &homes {
-        let (status, _) = run(home, &store, "sim").end();
+        let (status, _) = run(home, store, "sim").end();
         assert!(status.success());
     }
     let told: usize = homes.iter().map(|home| home.events("turn.processed").len()).sum();
     assert_eq!(told, QUESTIONS);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM event"), 0);
+    assert_eq!(count(server, store, "SELECT count(*) FROM event"), 0);
 }
 
 #[test]
 fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
     let Some(server) = postgres::server() else { return };
-    let (one, other, store) = (Home::new(), Home::new(), server.database());
-    let mut stopped = run(&one, &store, "sim:delay=2000");
+    stopped_amid_a_turn(server, &server.database());
+}
+
+#[test]
+fn a_host_behind_a_pooler_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    stopped_amid_a_turn(server, &pooler.address(&server.database()));
+}
+
+fn stopped_amid_a_turn(server: &Server, store: &str) {
+    let (one, other) = (Home::new(), Home::new());
+    let mut stopped = run(&one, store, "sim:delay=2000");
     stopped.say(&question("Ev1", "what is left of the margin?"));
-    until("the turn begins", || count(server, &store, "SELECT count(*) FROM turn") == 1);
+    until("the turn begins", || count(server, store, "SELECT count(*) FROM turn") == 1);
     signal(&stopped, "-STOP");
-    let next = run(&other, &store, "sim");
+    let next = run(&other, store, "sim");
     let reply = next.next_of("reply");
     assert_eq!(reply["event_id"], "Ev1");
     signal(&stopped, "-CONT");
@@ -112,31 +134,64 @@ fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers
     assert!(printed.iter().all(|line| line["type"] != "reply"), "{printed:?}");
     let (status, _) = next.end();
     assert!(status.success());
-    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 2);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 1);
+    assert_eq!(count(server, store, "SELECT count(*) FROM message"), 2);
+    assert_eq!(count(server, store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 1);
 }
 
 #[test]
 fn turns_that_the_database_goes_away_amid_come_to_their_end_once_it_is_back() {
     let Some(server) = postgres::server() else { return };
-    let (home, store) = (Home::new(), server.database());
-    let mut gateway = run(&home, &store, "sim:delay=200");
+    let store = server.database();
+    let cut = cut_off(&store);
+    cut_amid_turns(server, &store, || _ = server.psql("postgres", &cut).expect("cut off"));
+}
+
+#[test]
+fn turns_that_a_pooler_is_restarted_amid_come_to_their_end() {
+    let Some(server) = postgres::server() else { return };
+    let Some(mut pooler) = server.pooler(&[]) else { return };
+    cut_amid_turns(server, &pooler.address(&server.database()), || pooler.restart());
+}
+
+#[test]
+fn turns_that_a_pooler_loses_its_connections_amid_come_to_their_end() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    let store = pooler.address(&server.database());
+    let cut = cut_off(&store);
+    cut_amid_turns(server, &store, || {
+        // The database is away behind it, which it says in its own words.
+        pooler.leads_to_the_server(false);
+        server.psql("postgres", &cut).expect("cut off");
+        thread::sleep(Duration::from_millis(300));
+        pooler.leads_to_the_server(true);
+    });
+}
+
+/// What ends all connections to the database of a store.
+fn cut_off(store: &str) -> String {
+    let database = store.rsplit('/').next().expect("a name");
+    format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+    )
+}
+
+fn cut_amid_turns(server: &Server, store: &str, mut cut: impl FnMut()) {
+    let home = Home::new();
+    let mut gateway = run(&home, store, "sim:delay=200");
     for n in 0..20 {
         gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
     }
-    until("all are stored", || count(server, &store, "SELECT count(*) FROM inbox") == 20);
-    let database = store.rsplit('/').next().expect("a name");
-    let cut = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
-    );
-    for _ in 0..5 {
-        gateway.next_of("reply");
-        server.psql("postgres", &cut).expect("cut off");
+    until("all are stored", || count(server, store, "SELECT count(*) FROM inbox") == 20);
+    // While an answer is delivered, and while one is made.
+    for kind in ["reply", "turn", "turn", "reply", "turn"] {
+        gateway.next_of(kind);
+        cut();
     }
     let (status, _) = gateway.end();
     assert!(status.success());
-    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 40);
+    assert_eq!(count(server, store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
+    assert_eq!(count(server, store, "SELECT count(*) FROM message"), 40);
 }
 
 #[test]

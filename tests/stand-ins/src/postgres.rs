@@ -3,6 +3,8 @@
 //!
 //! Where there is none on this machine, a test fails; `PMK_TEST_POSTGRES=none` says that it is to do without, aloud.
 
+mod pooler;
+
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -16,6 +18,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+pub use pooler::Pooler;
 
 /// Tests may do without PostgreSQL where this is `none`.
 const VARIABLE: &str = "PMK_TEST_POSTGRES";
@@ -49,7 +53,7 @@ pub fn server() -> Option<&'static Server> {
 }
 
 fn start() -> Option<Server> {
-    if std::env::var(VARIABLE).is_ok_and(|word| word == "none") {
+    if asked_to_do_without(VARIABLE) {
         eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
         return None;
     }
@@ -83,10 +87,7 @@ impl Server {
     fn start(programs: PathBuf) -> (Server, Child) {
         let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
         let port = free_port();
-        // It refuses to be root.
-        if nobody_is_needed() {
-            std::os::unix::fs::chown(&folder, Some(nobody("-u")), Some(nobody("-g"))).expect("a folder of nobody's");
-        }
+        given_to_nobody(&folder);
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
         let data = folder.join("data");
         let server = Server { programs, folder, port };
@@ -101,9 +102,7 @@ impl Server {
             let path = data.join(name);
             fs::write(&path, text).expect("a file");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a private file");
-            if nobody_is_needed() {
-                std::os::unix::fs::chown(&path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
-            }
+            given_to_nobody(&path);
         }
         let child = server.run(&data);
         let started = Instant::now();
@@ -136,10 +135,15 @@ impl Server {
     /// # Errors
     /// It says no.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        self.psql_at(&self.folder, self.port, database, sql)
+    }
+
+    /// The same of whoever has a socket of that port in the folder.
+    fn psql_at(&self, folder: &Path, port: u16, database: &str, sql: &str) -> Result<String, String> {
         let output = self
             .command("psql")
-            .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "pmk", "-p", &self.port.to_string(), "-h"])
-            .arg(&self.folder)
+            .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "pmk", "-p", &port.to_string(), "-h"])
+            .arg(folder)
             .args(["-d", database, "-c", sql])
             .output()
             .expect("psql runs");
@@ -185,6 +189,17 @@ fn as_nobody(options: &[&str], program: &Path) -> Command {
     }
     command.arg(program).current_dir("/");
     command
+}
+
+fn asked_to_do_without(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|word| word == "none")
+}
+
+/// Servers refuse to be root, and what is theirs has to be whose they are.
+fn given_to_nobody(path: &Path) {
+    if nobody_is_needed() {
+        std::os::unix::fs::chown(path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
+    }
 }
 
 fn nobody_is_needed() -> bool {

@@ -10,6 +10,7 @@ mod in_a_file;
 mod losses;
 mod opening;
 mod plans;
+mod poolers;
 mod upgrades;
 
 #[path = "tests/each.rs"]
