@@ -10,7 +10,7 @@ use std::{
 use pmk_stand_ins::postgres::{self, Server};
 use serde_json::Value;
 
-use crate::support::{Home, Running, component, question};
+use crate::support::{Home, Running, component, finish, question};
 
 /// Kills after this many lines of output, on one host and the other by turns.
 const KILLS: [usize; 4] = [1, 20, 45, 80];
@@ -248,4 +248,75 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     assert_eq!(of(&back, &["--store", &second]), of(&home, &[]));
     let again = home.run(&["store", "copy", "--from", &store, "--to", path], "");
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}
+
+#[test]
+fn status_lists_who_works_and_who_waits_in_either_language() {
+    let Some(server) = postgres::server() else { return };
+    let (homes, store) = ([Home::new(), Home::new()], server.database());
+    let works = run(&homes[0], &store, "sim");
+    until("its turn comes", || has_its_turn(server, &store, &homes[0]));
+    let waits = run(&homes[1], &store, "sim");
+    until("it waits", || count(server, &store, "SELECT count(*) FROM host_waiting") == 1);
+    let json = homes[0].run(&["--json", "--store", &store, "status"], "").json();
+    let hosts = json["store"]["hosts"].as_array().expect("hosts");
+    let folder = |home: &Home| home.path().canonicalize().expect("a home").display().to_string();
+    assert_eq!(hosts.len(), 2, "{json}");
+    for (host, state, home) in [(&hosts[0], "works", &homes[0]), (&hosts[1], "waits", &homes[1])] {
+        assert_eq!((&host["state"], &host["home"]), (&state.into(), &folder(home).into()), "{host}");
+        assert_eq!(host["version"], env!("CARGO_PKG_VERSION"));
+        assert!(
+            host["last_sign_seconds"].is_u64() && host["since"].is_string() && host["machine"].is_string(),
+            "{host}"
+        );
+    }
+    // What differs from run to run has names.
+    let machine = hosts[0]["machine"].as_str().expect("a machine");
+    let named = [
+        (store.clone(), "STORE"),
+        (json["store"]["in_use_by"].as_str().expect("who").to_owned(), "WHO"),
+        (format!("{machine}:{}", folder(&homes[0])), "ONE"),
+        (format!("{machine}:{}", folder(&homes[1])), "OTHER"),
+        (hosts[0]["since"].as_str().expect("since").to_owned(), "THEN"),
+        (hosts[1]["since"].as_str().expect("since").to_owned(), "LATER"),
+        (env!("CARGO_PKG_VERSION").to_owned(), "VERSION"),
+    ];
+    let told = |language: &str| {
+        let mut command = homes[0].command(&["--store", &store, "status"]);
+        command.env("LC_ALL", language);
+        let told = finish(command, "").stdout;
+        let lines = told.lines().filter(|line| line.contains(&store) || line.contains(machine));
+        let lines = lines.map(|line| named.iter().fold(line.to_owned(), |line, (text, name)| line.replace(text, name)));
+        lines.map(|line| without_seconds(&line)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("C"),
+        [
+            "  store        `STORE`, in use by WHO",
+            "  host         `ONE` works, version VERSION, since THEN, last heard of N s ago",
+            "  host         `OTHER` waits, version VERSION, since LATER, last heard of N s ago",
+        ]
+    );
+    assert_eq!(
+        told("zh_TW.UTF-8"),
+        [
+            "  資料庫       `STORE`，WHO 正在使用",
+            "  主機         `ONE` 工作中，版本 VERSION，從 THEN 起，N 秒前有消息",
+            "  主機         `OTHER` 等候中，版本 VERSION，從 LATER 起，N 秒前有消息",
+        ]
+    );
+    waits.kill();
+    let (status, _) = works.end();
+    assert!(status.success());
+}
+
+/// A line with `N` for how many seconds ago something was.
+fn without_seconds(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    for at in 1..words.len() {
+        if ["s", "秒前有消息"].contains(&words[at]) {
+            words[at - 1] = if words[at - 1].starts_with("起，") { "起，N" } else { "N" };
+        }
+    }
+    words.join(" ")
 }

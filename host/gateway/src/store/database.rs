@@ -11,7 +11,10 @@ use super::{
 };
 
 /// Each takes the schema to that version, in order. The first makes all of it.
-const SCHEMAS: &[(u32, &str)] = &[(20, include_str!("migrations/postgres/0020_base.sql"))];
+const SCHEMAS: &[(u32, &str)] = &[
+    (20, include_str!("migrations/postgres/0020_base.sql")),
+    (21, include_str!("migrations/postgres/0021_waiting.sql")),
+];
 
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM pmk_schema";
@@ -150,6 +153,10 @@ fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted) -> Result<()
 }
 
 fn apply(conn: &Connection, found: u32) -> Result<(), Fault> {
+    if found != 0 {
+        // Whoever has worked and was not heard of for too long does not go on in a schema that it does not know.
+        conn.execute_batch("DELETE FROM host")?;
+    }
     for (_, schema) in SCHEMAS.iter().filter(|(version, _)| *version > found) {
         conn.execute_batch(schema)?;
     }

@@ -12,6 +12,7 @@ mod opening;
 mod plans;
 mod poolers;
 mod upgrades;
+mod waiting;
 
 #[path = "tests/each.rs"]
 mod on_sqlite;

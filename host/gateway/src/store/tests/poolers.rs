@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use pmk_stand_ins::postgres::{self, Pooler, Server};
 
 use super::{
+    hosts::at_work,
     on_postgres::{Home, asked, number, open},
+    waiting::waiting,
     *,
 };
 use crate::database::Database;
@@ -156,4 +158,26 @@ async fn whoever_waits_too_long_for_a_connection_of_a_pooler_can_come_again() {
     let_go.send(()).unwrap();
     tokio::task::spawn_blocking(move || other.join().unwrap()).await.unwrap();
     accepted(&store, "Ev2").await;
+}
+
+#[tokio::test]
+async fn a_host_that_waits_goes_on_waiting_while_the_database_is_away() {
+    let Some((server, pooler)) = behind(&[]) else { return };
+    let database = server.database();
+    let name = database.rsplit('/').next().unwrap();
+    let (one, other) = (home(&database), home(&pooler.address(&database)));
+    let (first, _lock) = at_work(&one).await;
+    let second = waiting(&other).await;
+    pooler.console(&format!("DISABLE {name}"));
+    pooler.console(&format!("KILL {name}"));
+    let started = Instant::now();
+    while first.hosts().await.unwrap().len() > 1 {
+        assert!(started.elapsed() < Duration::from_secs(60), "its signs do not end");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    pooler.console(&format!("ENABLE {name}"));
+    pooler.console(&format!("RESUME {name}"));
+    tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
+    let (second, _lock) = second.await.unwrap().unwrap();
+    accepted(&second, "Ev1").await;
 }
