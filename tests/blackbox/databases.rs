@@ -195,6 +195,33 @@ fn cut_amid_turns(server: &Server, store: &str, mut cut: impl FnMut()) {
 }
 
 #[test]
+fn turns_that_the_database_fails_over_amid_come_to_their_end_on_its_standby_and_nothing_is_lost() {
+    let Some(mut pair) = postgres::pair() else { return };
+    let (home, store) = (Home::new(), pair.database());
+    // As `count` takes it.
+    let name = store.split_once('?').expect("an address with more").0.to_owned();
+    let mut gateway = run(&home, &store, "sim:delay=200");
+    for n in 0..20 {
+        gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
+    }
+    until("all are stored", || count(&pair.primary, &name, "SELECT count(*) FROM inbox") == 20);
+    for _ in 0..3 {
+        gateway.next_of("turn");
+    }
+    pair.fail_over();
+    let (status, printed) = gateway.end();
+    assert!(status.success());
+    let standby = &pair.standby;
+    assert_eq!(count(standby, &name, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
+    assert_eq!(count(standby, &name, "SELECT count(*) FROM message"), 40);
+    // A third had begun, so these two had come to their end.
+    let is_again = |id: &str| printed.iter().any(|line| line["event_id"] == id);
+    assert!(!is_again("Ev0") && !is_again("Ev1"), "{printed:?}");
+    let others = home.run(&["--json", "--store", &store, "status"], "").json();
+    assert_eq!(others["store"]["error"], Value::Null, "{others}");
+}
+
+#[test]
 fn commands_work_on_the_database_and_name_it_without_its_password() {
     let Some(server) = postgres::server() else { return };
     let (home, store) = (Home::new(), server.database());

@@ -4,6 +4,7 @@
 //! Where there is none on this machine, a test fails; `PMK_TEST_POSTGRES=none` says that it is to do without, aloud.
 
 mod pooler;
+mod standby;
 
 use std::{
     fs,
@@ -20,6 +21,7 @@ use std::{
 };
 
 pub use pooler::Pooler;
+pub use standby::{Pair, pair};
 
 /// Tests may do without PostgreSQL where this is `none`.
 const VARIABLE: &str = "PMK_TEST_POSTGRES";
@@ -57,9 +59,7 @@ fn start() -> Option<Server> {
         eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
         return None;
     }
-    let programs = programs().unwrap_or_else(|| {
-        panic!("no `initdb` on the PATH or below /usr/lib/postgresql: install PostgreSQL, or say {VARIABLE}=none")
-    });
+    let programs = programs_or_panic();
     let (told, hears) = mpsc::channel();
     // The server ends with the thread that started it, so that one lives as long as the process.
     thread::spawn(move || {
@@ -68,6 +68,12 @@ fn start() -> Option<Server> {
         child.wait().expect("the server");
     });
     Some(hears.recv().expect("the server starts"))
+}
+
+fn programs_or_panic() -> PathBuf {
+    programs().unwrap_or_else(|| {
+        panic!("no `initdb` on the PATH or below /usr/lib/postgresql: install PostgreSQL, or say {VARIABLE}=none")
+    })
 }
 
 /// Where PostgreSQL's programs are: on the PATH, or where Debian has them; the newest.
@@ -85,12 +91,8 @@ fn programs() -> Option<PathBuf> {
 
 impl Server {
     fn start(programs: PathBuf) -> (Server, Child) {
-        let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
-        let port = free_port();
-        given_to_nobody(&folder);
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
-        let data = folder.join("data");
-        let server = Server { programs, folder, port };
+        let server = Server { programs, folder: own_folder(), port: free_port() };
+        let data = server.folder.join("data");
         let made = server
             .command("initdb")
             .args(["--no-sync", "--auth=trust", "--username=pmk", "--encoding=UTF8", "--locale=C.UTF-8", "-D"])
@@ -105,12 +107,16 @@ impl Server {
             given_to_nobody(&path);
         }
         let child = server.run(&data);
+        server.await_start();
+        (server, child)
+    }
+
+    fn await_start(&self) {
         let started = Instant::now();
-        while server.psql("postgres", "SELECT 1").is_err() {
+        while self.psql("postgres", "SELECT 1").is_err() {
             assert!(started.elapsed() < STARTED_WITHIN, "the server does not come");
             thread::sleep(Duration::from_millis(50));
         }
-        (server, child)
     }
 
     /// The server itself, below a shell that ends it and takes its folder away.
@@ -209,6 +215,14 @@ fn nobody_is_needed() -> bool {
 fn nobody(which: &str) -> u32 {
     let output = Command::new("id").args([which, "nobody"]).output().expect("id runs");
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("nobody is somebody")
+}
+
+/// A server's, which it takes away when it ends.
+fn own_folder() -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
+    given_to_nobody(&folder);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
+    folder
 }
 
 fn free_port() -> u16 {
