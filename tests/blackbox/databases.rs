@@ -1,6 +1,6 @@
 //! A store in PostgreSQL: real hosts on one database.
 
-use std::process::Command;
+use std::{process::Command, thread, time::Duration};
 
 use pmk_stand_ins::{
     postgres::{self, Server},
@@ -43,17 +43,28 @@ fn has_its_turn(server: &Server, store: &str, home: &Home) -> bool {
 #[test]
 fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     let Some(server) = postgres::server() else { return };
-    let (homes, store) = ([Home::new(), Home::new()], server.database());
+    killed_by_turns(server, &server.database());
+}
+
+#[test]
+fn every_question_is_answered_however_often_hosts_behind_a_pooler_are_killed() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    killed_by_turns(server, &pooler.address(&server.database()));
+}
+
+fn killed_by_turns(server: &Server, store: &str) {
+    let homes = [Home::new(), Home::new()];
     let questions: Vec<String> = (0..QUESTIONS)
         .map(|n| question(&format!("Ev{n}"), &format!("Question {n}: {}", "a fact to remember, ".repeat(20))))
         .collect();
     let mut printed: Vec<Value> = Vec::new();
     // The one that is next waits for its turn already.
-    let mut waiting = run(&homes[0], &store, "sim");
+    let mut waiting = run(&homes[0], store, "sim");
     for (n, kill_after) in KILLS.into_iter().enumerate() {
         let mut gateway = waiting;
-        until("its turn comes", || has_its_turn(server, &store, &homes[n % 2]).then_some(()));
-        waiting = run(&homes[(n + 1) % 2], &store, "sim");
+        until("its turn comes", || has_its_turn(server, store, &homes[n % 2]).then_some(()));
+        waiting = run(&homes[(n + 1) % 2], store, "sim");
         questions.iter().all(|line| gateway.say(line));
         printed.extend((0..kill_after).map_while(|_| gateway.next()));
         printed.extend(gateway.kill());
@@ -64,27 +75,38 @@ fn every_question_is_answered_however_often_hosts_on_one_database_are_killed() {
     printed.extend(rest);
 
     assert_eq!(answers(&printed).len(), QUESTIONS, "a question was lost");
-    let sessions = homes[0].run(&["--json", "--store", &store, "sessions", "list"], "").ok().json();
+    let sessions = homes[0].run(&["--json", "--store", store, "sessions", "list"], "").ok().json();
     assert_eq!(sessions[0]["turns"], QUESTIONS);
     // Each line of the ledger is in the files of one home, once that has run again.
     for home in &homes {
-        let (status, _) = run(home, &store, "sim").end();
+        let (status, _) = run(home, store, "sim").end();
         assert!(status.success());
     }
     let told: usize = homes.iter().map(|home| home.events("turn.processed").len()).sum();
     assert_eq!(told, QUESTIONS);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM event"), 0);
+    assert_eq!(count(server, store, "SELECT count(*) FROM event"), 0);
 }
 
 #[test]
 fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
     let Some(server) = postgres::server() else { return };
-    let (one, other, store) = (Home::new(), Home::new(), server.database());
-    let mut stopped = run(&one, &store, "sim:delay=60000");
+    stopped_amid_a_turn(server, &server.database());
+}
+
+#[test]
+fn a_host_behind_a_pooler_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    stopped_amid_a_turn(server, &pooler.address(&server.database()));
+}
+
+fn stopped_amid_a_turn(server: &Server, store: &str) {
+    let (one, other) = (Home::new(), Home::new());
+    let mut stopped = run(&one, store, "sim:delay=60000");
     stopped.say(&question("Ev1", "what is left of the margin?"));
-    until("the turn begins", || (count(server, &store, "SELECT count(*) FROM turn") == 1).then_some(()));
+    until("the turn begins", || (count(server, store, "SELECT count(*) FROM turn") == 1).then_some(()));
     signal(&stopped, "-STOP");
-    let next = run(&other, &store, "sim");
+    let next = run(&other, store, "sim");
     let reply = next.next_of("reply");
     assert_eq!(reply["event_id"], "Ev1");
     signal(&stopped, "-CONT");
@@ -94,31 +116,91 @@ fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers
     assert!(printed.iter().all(|line| line["type"] != "reply"), "{printed:?}");
     let (status, _) = next.end();
     assert!(status.success());
-    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 2);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 1);
+    assert_eq!(count(server, store, "SELECT count(*) FROM message"), 2);
+    assert_eq!(count(server, store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 1);
 }
 
 #[test]
 fn turns_that_the_database_goes_away_amid_come_to_their_end_once_it_is_back() {
     let Some(server) = postgres::server() else { return };
-    let (home, store) = (Home::new(), server.database());
+    let store = server.database();
+    let cut = cut_off(&store);
+    cut_amid_turns(server, &store, || _ = server.psql("postgres", &cut).expect("cut off"));
+}
+
+#[test]
+fn turns_that_a_pooler_is_restarted_amid_come_to_their_end() {
+    let Some(server) = postgres::server() else { return };
+    let Some(mut pooler) = server.pooler(&[]) else { return };
+    cut_amid_turns(server, &pooler.address(&server.database()), || pooler.restart());
+}
+
+#[test]
+fn turns_that_a_pooler_loses_its_connections_amid_come_to_their_end() {
+    let Some(server) = postgres::server() else { return };
+    let Some(pooler) = server.pooler(&[]) else { return };
+    let store = pooler.address(&server.database());
+    let cut = cut_off(&store);
+    cut_amid_turns(server, &store, || {
+        // The database is away behind it, which it says in its own words.
+        pooler.leads_to_the_server(false);
+        server.psql("postgres", &cut).expect("cut off");
+        thread::sleep(Duration::from_millis(300));
+        pooler.leads_to_the_server(true);
+    });
+}
+
+/// What ends all connections to the database of a store.
+fn cut_off(store: &str) -> String {
+    let database = store.rsplit('/').next().expect("a name");
+    format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+    )
+}
+
+fn cut_amid_turns(server: &Server, store: &str, mut cut: impl FnMut()) {
+    let home = Home::new();
+    let mut gateway = run(&home, store, "sim:delay=200");
+    for n in 0..20 {
+        gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
+    }
+    until("all are stored", || (count(server, store, "SELECT count(*) FROM inbox") == 20).then_some(()));
+    // While an answer is delivered, and while one is made.
+    for kind in ["reply", "turn", "turn", "reply", "turn"] {
+        gateway.next_of(kind);
+        cut();
+    }
+    let (status, _) = gateway.end();
+    assert!(status.success());
+    assert_eq!(count(server, store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
+    assert_eq!(count(server, store, "SELECT count(*) FROM message"), 40);
+}
+
+#[test]
+fn turns_that_the_database_fails_over_amid_come_to_their_end_on_its_standby_and_nothing_is_lost() {
+    let Some(mut pair) = postgres::pair() else { return };
+    let (home, store) = (Home::new(), pair.database());
+    // As `count` takes it.
+    let name = store.split_once('?').expect("an address with more").0.to_owned();
     let mut gateway = run(&home, &store, "sim:delay=200");
     for n in 0..20 {
         gateway.say(&question(&format!("Ev{n}"), &format!("Question {n}")));
     }
-    until("all are stored", || (count(server, &store, "SELECT count(*) FROM inbox") == 20).then_some(()));
-    let database = store.rsplit('/').next().expect("a name");
-    let cut = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
-    );
-    for _ in 0..5 {
-        gateway.next_of("reply");
-        server.psql("postgres", &cut).expect("cut off");
+    until("all are stored", || (count(&pair.primary, &name, "SELECT count(*) FROM inbox") == 20).then_some(()));
+    for _ in 0..3 {
+        gateway.next_of("turn");
     }
-    let (status, _) = gateway.end();
+    pair.fail_over();
+    let (status, printed) = gateway.end();
     assert!(status.success());
-    assert_eq!(count(server, &store, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
-    assert_eq!(count(server, &store, "SELECT count(*) FROM message"), 40);
+    let standby = &pair.standby;
+    assert_eq!(count(standby, &name, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 20);
+    assert_eq!(count(standby, &name, "SELECT count(*) FROM message"), 40);
+    // A third had begun, so these two had come to their end.
+    let is_again = |id: &str| printed.iter().any(|line| line["event_id"] == id);
+    assert!(!is_again("Ev0") && !is_again("Ev1"), "{printed:?}");
+    let others = home.run(&["--json", "--store", &store, "status"], "").json();
+    assert_eq!(others["store"]["error"], Value::Null, "{others}");
 }
 
 #[test]
@@ -183,6 +265,77 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     assert_eq!(of(&back, &["--store", &second]), of(&home, &[]));
     let again = home.run(&["store", "copy", "--from", &store, "--to", path], "");
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}
+
+#[test]
+fn status_lists_who_works_and_who_waits_in_either_language() {
+    let Some(server) = postgres::server() else { return };
+    let (homes, store) = ([Home::new(), Home::new()], server.database());
+    let works = run(&homes[0], &store, "sim");
+    until("its turn comes", || has_its_turn(server, &store, &homes[0]).then_some(()));
+    let waits = run(&homes[1], &store, "sim");
+    until("it waits", || (count(server, &store, "SELECT count(*) FROM host_waiting") == 1).then_some(()));
+    let json = homes[0].run(&["--json", "--store", &store, "status"], "").json();
+    let hosts = json["store"]["hosts"].as_array().expect("hosts");
+    let folder = |home: &Home| home.path().canonicalize().expect("a home").display().to_string();
+    assert_eq!(hosts.len(), 2, "{json}");
+    for (host, state, home) in [(&hosts[0], "works", &homes[0]), (&hosts[1], "waits", &homes[1])] {
+        assert_eq!((&host["state"], &host["home"]), (&state.into(), &folder(home).into()), "{host}");
+        assert_eq!(host["version"], env!("CARGO_PKG_VERSION"));
+        assert!(
+            host["last_sign_seconds"].is_u64() && host["since"].is_string() && host["machine"].is_string(),
+            "{host}"
+        );
+    }
+    // What differs from run to run has names.
+    let machine = hosts[0]["machine"].as_str().expect("a machine");
+    let named = [
+        (store.clone(), "STORE"),
+        (json["store"]["in_use_by"].as_str().expect("who").to_owned(), "WHO"),
+        (format!("{machine}:{}", folder(&homes[0])), "ONE"),
+        (format!("{machine}:{}", folder(&homes[1])), "OTHER"),
+        (hosts[0]["since"].as_str().expect("since").to_owned(), "THEN"),
+        (hosts[1]["since"].as_str().expect("since").to_owned(), "LATER"),
+        (env!("CARGO_PKG_VERSION").to_owned(), "VERSION"),
+    ];
+    let told = |language: &str| {
+        let mut command = homes[0].command(&["--store", &store, "status"]);
+        command.env("LC_ALL", language);
+        let told = finish(command, "").stdout;
+        let lines = told.lines().filter(|line| line.contains(&store) || line.contains(machine));
+        let lines = lines.map(|line| named.iter().fold(line.to_owned(), |line, (text, name)| line.replace(text, name)));
+        lines.map(|line| without_seconds(&line)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("C"),
+        [
+            "  store        `STORE`, in use by WHO",
+            "  host         `ONE` works, version VERSION, since THEN, last heard of N s ago",
+            "  host         `OTHER` waits, version VERSION, since LATER, last heard of N s ago",
+        ]
+    );
+    assert_eq!(
+        told("zh_TW.UTF-8"),
+        [
+            "  資料庫       `STORE`，WHO 正在使用",
+            "  主機         `ONE` 工作中，版本 VERSION，從 THEN 起，N 秒前有消息",
+            "  主機         `OTHER` 等候中，版本 VERSION，從 LATER 起，N 秒前有消息",
+        ]
+    );
+    waits.kill();
+    let (status, _) = works.end();
+    assert!(status.success());
+}
+
+/// A line with `N` for how many seconds ago something was.
+fn without_seconds(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    for at in 1..words.len() {
+        if ["s", "秒前有消息"].contains(&words[at]) {
+            words[at - 1] = if words[at - 1].starts_with("起，") { "起，N" } else { "N" };
+        }
+    }
+    words.join(" ")
 }
 
 #[test]

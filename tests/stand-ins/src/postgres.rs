@@ -3,6 +3,9 @@
 //!
 //! Where there is none on this machine, a test fails; `PMK_TEST_POSTGRES=none` says that it is to do without, aloud.
 
+mod pooler;
+mod standby;
+
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -16,6 +19,9 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+pub use pooler::Pooler;
+pub use standby::{Pair, pair};
 
 /// Tests may do without PostgreSQL where this is `none`.
 const VARIABLE: &str = "PMK_TEST_POSTGRES";
@@ -49,13 +55,11 @@ pub fn server() -> Option<&'static Server> {
 }
 
 fn start() -> Option<Server> {
-    if std::env::var(VARIABLE).is_ok_and(|word| word == "none") {
+    if asked_to_do_without(VARIABLE) {
         eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
         return None;
     }
-    let programs = programs().unwrap_or_else(|| {
-        panic!("no `initdb` on the PATH or below /usr/lib/postgresql: install PostgreSQL, or say {VARIABLE}=none")
-    });
+    let programs = programs_or_panic();
     let (told, hears) = mpsc::channel();
     // The server ends with the thread that started it, so that one lives as long as the process.
     thread::spawn(move || {
@@ -64,6 +68,12 @@ fn start() -> Option<Server> {
         child.wait().expect("the server");
     });
     Some(hears.recv().expect("the server starts"))
+}
+
+fn programs_or_panic() -> PathBuf {
+    programs().unwrap_or_else(|| {
+        panic!("no `initdb` on the PATH or below /usr/lib/postgresql: install PostgreSQL, or say {VARIABLE}=none")
+    })
 }
 
 /// Where PostgreSQL's programs are: on the PATH, or where Debian has them; the newest.
@@ -81,15 +91,8 @@ fn programs() -> Option<PathBuf> {
 
 impl Server {
     fn start(programs: PathBuf) -> (Server, Child) {
-        let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
-        let port = free_port();
-        // It refuses to be root.
-        if nobody_is_needed() {
-            std::os::unix::fs::chown(&folder, Some(nobody("-u")), Some(nobody("-g"))).expect("a folder of nobody's");
-        }
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
-        let data = folder.join("data");
-        let server = Server { programs, folder, port };
+        let server = Server { programs, folder: own_folder(), port: free_port() };
+        let data = server.folder.join("data");
         let made = server
             .command("initdb")
             .args(["--no-sync", "--auth=trust", "--username=pmk", "--encoding=UTF8", "--locale=C.UTF-8", "-D"])
@@ -101,17 +104,19 @@ impl Server {
             let path = data.join(name);
             fs::write(&path, text).expect("a file");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a private file");
-            if nobody_is_needed() {
-                std::os::unix::fs::chown(&path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
-            }
+            given_to_nobody(&path);
         }
         let child = server.run(&data);
+        server.await_start();
+        (server, child)
+    }
+
+    fn await_start(&self) {
         let started = Instant::now();
-        while server.psql("postgres", "SELECT 1").is_err() {
+        while self.psql("postgres", "SELECT 1").is_err() {
             assert!(started.elapsed() < STARTED_WITHIN, "the server does not come");
             thread::sleep(Duration::from_millis(50));
         }
-        (server, child)
     }
 
     /// The server itself, below a shell that ends it and takes its folder away.
@@ -136,10 +141,15 @@ impl Server {
     /// # Errors
     /// It says no.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        self.psql_at(&self.folder, self.port, database, sql)
+    }
+
+    /// The same of whoever has a socket of that port in the folder.
+    fn psql_at(&self, folder: &Path, port: u16, database: &str, sql: &str) -> Result<String, String> {
         let output = self
             .command("psql")
-            .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "pmk", "-p", &self.port.to_string(), "-h"])
-            .arg(&self.folder)
+            .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "pmk", "-p", &port.to_string(), "-h"])
+            .arg(folder)
             .args(["-d", database, "-c", sql])
             .output()
             .expect("psql runs");
@@ -187,6 +197,17 @@ fn as_nobody(options: &[&str], program: &Path) -> Command {
     command
 }
 
+fn asked_to_do_without(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|word| word == "none")
+}
+
+/// Servers refuse to be root, and what is theirs has to be whose they are.
+fn given_to_nobody(path: &Path) {
+    if nobody_is_needed() {
+        std::os::unix::fs::chown(path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
+    }
+}
+
 fn nobody_is_needed() -> bool {
     fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0)
 }
@@ -194,6 +215,14 @@ fn nobody_is_needed() -> bool {
 fn nobody(which: &str) -> u32 {
     let output = Command::new("id").args([which, "nobody"]).output().expect("id runs");
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("nobody is somebody")
+}
+
+/// A server's, which it takes away when it ends.
+fn own_folder() -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
+    given_to_nobody(&folder);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a private folder");
+    folder
 }
 
 fn free_port() -> u16 {

@@ -16,7 +16,7 @@ use crate::{
     ledger::Trouble,
     messages::{Messages, terminal},
     presence::health::Level,
-    store::{Place, Store, StoreError},
+    store::{Host, HostState, Place, Store, StoreError},
 };
 
 /// The exit code where nobody is there, as of service scripts.
@@ -66,25 +66,54 @@ struct Shown {
     store: Option<Shared>,
 }
 
-/// A database, and who works on it.
+/// A database, and the hosts that work on it or wait.
 struct Shared {
     name: String,
-    host: Result<Option<String>, String>,
+    hosts: Result<Vec<Host>, String>,
 }
 
 impl Shared {
     /// `None` where the store is a file.
     fn of(place: Place) -> Option<Shared> {
         let name = place.database.as_ref()?.name().to_owned();
-        let host = match Store::open_existing(place) {
-            Ok(store) => {
-                block_on(async { Ok(store.host_at_work().await?) }).map_err(|failure| failure.message().to_owned())
-            }
-            Err(StoreError::Missing { .. }) => Ok(None),
+        let hosts = match Store::open_existing(place) {
+            Ok(store) => block_on(async { Ok(store.hosts().await?) }).map_err(|failure| failure.message().to_owned()),
+            Err(StoreError::Missing { .. }) => Ok(vec![]),
             Err(error) => Err(error.to_string()),
         };
-        Some(Shared { name, host })
+        Some(Shared { name, hosts })
     }
+
+    /// Who works on it.
+    fn owner(&self) -> Result<Option<&str>, &String> {
+        let hosts = self.hosts.as_ref()?;
+        Ok(hosts.iter().find(|host| host.state == HostState::Works).map(|host| &*host.owner))
+    }
+
+    fn document(&self) -> Value {
+        let hosts = self.hosts.as_ref().ok().map(|hosts| {
+            let host = |host: &Host| {
+                json!({
+                    "state": host.state,
+                    "machine": host.machine,
+                    "home": host.home,
+                    "version": host.version,
+                    "since": at(host.since_ms),
+                    "last_sign_seconds": seconds(host.silent_ms),
+                })
+            };
+            hosts.iter().map(host).collect::<Vec<_>>()
+        });
+        json!({"name": self.name, "in_use_by": self.owner().ok(), "error": self.owner().err(), "hosts": hosts})
+    }
+}
+
+fn at(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map(|at| format!("{at:.3}")).unwrap_or_default()
+}
+
+fn seconds(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or_default() / 1000
 }
 
 impl Shown {
@@ -116,8 +145,13 @@ impl Shown {
         if let Some(connection) = self.look.report.as_ref().and_then(|report| report.connection) {
             line(messages.status_sockets(connection));
         }
-        if let Some(Shared { name, host }) = &self.store {
-            line(messages.status_store(name, host.as_ref().map(Option::as_deref)));
+        if let Some(store) = &self.store {
+            line(messages.status_store(&store.name, store.owner()));
+            for host in store.hosts.iter().flatten() {
+                let name = format!("{}:{}", host.machine, host.home);
+                let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
+                line(messages.status_host(name, host.state.name(), &host.version, since, silent));
+            }
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
@@ -142,9 +176,7 @@ impl Shown {
             "answers": self.look.report.is_some(),
             "sockets": connection,
             "ledger": self.trouble(),
-            "store": self.store.as_ref().map(|Shared { name, host }| {
-                json!({"name": name, "in_use_by": host.as_ref().ok(), "error": host.as_ref().err()})
-            }),
+            "store": self.store.as_ref().map(Shared::document),
         })
     }
 }

@@ -94,6 +94,26 @@ impl Messages {
         (self.text("status-store", []), self.text("status-store-is", filled))
     }
 
+    /// A host of that database: which home on which machine, what it does and with which version, since when, and how many
+    /// seconds ago it was last heard of.
+    pub fn status_host(
+        &self,
+        name: String,
+        does: &str,
+        version: &str,
+        since: String,
+        seconds: u64,
+    ) -> (String, String) {
+        let filled = [
+            ("name", name.into()),
+            ("does", does.into()),
+            ("version", version.to_owned().into()),
+            ("since", since.into()),
+            ("seconds", seconds.into()),
+        ];
+        (self.text("status-host", []), self.text("status-host-is", filled))
+    }
+
     /// Its sockets.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled = [
@@ -142,6 +162,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_store("postgres://pmk@db/pmk", Ok(Some("`pmk-host run on a`"))),
         messages.status_store("postgres://pmk@db/pmk", Ok(None)),
         messages.status_store("postgres://pmk@db/pmk", Err(&trouble.error)),
+        messages.status_host("a:/home".into(), "works", "1.0.0", "now".into(), 0),
+        messages.status_host("b:/home".into(), "waits", "1.0.0", "now".into(), 1),
+        messages.status_host("c:/home".into(), "silent", "1.0.0", "now".into(), 77),
         messages.status_phase("ready", "now"),
     ];
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);

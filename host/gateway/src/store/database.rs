@@ -6,18 +6,22 @@ use super::{
     connection::MIGRATIONS,
     error::{Fault, StoreError},
     hosts,
-    sql::{Connection, Link, Postgres},
+    sql::{Connection, Link, NO_OPTIONS, Postgres},
     upgrade::Step,
 };
 
 /// Each takes the schema to that version, in order. The first makes all of it.
-const SCHEMAS: &[(u32, &str)] = &[(20, include_str!("migrations/postgres/0020_base.sql"))];
+const SCHEMAS: &[(u32, &str)] = &[
+    (20, include_str!("migrations/postgres/0020_base.sql")),
+    (21, include_str!("migrations/postgres/0021_waiting.sql")),
+];
 
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM pmk_schema";
 const SET_VERSION: &str = "DELETE FROM pmk_schema; INSERT INTO pmk_schema (version) VALUES";
 const ENCODING: &str = "SELECT current_setting('server_encoding')";
 const SCHEMA: &str = "SELECT CAST(current_schema() AS TEXT)";
+const HAS_ITS_PATH: &str = "SELECT 1 FROM pg_settings WHERE name = 'search_path' AND source IN ('client', 'session')";
 const TABLES: &str = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')";
 /// Whom a change of the schema would take by surprise.
@@ -40,7 +44,7 @@ pub(super) fn writer(link: &Arc<Link>, wanted: Wanted) -> Result<Connection, Sto
     let name = Path::new(link.name());
     let open = || -> Result<Connection, Fault> {
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
-        check(&conn, name)?;
+        check(&conn, link)?;
         if standing(&conn, name)? != Standing::Known {
             bring_up_to_date(&conn, name, wanted)?;
         }
@@ -67,7 +71,7 @@ pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>,
     let name = Path::new(link.name());
     let look = || -> Result<Option<(u32, Option<String>)>, Fault> {
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
-        check(&conn, name)?;
+        check(&conn, link)?;
         let schema = match standing(&conn, name)? {
             Standing::Empty => return Ok(None),
             Standing::Older(found) => found,
@@ -78,9 +82,13 @@ pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>,
     look().map_err(|fault| fault.at(name))
 }
 
-/// Whether it can hold a store at all.
-fn check(conn: &Connection, name: &Path) -> Result<(), Fault> {
-    let refused = |message: String| Fault::from(StoreError::Refused { path: name.to_owned(), message });
+/// Whether it can hold a store at all, and is the one that is meant.
+fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
+    let refused = |message: String| Fault::from(StoreError::Refused { path: link.name().into(), message });
+    // A pooler may have kept them to itself, and then it is another schema.
+    if link.options().contains("search_path") && !conn.prepare_cached(HAS_ITS_PATH)?.exists([])? {
+        return Err(refused(format!("{NO_OPTIONS}: `options` of the address do not reach the server")));
+    }
     let encoding: String = conn.query_row(ENCODING, [], |row| row.get(0))?;
     if encoding != "UTF8" {
         return Err(refused(format!("its encoding is {encoding}, and has to be UTF8")));
@@ -145,6 +153,10 @@ fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted) -> Result<()
 }
 
 fn apply(conn: &Connection, found: u32) -> Result<(), Fault> {
+    if found != 0 {
+        // Whoever has worked and was not heard of for too long does not go on in a schema that it does not know.
+        conn.execute_batch("DELETE FROM host")?;
+    }
     for (_, schema) in SCHEMAS.iter().filter(|(version, _)| *version > found) {
         conn.execute_batch(schema)?;
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::paths;
+use super::{paths, sql};
 use crate::{database::SCHEME, ids::TurnId};
 
 /// How long a statement waits for another process to let go of the file.
@@ -289,6 +289,10 @@ impl StoreError {
             }
             StoreError::Sql { .. } => Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound"),
             StoreError::Away { .. } => Some("is it running, and may this machine reach it? Nothing is lost meanwhile"),
+            StoreError::Refused { message, .. } if message.starts_with(sql::NO_OPTIONS) => Some(
+                "a pooler stands before it that does not pass `options` on: take them from the address, and set the schema \
+                 for the user, by `ALTER ROLE pmk SET search_path = pmk`",
+            ),
             StoreError::Refused { .. } => Some(
                 "look at user, password and database of `store`; the user has to own the schema that the store is in",
             ),

@@ -18,7 +18,7 @@ pub(super) use rusqlite::{
     types::{FromSql, ValueRef},
 };
 
-pub(super) use postgres::{Link, Postgres, words};
+pub(super) use postgres::{Link, NO_OPTIONS, Postgres, words};
 pub(super) use values::without_nul;
 
 /// A connection.

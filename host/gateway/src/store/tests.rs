@@ -10,7 +10,9 @@ mod in_a_file;
 mod losses;
 mod opening;
 mod plans;
+mod poolers;
 mod upgrades;
+mod waiting;
 
 #[path = "tests/each.rs"]
 mod on_sqlite;

@@ -45,6 +45,12 @@ status-store-is = `{ $name }`{ $state ->
     [unknown] ; who uses it is not known: { $who }
    *[free] , in use by nobody
 }
+status-host = host
+status-host-is = `{ $name }` { $does ->
+    [works] works
+    [waits] waits
+   *[silent] has worked, and is silent
+}, version { $version }, since { $since }, last heard of { $seconds } s ago
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }
 status-ledger-hint = is there room on the disk, and may it write there? They are kept, and written once they can be

@@ -45,6 +45,12 @@ status-store-is = `{ $name }`{ $state ->
     [unknown] ；無法得知誰在使用：{ $who }
    *[free] ，目前沒有人使用
 }
+status-host = 主機
+status-host-is = `{ $name }` { $does ->
+    [works] 工作中
+    [waits] 等候中
+   *[silent] 曾在工作，現在沒有消息
+}，版本 { $version }，從 { $since } 起，{ $seconds } 秒前有消息
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }
 status-ledger-hint = 磁碟還有空間嗎，可以寫入嗎？待寫的內容都留著，可以寫入時就會補上

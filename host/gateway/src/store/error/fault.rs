@@ -139,6 +139,9 @@ fn of_postgres(error: &tokio_postgres::Error, path: &Path) -> StoreError {
         code => match code.code().get(..2) {
             // Who we are, and which database is meant.
             Some("28" | "3D") => StoreError::Refused { path, message },
+            Some("08") if message.starts_with(sql::NO_OPTIONS) => StoreError::Refused { path, message },
+            // What a pooler says of the server behind it.
+            Some("08") => StoreError::Away { path, message },
             // What the server lacks at the moment.
             Some("53" | "57" | "58") => StoreError::Away { path, message },
             _ => StoreError::Sql { path, message },

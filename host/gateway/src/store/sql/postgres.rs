@@ -25,7 +25,7 @@ use rusqlite::ToSql;
 use tokio::{runtime::Runtime, time::timeout};
 use tokio_postgres::{
     Client, Config, NoTls, Row,
-    error::{Severity, SqlState},
+    error::{DbError, Severity, SqlState},
     types::Type,
 };
 
@@ -80,6 +80,11 @@ impl Link {
 
     pub(in crate::store) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the address asks the server to set.
+    pub(in crate::store) fn options(&self) -> &str {
+        self.config.get_options().unwrap_or_default()
     }
 
     pub(in crate::store) fn home(&self) -> &String {
@@ -262,7 +267,7 @@ impl Postgres {
                 Ok(Arc::new(client))
             }
             // It is there, and says no.
-            Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error.code())) => {
+            Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error)) => {
                 Err(Error::Postgres(error))
             }
             Ok(Err(error)) => Err(link.is_away(&words(&error))),
@@ -556,15 +561,25 @@ pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
 /// Whether the connection is none any more.
 fn is_end(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
-        Some(said) => matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        // A pooler says how bad it is in words alone, which it does not translate.
+        Some(said) => match said.parsed_severity() {
+            Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+            None => said.severity() == "FATAL",
+        },
         None => true,
     }
 }
 
 /// Whether a server that says so on being asked for a connection may say something else in a while.
-fn is_passing(code: &SqlState) -> bool {
-    *code == SqlState::CANNOT_CONNECT_NOW
+fn is_passing(error: &DbError) -> bool {
+    let code = error.code();
+    // What a pooler says where it cannot reach the server; and of what it does not understand, too.
+    (code.code().starts_with("08") && !error.message().starts_with(NO_OPTIONS))
+        || *code == SqlState::CANNOT_CONNECT_NOW
         || *code == SqlState::TOO_MANY_CONNECTIONS
         || *code == SqlState::ADMIN_SHUTDOWN
         || *code == SqlState::CRASH_SHUTDOWN
 }
+
+/// What a pooler says of an address that sets something for the session, which it shares out.
+pub(in crate::store) const NO_OPTIONS: &str = "unsupported startup parameter";

@@ -11,20 +11,20 @@ use crate::store::error::Fault;
 const KEY: &str = "slack:dm:U1";
 
 /// Homes of two machines on one database; none where tests are to do without PostgreSQL, which the server says.
-fn two() -> Option<[Home; 2]> {
+pub(super) fn two() -> Option<[Home; 2]> {
     let one = home();
     let database = one.database.clone()?;
     Some([one, Home { folder: tempfile::tempdir().unwrap(), database: Some(database) }])
 }
 
-async fn at_work(home: &Home) -> (Store, HomeLock) {
+pub(super) async fn at_work(home: &Home) -> (Store, HomeLock) {
     let (store, lock) = (open(home), HomeLock::take(home.path()).unwrap());
     store.take_over(&lock, |other| panic!("{other} is in the way")).await.unwrap();
     (store, lock)
 }
 
 /// As if nobody had heard of any host for longer than its lease.
-fn nothing_is_heard(home: &Home) {
+pub(super) fn nothing_is_heard(home: &Home) {
     asked(home, |conn| conn.execute("UPDATE host SET until = 0", []).unwrap());
 }
 

@@ -1,0 +1,1 @@
+-- Hosts that wait for each other are known to PostgreSQL alone. The schemas of both are numbered alike.

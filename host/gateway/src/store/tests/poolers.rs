@@ -1,0 +1,184 @@
+//! A database that is reached through a PgBouncer, which hands out connections by the transaction.
+
+use std::time::{Duration, Instant};
+
+use pmk_stand_ins::postgres::{self, Pooler, Server};
+
+use super::{
+    hosts::at_work,
+    on_postgres::{Home, asked, number, open},
+    waiting::waiting,
+    *,
+};
+use crate::database::Database;
+
+const KEY: &str = "slack:dm:U1";
+
+/// The server, and a pooler before it with these settings more; none where tests are to do without either, which they say.
+fn behind(settings: &[&str]) -> Option<(&'static Server, Pooler<'static>)> {
+    let server = postgres::server()?;
+    Some((server, server.pooler(settings)?))
+}
+
+fn home(address: &str) -> Home {
+    Home { folder: tempfile::tempdir().unwrap(), database: Some(Database::parse(address).unwrap()) }
+}
+
+/// Asks until it is no more refused for a while.
+async fn accepted(store: &Store, event_id: &str) {
+    let started = Instant::now();
+    while let Err(error) = store.accept(&inbound(KEY, event_id), NOW).await {
+        assert!(matches!(error, StoreError::Away { .. }) && started.elapsed() < Duration::from_secs(60), "{error:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_that_lets_nobody_through_is_away_and_nothing_is_put_aside() {
+    let Some((server, pooler)) = behind(&[]) else { return };
+    let database = server.database();
+    let name = database.rsplit('/').next().unwrap();
+    let home = home(&pooler.address(&database));
+    let store = open(&home);
+    accepted(&store, "Ev1").await;
+    pooler.console(&format!("DISABLE {name}"));
+    pooler.console(&format!("KILL {name}"));
+    let refused = store.accept(&inbound(KEY, "Ev2"), NOW).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Away { .. }), "{refused:?}");
+    // To whoever comes new it says so while that connects.
+    let refused = Store::open(&home).err().unwrap();
+    assert!(matches!(&refused, StoreError::Away { message, .. } if message.contains("is disabled")), "{refused:?}");
+    pooler.console(&format!("ENABLE {name}"));
+    pooler.console(&format!("RESUME {name}"));
+    accepted(&store, "Ev2").await;
+    assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
+}
+
+#[tokio::test]
+async fn a_pooler_that_takes_no_options_is_refused_with_what_to_do() {
+    let Some((server, pooler)) = behind(&[]) else { return };
+    let home = home(&pooler.address(&server.schema()));
+    let refused = Store::open(&home).err().unwrap();
+    assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("unsupported startup parameter: options"), "{refused}");
+    assert!(refused.hint().unwrap().contains("ALTER ROLE"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_pooler_that_keeps_options_to_itself_leads_to_no_other_schema() {
+    let Some((server, pooler)) = behind(&["ignore_startup_parameters = options"]) else { return };
+    let database = server.database();
+    let name = database.rsplit('/').next().unwrap();
+    server.psql(name, "CREATE SCHEMA wanted").unwrap();
+    let home = home(&format!("{}?options=-csearch_path%3Dwanted", pooler.address(&database)));
+    let refused = Store::open(&home).err().unwrap();
+    assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
+    assert!(refused.hint().unwrap().contains("ALTER ROLE"), "{refused:?}");
+    let tables =
+        server.psql(name, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace").unwrap();
+    assert_eq!(tables, "0", "nothing was made in another schema");
+}
+
+#[tokio::test]
+async fn nothing_that_a_transaction_sets_is_left_to_whoever_has_its_connection_next() {
+    let Some((server, pooler)) = behind(&["default_pool_size = 1"]) else { return };
+    let home = home(&pooler.address(&server.database()));
+    let store = open(&home);
+    accepted(&store, "Ev1").await;
+    // All share the one that has just written.
+    let bounds = "SELECT count(*) FROM pg_settings WHERE source = 'session'
+         AND name IN ('lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_isolation')";
+    assert_eq!(number(&home, bounds), 0);
+    let prepared = "SELECT count(*) FROM pg_prepared_statements";
+    assert_eq!(number(&home, prepared), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0);
+    turn(&store, KEY, "Ev2").await;
+    assert_eq!(number(&home, prepared), 0);
+    let servers = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
+    assert_eq!(number(&home, servers), 1);
+}
+
+#[tokio::test]
+async fn connections_that_a_pooler_ends_for_they_are_idle_are_made_anew_when_they_are_wanted() {
+    let settings = ["client_idle_timeout = 1", "server_idle_timeout = 1", "server_lifetime = 1"];
+    let Some((server, pooler)) = behind(&settings) else { return };
+    let database = server.database();
+    let home = home(&pooler.address(&database));
+    let store = open(&home);
+    accepted(&store, "Ev1").await;
+    let name = format!("|{}|", database.rsplit('/').next().unwrap());
+    let started = Instant::now();
+    while pooler.console("SHOW CLIENTS").contains(&name) {
+        assert!(started.elapsed() < Duration::from_secs(60), "they are not ended");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(store.sessions().await.unwrap().len(), 1, "read at once");
+    store.accept(&inbound(KEY, "Ev2"), NOW).await.unwrap();
+    assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
+}
+
+#[tokio::test]
+async fn a_transaction_that_a_pooler_cuts_off_is_refused_as_a_whole_and_can_come_again() {
+    let Some((server, pooler)) = behind(&["idle_transaction_timeout = 1"]) else { return };
+    let database = server.database();
+    let home = home(&pooler.address(&database));
+    let store = open(&home);
+    let torn = store
+        .write(|conn| {
+            conn.execute("INSERT INTO told (listener, at) VALUES ('U1', 0)", [])?;
+            std::thread::sleep(Duration::from_secs(3));
+            conn.execute("INSERT INTO told (listener, at) VALUES ('U2', 0)", [])?;
+            Ok(())
+        })
+        .await
+        .unwrap_err();
+    assert!(matches!(torn, StoreError::Away { .. }), "{torn:?}");
+    accepted(&store, "Ev1").await;
+    assert_eq!(number(&home, "SELECT count(*) FROM told"), 0);
+}
+
+#[tokio::test]
+async fn whoever_waits_too_long_for_a_connection_of_a_pooler_can_come_again() {
+    let Some((server, pooler)) = behind(&["default_pool_size = 1", "query_wait_timeout = 1"]) else { return };
+    let home = home(&pooler.address(&server.database()));
+    let store = open(&home);
+    accepted(&store, "Ev1").await;
+    let (has_it, is_had) = tokio::sync::oneshot::channel();
+    let (let_go, is_let_go) = tokio::sync::oneshot::channel::<()>();
+    let other = std::thread::spawn(move || {
+        asked(&home, move |conn| {
+            let _all = conn.snapshot().unwrap();
+            conn.query_row("SELECT count(*) FROM told", [], |row| row.get::<_, i64>(0)).unwrap();
+            has_it.send(()).unwrap();
+            is_let_go.blocking_recv().unwrap();
+        });
+    });
+    is_had.await.unwrap();
+    let refused = store.accept(&inbound(KEY, "Ev2"), NOW).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Away { message, .. } if message.contains("timeout")), "{refused:?}");
+    let_go.send(()).unwrap();
+    tokio::task::spawn_blocking(move || other.join().unwrap()).await.unwrap();
+    accepted(&store, "Ev2").await;
+}
+
+#[tokio::test]
+async fn a_host_that_waits_goes_on_waiting_while_the_database_is_away() {
+    let Some((server, pooler)) = behind(&[]) else { return };
+    let database = server.database();
+    let name = database.rsplit('/').next().unwrap();
+    let (one, other) = (home(&database), home(&pooler.address(&database)));
+    let (first, _lock) = at_work(&one).await;
+    let second = waiting(&other).await;
+    pooler.console(&format!("DISABLE {name}"));
+    pooler.console(&format!("KILL {name}"));
+    let started = Instant::now();
+    while first.hosts().await.unwrap().len() > 1 {
+        assert!(started.elapsed() < Duration::from_secs(60), "its signs do not end");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    pooler.console(&format!("ENABLE {name}"));
+    pooler.console(&format!("RESUME {name}"));
+    tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
+    let (second, _lock) = second.await.unwrap().unwrap();
+    accepted(&second, "Ev1").await;
+}

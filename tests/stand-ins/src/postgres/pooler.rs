@@ -1,0 +1,147 @@
+//! A PgBouncer before the tests' PostgreSQL, which hands out connections by the transaction. It ends with the test.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{STARTED_WITHIN, Server, as_nobody, asked_to_do_without, free_port, given_to_nobody};
+
+/// Tests may do without PgBouncer where this is `none`.
+const VARIABLE: &str = "PMK_TEST_PGBOUNCER";
+
+/// Fewer than two hosts have connections, so that they have to share them.
+const POOL_SIZE: usize = 2;
+
+/// A pooler that runs.
+pub struct Pooler<'s> {
+    server: &'s Server,
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    port: u16,
+    child: Child,
+}
+
+impl Server {
+    /// A pooler before this server, with these lines more in its settings; `None` where tests are to do without, which is said.
+    ///
+    /// # Panics
+    /// There is none on this machine, and nobody has said that tests are to do without.
+    pub fn pooler(&self, settings: &[&str]) -> Option<Pooler<'_>> {
+        if asked_to_do_without(VARIABLE) {
+            eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried through PgBouncer");
+            return None;
+        }
+        let program = program().unwrap_or_else(|| {
+            panic!("no `pgbouncer` on the PATH or in /usr/sbin: install it, or say {VARIABLE}=none")
+        });
+        let folder = tempfile::Builder::new().prefix("pmk-pool-").tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).expect("a private folder");
+        given_to_nobody(folder.path());
+        let port = free_port();
+        write(folder.path(), "users.txt", "\"pmk\" \"\"\n");
+        write(folder.path(), "pgbouncer.ini", &ini(folder.path(), port, self.port, settings));
+        let child = run(&program, folder.path());
+        let pooler = Pooler { server: self, program, folder, port, child };
+        pooler.await_start();
+        Some(pooler)
+    }
+}
+
+impl Pooler<'_> {
+    /// The way through it to the database of an address.
+    pub fn address(&self, address: &str) -> String {
+        let (direct, pooled) = (format!(":{}/", self.server.port), format!(":{}/", self.port));
+        assert!(address.contains(&direct), "{address} is none of this server's");
+        address.replacen(&direct, &pooled, 1)
+    }
+
+    /// What its console says to a command.
+    pub fn console(&self, command: &str) -> String {
+        self.try_console(command).unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    fn try_console(&self, command: &str) -> Result<String, String> {
+        self.server.psql_at(self.folder.path(), self.port, "pgbouncer", command)
+    }
+
+    /// Has it look for the server at another port from now on, with nobody there; or where that is again.
+    pub fn leads_to_the_server(&self, leads: bool) {
+        let path = self.folder.path().join("pgbouncer.ini");
+        let settings = fs::read_to_string(&path).expect("its settings");
+        // Nobody listens at the lowest port.
+        let (right, wrong) = (format!("port={}\n", self.server.port), "port=1\n".to_owned());
+        let (from, to) = if leads { (wrong, right) } else { (right, wrong) };
+        assert!(settings.contains(&from), "{settings}");
+        fs::write(&path, settings.replace(&from, &to)).expect("its settings");
+        self.console("RELOAD");
+        if !leads {
+            self.console("RECONNECT");
+        }
+    }
+
+    /// Ends it as a crash does, and starts it again: whoever was connected is cut off.
+    pub fn restart(&mut self) {
+        self.end();
+        self.child = run(&self.program, self.folder.path());
+        self.await_start();
+    }
+
+    fn await_start(&self) {
+        let started = Instant::now();
+        while self.try_console("SHOW VERSION").is_err() {
+            assert!(started.elapsed() < STARTED_WITHIN, "the pooler does not come: {}", self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn end(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        self.child.wait().expect("it is gone");
+    }
+}
+
+impl Drop for Pooler<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where it is: on the PATH, or where Debian has it.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+    folders.map(|folder| folder.join("pgbouncer")).find(|program| program.exists())
+}
+
+fn ini(folder: &Path, port: u16, server: u16, settings: &[&str]) -> String {
+    let folder = folder.display();
+    format!(
+        "[databases]\n* = host=127.0.0.1 port={server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir = {folder}\nauth_type = trust\nauth_file = {folder}/users.txt\nadmin_users = pmk\n\
+         pool_mode = transaction\ndefault_pool_size = {POOL_SIZE}\nserver_login_retry = 1\n{}\n",
+        settings.join("\n")
+    )
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("a file");
+    given_to_nobody(&path);
+}
+
+fn run(program: &Path, folder: &Path) -> Child {
+    let log = fs::File::create(folder.join("log")).expect("a file");
+    let mut command = as_nobody(&["--pdeathsig", "KILL"], program);
+    command.arg(folder.join("pgbouncer.ini")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    command.spawn().expect("the pooler runs")
+}

@@ -1,0 +1,103 @@
+//! Two servers, of which one follows the other: what is committed on the first is on the second before anybody hears of it.
+
+use std::{
+    process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{STARTED_WITHIN, Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
+
+/// A server, and its standby. Both end with the test.
+pub struct Pair {
+    pub primary: Server,
+    pub standby: Server,
+    primary_child: Child,
+    standby_child: Child,
+}
+
+/// A pair of their own; `None` where tests are to do without, which is said.
+///
+/// # Panics
+/// PostgreSQL is not on this machine, and nobody has said that tests are to do without.
+pub fn pair() -> Option<Pair> {
+    if asked_to_do_without(VARIABLE) {
+        eprintln!("NOT RUN: {VARIABLE}=none, so no standby took over");
+        return None;
+    }
+    let (primary, primary_child) = Server::start(programs_or_panic());
+    let (standby, standby_child) = Server::following(&primary);
+    let pair = Pair { primary, standby, primary_child, standby_child };
+    pair.say("ALTER ROLE pmk SET synchronous_commit = on");
+    pair.say("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    pair.say("SELECT pg_reload_conf()");
+    pair.await_on_primary("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'");
+    Some(pair)
+}
+
+impl Pair {
+    /// A new database on both, and its address, which leads to whichever of them takes writes.
+    pub fn database(&self) -> String {
+        let first = self.primary.database();
+        let (before, name) = first.rsplit_once('/').expect("an address");
+        format!("{before},127.0.0.1:{}/{name}?target_session_attrs=read-write", self.standby.port)
+    }
+
+    /// Ends the first as a crash does, and has the second take its place.
+    pub fn fail_over(&mut self) {
+        end(&mut self.primary_child);
+        self.standby.psql("postgres", "SELECT pg_promote()").expect("promoted");
+        // Its own standby is nowhere.
+        self.standby.psql("postgres", "ALTER SYSTEM RESET synchronous_standby_names").expect("set");
+        self.standby.psql("postgres", "SELECT pg_reload_conf()").expect("reloaded");
+    }
+
+    fn say(&self, sql: &str) {
+        self.primary.psql("postgres", sql).expect(sql);
+    }
+
+    fn await_on_primary(&self, counts: &str) {
+        let started = Instant::now();
+        while self.primary.psql("postgres", counts).as_deref() != Ok("1") {
+            assert!(started.elapsed() < STARTED_WITHIN, "the standby does not follow");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Server {
+    /// One that follows another.
+    fn following(other: &Server) -> (Server, Child) {
+        let server = Server { programs: other.programs.clone(), folder: own_folder(), port: free_port() };
+        let data = server.folder.join("data");
+        let copied = server
+            .command("pg_basebackup")
+            .args(["-R", "--checkpoint=fast", "--no-sync", "-U", "pmk", "-p", &other.port.to_string(), "-h"])
+            .arg(&other.folder)
+            .arg("-D")
+            .arg(&data)
+            .output()
+            .expect("pg_basebackup runs");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let child = server.run(&data);
+        server.await_start();
+        (server, child)
+    }
+}
+
+/// The shell takes the server with it.
+fn end(shell: &mut Child) {
+    let told = Command::new("kill").args(["-TERM", &shell.id().to_string()]).status();
+    assert!(told.is_ok_and(|status| status.success()), "it runs");
+    shell.wait().expect("it is gone");
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for child in [&mut self.primary_child, &mut self.standby_child] {
+            if matches!(child.try_wait(), Ok(None)) {
+                end(child);
+            }
+        }
+    }
+}
