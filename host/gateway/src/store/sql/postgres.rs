@@ -434,15 +434,18 @@ impl Postgres {
     }
 
     fn next_id(&self, table: &str) -> Result<i64> {
-        let mut all = self.ids.borrow_mut();
-        let ids = all.entry(table.into()).or_default();
-        if ids.is_empty() {
-            let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, {IDS_AT_ONCE})");
-            for row in self.query(&Translated::of(&fetch), &[])? {
-                ids.push_back(row.try_get(0).map_err(Error::Postgres)?);
-            }
+        let kept = self.ids.borrow_mut().get_mut(table).and_then(VecDeque::pop_front);
+        if let Some(id) = kept {
+            return Ok(id);
         }
-        ids.pop_front().ok_or(Error::NoRow)
+        let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, {IDS_AT_ONCE})");
+        // Whoever asks may have to connect anew, and gives all numbers up by that.
+        let rows = self.query(&Translated::of(&fetch), &[])?;
+        let fetched: Result<VecDeque<i64>> = rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect();
+        let mut fetched = fetched?;
+        let next = fetched.pop_front().ok_or(Error::NoRow)?;
+        self.ids.borrow_mut().insert(table.into(), fetched);
+        Ok(next)
     }
 
     pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {

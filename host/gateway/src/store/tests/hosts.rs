@@ -122,6 +122,14 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     };
     store.write(tell).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 2);
+    // Nor before the numbers of new rows are asked for. Nothing was read since.
+    assert_eq!(number(&one, end), 1);
+    let open_case = |conn: &Connection| {
+        let sql = "INSERT INTO case_file (front, channel, title, opened_by, opened_at, opened_on) VALUES (?1, ?2, ?2, ?2, 0, ?2)";
+        Ok(conn.prepare_cached(sql)?.insert(["slack", "C1"])?)
+    };
+    let case = store.write(open_case).await.unwrap();
+    assert_eq!(number(&one, "SELECT id FROM case_file"), case);
 }
 
 #[tokio::test]
