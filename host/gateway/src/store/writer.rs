@@ -206,6 +206,9 @@ trait Operation: Send {
     /// It failed.
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError>;
 
+    /// What an earlier run came to is not true any more.
+    fn forget(&mut self);
+
     /// Tells the caller, now that the fate of the transaction is known.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -235,6 +238,10 @@ where
         let outcome = result.as_ref().map(|_| ()).map_err(Clone::clone);
         self.result = Some(result);
         outcome
+    }
+
+    fn forget(&mut self) {
+        self.result = None;
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
@@ -323,7 +330,6 @@ impl Hand {
                 None => false,
             };
             if left_something {
-                self.said(self.conn.roll_back())?;
                 undoing = Undoing::Alone;
                 self.run_again(group)?;
             }
@@ -341,8 +347,12 @@ impl Hand {
         self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 
-    /// Runs operations whose transaction was undone.
+    /// Runs operations anew, whose transaction is undone.
     fn run_again(&self, group: &mut [Queued]) -> Result<(), StoreError> {
+        group.iter_mut().for_each(|operation| operation.forget());
+        if !self.conn.is_autocommit() {
+            self.said(self.conn.roll_back())?;
+        }
         self.said(self.conn.begin())?;
         for operation in group {
             self.run(&mut **operation, Undoing::Alone)?;

@@ -35,14 +35,18 @@ use super::{Error, Result, tls::Connector, translate::Translated, values::Given}
 
 /// How long a connection may take to come about,
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-/// and a statement: one that takes longer is asked of a database that is not there any more.
+/// and what is asked: where that takes longer the database is not there any more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long nobody tries to connect after it has failed: from the one to the other.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(4)];
 
 /// How many numbers of rows are fetched at once.
-const IDS_AT_ONCE: usize = 64;
+const IDS_AT_ONCE: usize = 16;
+
+/// So much is sent at most before it is waited for.
+const MOST_SENT: usize = 128;
+const MOST_BYTES: usize = 1 << 20;
 
 /// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
 const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
@@ -146,10 +150,11 @@ pub(in crate::store) struct Postgres {
     /// Is there until it is dropped.
     runtime: Option<Runtime>,
     client: RefCell<Option<Arc<Client>>>,
-    /// What was asked, in its order, and not waited for yet.
+    /// What was asked, in its order, and not waited for yet; and how many bytes it has.
     sent: RefCell<Vec<Sent>>,
-    /// Numbers of rows to come, by table: they are fetched many at once. With the connection they are given up, for a server
-    /// that has crashed may give them away anew.
+    sent_bytes: Cell<usize>,
+    /// Numbers of rows to come in this transaction, by table: they are fetched several at once. None is kept for the next:
+    /// others may give numbers in between, and a server that has crashed, or another in its place, gives some anew.
     ids: RefCell<HashMap<Box<str>, VecDeque<i64>>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
@@ -225,6 +230,7 @@ impl Postgres {
             runtime: Some(runtime),
             client: RefCell::default(),
             sent: RefCell::default(),
+            sent_bytes: Cell::new(0),
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
@@ -284,7 +290,7 @@ impl Postgres {
         };
         loop {
             let client = self.connected()?;
-            let sent = self.sent.take();
+            let sent = self.unsent();
             let requests: Vec<Arc<Request>> = sent.iter().map(|sent| Arc::clone(&sent.request)).collect();
             let before = async {
                 for (place, sent) in sent.into_iter().enumerate() {
@@ -327,6 +333,12 @@ impl Postgres {
         Ok(())
     }
 
+    /// Takes what was sent and not waited for.
+    fn unsent(&self) -> Vec<Sent> {
+        self.sent_bytes.set(0);
+        self.sent.take()
+    }
+
     /// The connection, made anew where nothing is lost by that.
     fn connected(&self) -> Result<Arc<Client>> {
         let mut place = self.client.borrow_mut();
@@ -339,7 +351,6 @@ impl Postgres {
             *place = None;
             return Err(self.lost("the connection was lost"));
         }
-        self.ids.take();
         let client = self.client().inspect_err(|_| self.forget())?;
         *place = Some(Arc::clone(&client));
         for sent in &mut *self.sent.borrow_mut() {
@@ -355,7 +366,7 @@ impl Postgres {
 
     /// The transaction is none any more: what it held is undone by the server.
     fn forget(&self) {
-        self.sent.take();
+        self.unsent();
         self.transaction.set(Transaction::None);
         self.changed();
     }
@@ -367,7 +378,7 @@ impl Postgres {
             // It has not even begun.
             Transaction::Begun if place == 0 => {
                 self.transaction.set(Transaction::Failed);
-                // Where this fails, too, the connection goes, and the server undoes it.
+                // Where this fails, too, the next transaction meets what is left of it, and undoes that.
                 let _ = self.end("ROLLBACK");
             }
             Transaction::Begun | Transaction::Open | Transaction::Failed => self.transaction.set(Transaction::Failed),
@@ -403,12 +414,22 @@ impl Postgres {
             return self.execute(sql, params).map(drop);
         }
         let given: Result<Vec<_>> = params.iter().map(|value| Given::of(*value)?.owned()).collect();
+        let given = given?;
         self.changed();
-        self.send(Request::Statement(sql.clone(), given?))
+        self.sent_bytes.set(self.sent_bytes.get() + given.iter().map(Given::bytes).sum::<usize>());
+        self.send(Request::Statement(sql.clone(), given))?;
+        // A turn has less.
+        if self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT {
+            self.settle()?;
+        }
+        Ok(())
     }
 
     /// Waits for what nobody has waited for.
     pub(super) fn settle(&self) -> Result<()> {
+        if self.transaction.get() == Transaction::Failed {
+            return Err(Error::Undone(None));
+        }
         if self.sent.borrow().is_empty() {
             return Ok(());
         }
@@ -439,7 +460,6 @@ impl Postgres {
             return Ok(id);
         }
         let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, {IDS_AT_ONCE})");
-        // Whoever asks may have to connect anew, and gives all numbers up by that.
         let rows = self.query(&Translated::of(&fetch), &[])?;
         let fetched: Result<VecDeque<i64>> = rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect();
         let mut fetched = fetched?;
@@ -454,7 +474,6 @@ impl Postgres {
 
     pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
         let column = if table == "press" { "number" } else { "id" };
-        self.ids.borrow_mut().remove(table);
         let highest = format!("(SELECT max({column}) FROM {table})");
         let next = format!("(SELECT last_value FROM {table}_{column}_seq)");
         self.execute_batch(&format!("SELECT setval('{table}_{column}_seq', greatest({highest}, {next}))"))
@@ -474,6 +493,7 @@ impl Postgres {
     }
 
     fn open(&self, words: String) -> Result<()> {
+        self.ids.take();
         self.send(Request::Words(words))?;
         self.transaction.set(Transaction::Begun);
         Ok(())
@@ -503,7 +523,7 @@ impl Postgres {
 
     pub(super) fn roll_back(&self) -> Result<()> {
         // What comes of it matters to nobody.
-        self.sent.take();
+        self.unsent();
         self.end("ROLLBACK")
     }
 
@@ -514,6 +534,10 @@ impl Postgres {
     }
 
     pub(super) fn savepoint(&self, word: &str) -> Result<()> {
+        if word.starts_with("ROLLBACK TO") {
+            // It undoes them, whatever comes of them.
+            self.unsent();
+        }
         self.ask(Again::No, async |client| client.batch_execute(word).await)?;
         if word.starts_with("ROLLBACK TO") {
             self.transaction.set(Transaction::Open);
@@ -561,9 +585,19 @@ pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
     single_spaced(&said)
 }
 
+/// What is said of a connection that the server ends, by whoever stands between, too; and of an end that was not heard of.
+const ENDS: [SqlState; 4] = [
+    SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+];
+
 /// Whether the connection is none any more.
 fn is_end(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
+        // Nobody can tell whether it was done; nor what has begun.
+        Some(said) if said.code().code().starts_with("08") || ENDS.contains(said.code()) => true,
         // A pooler says how bad it is in words alone, which it does not translate.
         Some(said) => match said.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),

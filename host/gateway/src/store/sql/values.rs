@@ -31,6 +31,14 @@ impl<'a> Given<'a> {
         Ok(Given(ToSqlOutput::Owned(value)))
     }
 
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self.value() {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 8,
+        }
+    }
+
     fn value(&self) -> ValueRef<'_> {
         match &self.0 {
             ToSqlOutput::Borrowed(value) => *value,

@@ -6,7 +6,7 @@ use super::{
     on_postgres::{Home, asked, home, number, open},
     *,
 };
-use crate::store::error::Fault;
+use crate::store::{error::Fault, sql::params};
 
 const KEY: &str = "slack:dm:U1";
 
@@ -227,4 +227,29 @@ async fn a_sign_that_postgresql_cannot_hold_in_a_text_is_shown_as_one_that_is_mi
     assert_eq!(answered.parts[0].outgoing.speech.text, "a\u{fffd}b");
     // The archive holds JSON, which has a way to write it.
     assert_eq!(live_texts(&store, KEY).await, ["q\0", "a\0b"]);
+}
+
+#[tokio::test]
+async fn rows_that_another_process_numbers_itself_are_in_nobodys_way() {
+    let Some([one, _]) = two() else { return };
+    let (host, other) = (open(&one), open(&one));
+    let tell = |store: &Store, n: usize| {
+        let (store, event) = (store.clone(), format!("Ev{n}"));
+        async move { accept(&store, KEY, &event).await }
+    };
+    tell(&host, 0).await;
+    // As an import does, where it finds them free.
+    let number_them = |conn: &Connection| -> Result<(), Fault> {
+        let sql =
+            "INSERT INTO inbox (id, session_id, event_id, received_at, ts, message) VALUES (?1, 1, ?2, 0, '', NULL)";
+        let mut add = conn.prepare_cached(sql)?;
+        (5_i64..30).try_for_each(|id| add.run(params![id, format!("own{id}")]))?;
+        Ok(conn.follow_ids("inbox")?)
+    };
+    other.write(number_them).await.unwrap();
+    for n in 1..40 {
+        tell(&host, n).await;
+    }
+    assert_eq!(number(&one, "SELECT count(*) FROM inbox"), 65);
+    assert_eq!(number(&one, "SELECT count(*) FROM inbox WHERE id > 29"), 39, "they come after those");
 }
