@@ -1,6 +1,6 @@
 //! A store in PostgreSQL: real hosts on one database.
 
-use std::{process::Command, thread, time::Duration};
+use std::process::Command;
 
 use pmk_stand_ins::{
     postgres::{self, Server},
@@ -145,7 +145,8 @@ fn turns_that_a_pooler_loses_its_connections_amid_come_to_their_end() {
         // The database is away behind it, which it says in its own words.
         pooler.leads_to_the_server(false);
         server.psql("postgres", &cut).expect("cut off");
-        thread::sleep(Duration::from_millis(300));
+        let before = pooler.failures();
+        until("somebody asks in vain", || (pooler.failures() > before).then_some(()));
         pooler.leads_to_the_server(true);
     });
 }

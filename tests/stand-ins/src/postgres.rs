@@ -17,17 +17,15 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
 };
+
+use crate::patience::until;
 
 pub use pooler::Pooler;
 pub use standby::{Pair, pair};
 
 /// Tests may do without PostgreSQL where this is `none`.
 const VARIABLE: &str = "PMK_TEST_POSTGRES";
-
-/// How long a server may take to be there.
-const STARTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The server's certificate, which is one for `localhost` alone, and its key; they are good for a hundred years.
 const CERTIFICATE: &str = include_str!("../certificates/localhost.pem");
@@ -112,11 +110,7 @@ impl Server {
     }
 
     fn await_start(&self) {
-        let started = Instant::now();
-        while self.psql("postgres", "SELECT 1").is_err() {
-            assert!(started.elapsed() < STARTED_WITHIN, "the server does not come");
-            thread::sleep(Duration::from_millis(50));
-        }
+        until("the server comes", || self.psql("postgres", "SELECT 1").ok());
     }
 
     /// The server itself, below a shell that ends it and takes its folder away.

@@ -5,11 +5,10 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
-use super::{STARTED_WITHIN, Server, as_nobody, asked_to_do_without, free_port, given_to_nobody};
+use super::{Server, as_nobody, asked_to_do_without, free_port, given_to_nobody};
+use crate::patience::until;
 
 /// Tests may do without PgBouncer where this is `none`.
 const VARIABLE: &str = "PMK_TEST_PGBOUNCER";
@@ -92,11 +91,12 @@ impl Pooler<'_> {
     }
 
     fn await_start(&self) {
-        let started = Instant::now();
-        while self.try_console("SHOW VERSION").is_err() {
-            assert!(started.elapsed() < STARTED_WITHIN, "the pooler does not come: {}", self.log());
-            thread::sleep(Duration::from_millis(20));
-        }
+        until("the pooler comes", || self.try_console("SHOW VERSION").ok());
+    }
+
+    /// How often it has looked for the server in vain since its last start.
+    pub fn failures(&self) -> usize {
+        self.log().matches("connect failed").count()
     }
 
     fn log(&self) -> String {

@@ -1,12 +1,9 @@
 //! Two servers, of which one follows the other: what is committed on the first is on the second before anybody hears of it.
 
-use std::{
-    process::{Child, Command},
-    thread,
-    time::{Duration, Instant},
-};
+use std::process::{Child, Command};
 
-use super::{STARTED_WITHIN, Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
+use super::{Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
+use crate::patience::until;
 
 /// A server, and its standby. Both end with the test.
 pub struct Pair {
@@ -57,11 +54,7 @@ impl Pair {
     }
 
     fn await_on_primary(&self, counts: &str) {
-        let started = Instant::now();
-        while self.primary.psql("postgres", counts).as_deref() != Ok("1") {
-            assert!(started.elapsed() < STARTED_WITHIN, "the standby does not follow");
-            thread::sleep(Duration::from_millis(50));
-        }
+        until("the standby follows", || self.primary.psql("postgres", counts).ok().filter(|count| count == "1"));
     }
 }
 

@@ -1,8 +1,14 @@
 //! A database that is reached through a PgBouncer, which hands out connections by the transaction.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use pmk_stand_ins::postgres::{self, Pooler, Server};
+use pmk_stand_ins::{
+    patience::{PATIENCE, until, until_async},
+    postgres::{self, Pooler, Server},
+};
 
 use super::{
     hosts::at_work,
@@ -28,7 +34,7 @@ fn home(address: &str) -> Home {
 async fn accepted(store: &Store, event_id: &str) {
     let started = Instant::now();
     while let Err(error) = store.accept(&inbound(KEY, event_id), NOW).await {
-        assert!(matches!(error, StoreError::Away { .. }) && started.elapsed() < Duration::from_secs(60), "{error:?}");
+        assert!(matches!(error, StoreError::Away { .. }) && started.elapsed() < PATIENCE, "{error:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -107,11 +113,7 @@ async fn connections_that_a_pooler_ends_for_they_are_idle_are_made_anew_when_the
     let store = open(&home);
     accepted(&store, "Ev1").await;
     let name = format!("|{}|", database.rsplit('/').next().unwrap());
-    let started = Instant::now();
-    while pooler.console("SHOW CLIENTS").contains(&name) {
-        assert!(started.elapsed() < Duration::from_secs(60), "they are not ended");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until_async("they are ended", || (!pooler.console("SHOW CLIENTS").contains(&name)).then_some(())).await;
     assert_eq!(store.sessions().await.unwrap().len(), 1, "read at once");
     store.accept(&inbound(KEY, "Ev2"), NOW).await.unwrap();
     assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
@@ -123,10 +125,12 @@ async fn a_transaction_that_a_pooler_cuts_off_is_refused_as_a_whole_and_can_come
     let database = server.database();
     let home = home(&pooler.address(&database));
     let store = open(&home);
+    let pooler = Arc::new(pooler);
+    let before = Arc::clone(&pooler);
     let torn = store
-        .write(|conn| {
+        .write(move |conn| {
             conn.execute("INSERT INTO told (listener, at) VALUES ('U1', 0)", [])?;
-            std::thread::sleep(Duration::from_secs(3));
+            until("it is cut off", || (!before.console("SHOW SERVERS").contains("|active|")).then_some(()));
             conn.execute("INSERT INTO told (listener, at) VALUES ('U2', 0)", [])?;
             Ok(())
         })
@@ -173,7 +177,7 @@ async fn a_host_that_waits_goes_on_waiting_while_the_database_is_away() {
     pooler.console(&format!("KILL {name}"));
     let started = Instant::now();
     while first.hosts().await.unwrap().len() > 1 {
-        assert!(started.elapsed() < Duration::from_secs(60), "its signs do not end");
+        assert!(started.elapsed() < PATIENCE, "its signs do not end");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     pooler.console(&format!("ENABLE {name}"));
