@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::support::{Home, Running, answers, component, finish, question, until};
 
-/// Kills after this many lines of output, on one host and the other by turns.
-const KILLS: [usize; 4] = [1, 20, 45, 80];
+/// Kills after this many answers of both, of one host and the other by turns.
+const KILLS: [u64; 4] = [1, 20, 45, 80];
 const QUESTIONS: usize = 120;
 
 /// How often a turn of the console waits for the database, with the signs of life that its host gives meanwhile.
@@ -34,7 +34,7 @@ fn count(server: &Server, store: &str, sql: &str) -> u64 {
 }
 
 /// Whether the host of this home works on the database.
-fn has_its_turn(server: &Server, store: &str, home: &Home) -> bool {
+fn works(server: &Server, store: &str, home: &Home) -> bool {
     let folder = home.path().canonicalize().expect("a home");
     let working = format!("SELECT count(*) FROM host WHERE until > pmk_now() AND name LIKE '%:{}'", folder.display());
     count(server, store, &working) == 1
@@ -59,20 +59,24 @@ fn killed_by_turns(server: &Server, store: &str) {
         .map(|n| question(&format!("Ev{n}"), &format!("Question {n}: {}", "a fact to remember, ".repeat(20))))
         .collect();
     let mut printed: Vec<Value> = Vec::new();
-    // The one that is next waits for its turn already.
-    let mut waiting = run(&homes[0], store, "sim");
+    let mut hosts: Vec<Running> = homes.iter().map(|home| run(home, store, "sim")).collect();
     for (n, kill_after) in KILLS.into_iter().enumerate() {
-        let mut gateway = waiting;
-        until("its turn comes", || has_its_turn(server, store, &homes[n % 2]).then_some(()));
-        waiting = run(&homes[(n + 1) % 2], store, "sim");
-        questions.iter().all(|line| gateway.say(line));
-        printed.extend((0..kill_after).map_while(|_| gateway.next()));
-        printed.extend(gateway.kill());
+        until("its turn comes", || homes.iter().all(|home| works(server, store, home)).then_some(()));
+        // Whichever of them hears of a question first has it.
+        for host in &mut hosts {
+            questions.iter().all(|line| host.say(line));
+        }
+        let answered = "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL";
+        until("so many are answered", || (count(server, store, answered) >= kill_after).then_some(()));
+        let next = run(&homes[n % 2], store, "sim");
+        printed.extend(std::mem::replace(&mut hosts[n % 2], next).kill());
     }
-    questions.iter().all(|line| waiting.say(line));
-    let (status, rest) = waiting.end();
-    assert!(status.success());
-    printed.extend(rest);
+    for mut host in hosts {
+        questions.iter().all(|line| host.say(line));
+        let (status, rest) = host.end();
+        assert!(status.success());
+        printed.extend(rest);
+    }
 
     assert_eq!(answers(&printed).len(), QUESTIONS, "a question was lost");
     let sessions = homes[0].run(&["--json", "--store", store, "sessions", "list"], "").ok().json();
@@ -218,7 +222,7 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     gateway.next_of("turn");
     let status = home.run(&["--json", "status"], "");
     assert_eq!(status.json()["store"]["name"], store.as_str());
-    assert!(status.json()["store"]["in_use_by"].as_str().expect("who").contains("pmk-host run on "));
+    assert_eq!(status.json()["store"]["hosts"][0]["state"], "works");
     for arguments in
         [&["doctor", "--offline", "--model", "sim"][..], &["status"], &["config", "show"], &["sessions", "list"]]
     {
@@ -269,19 +273,22 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
 }
 
 #[test]
-fn status_lists_who_works_and_who_waits_in_either_language() {
+fn status_lists_the_hosts_in_either_language() {
     let Some(server) = postgres::server() else { return };
     let (homes, store) = ([Home::new(), Home::new()], server.database());
-    let works = run(&homes[0], &store, "sim");
-    until("its turn comes", || has_its_turn(server, &store, &homes[0]).then_some(()));
-    let waits = run(&homes[1], &store, "sim");
-    until("it waits", || (count(server, &store, "SELECT count(*) FROM host_waiting") == 1).then_some(()));
+    let first = run(&homes[0], &store, "sim");
+    until("it works", || works(server, &store, &homes[0]).then_some(()));
+    let mut second = run(&homes[1], &store, "sim:delay=60000");
+    second.say(&question("Ev1", "what is left of the margin?"));
+    let at_work = "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL";
+    until("it works on something", || (count(server, &store, at_work) == 1).then_some(()));
     let json = homes[0].run(&["--json", "--store", &store, "status"], "").json();
     let hosts = json["store"]["hosts"].as_array().expect("hosts");
     let folder = |home: &Home| home.path().canonicalize().expect("a home").display().to_string();
     assert_eq!(hosts.len(), 2, "{json}");
-    for (host, state, home) in [(&hosts[0], "works", &homes[0]), (&hosts[1], "waits", &homes[1])] {
-        assert_eq!((&host["state"], &host["home"]), (&state.into(), &folder(home).into()), "{host}");
+    for (host, turns, home) in [(&hosts[0], 0, &homes[0]), (&hosts[1], 1, &homes[1])] {
+        assert_eq!((&host["state"], &host["home"]), (&"works".into(), &folder(home).into()), "{host}");
+        assert_eq!(host["turns"], turns);
         assert_eq!(host["version"], env!("CARGO_PKG_VERSION"));
         assert!(
             host["last_sign_seconds"].is_u64() && host["since"].is_string() && host["machine"].is_string(),
@@ -292,7 +299,6 @@ fn status_lists_who_works_and_who_waits_in_either_language() {
     let machine = hosts[0]["machine"].as_str().expect("a machine");
     let named = [
         (store.clone(), "STORE"),
-        (json["store"]["in_use_by"].as_str().expect("who").to_owned(), "WHO"),
         (format!("{machine}:{}", folder(&homes[0])), "ONE"),
         (format!("{machine}:{}", folder(&homes[1])), "OTHER"),
         (hosts[0]["since"].as_str().expect("since").to_owned(), "THEN"),
@@ -310,21 +316,21 @@ fn status_lists_who_works_and_who_waits_in_either_language() {
     assert_eq!(
         told("C"),
         [
-            "  store        `STORE`, in use by WHO",
-            "  host         `ONE` works, version VERSION, since THEN, last heard of N s ago",
-            "  host         `OTHER` waits, version VERSION, since LATER, last heard of N s ago",
+            "  store        `STORE`, in use by 2 hosts",
+            "  host         `ONE` works on 0 conversations, version VERSION, since THEN, last heard of N s ago",
+            "  host         `OTHER` works on one conversation, version VERSION, since LATER, last heard of N s ago",
         ]
     );
     assert_eq!(
         told("zh_TW.UTF-8"),
         [
-            "  資料庫       `STORE`，WHO 正在使用",
-            "  主機         `ONE` 工作中，版本 VERSION，從 THEN 起，N 秒前有消息",
-            "  主機         `OTHER` 等候中，版本 VERSION，從 LATER 起，N 秒前有消息",
+            "  資料庫       `STORE`，2 台主機正在使用",
+            "  主機         `ONE` 正在處理 0 個對話，版本 VERSION，從 THEN 起，N 秒前有消息",
+            "  主機         `OTHER` 正在處理 1 個對話，版本 VERSION，從 LATER 起，N 秒前有消息",
         ]
     );
-    waits.kill();
-    let (status, _) = works.end();
+    second.kill();
+    let (status, _) = first.end();
     assert!(status.success());
 }
 

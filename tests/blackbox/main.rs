@@ -34,6 +34,7 @@ mod explain;
 mod health;
 mod homes;
 mod hostile;
+mod hosts;
 mod images;
 mod incidents;
 mod init;

@@ -106,6 +106,11 @@ impl Gateway {
         self.child.wait().expect("it is gone");
     }
 
+    /// How the program ends by itself.
+    pub fn ends(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
+    }
+
     /// SIGTERM, and how the program ends.
     pub fn terminate(mut self) -> ExitStatus {
         let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill is installed");

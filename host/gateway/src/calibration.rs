@@ -145,6 +145,12 @@ impl Calibration {
         Calibration { fit, bounds, ..Calibration::default() }
     }
 
+    /// Goes on from what others have learnt, too.
+    pub fn adopt(&mut self, fit: Fit, bounds: Bounds) {
+        self.fit = fit;
+        self.bounds = self.bounds.with(bounds);
+    }
+
     /// What was learnt of how it counts.
     pub fn fit(&self) -> Fit {
         self.fit

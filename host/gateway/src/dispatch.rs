@@ -9,6 +9,7 @@
 //!   something that passes is tried again, without keeping anybody else from working; one that
 //!   panics is tried once more; one that cannot go on is [parked](parking), and the conversation goes on without it.
 //! - [`interrupt`] has a turn begun anew that people have changed something about.
+//! - [`hosts`] takes up what another host has left that is gone, where several share a database.
 //! - [`sweep`] looks every few seconds for open messages that nobody works on. There are none, or something above
 //!   is broken: it says so, counts them, and has them worked on.
 //!
@@ -35,6 +36,7 @@ use crate::{
 };
 
 mod batch;
+mod hosts;
 mod intake;
 mod interrupt;
 mod parking;
@@ -123,7 +125,7 @@ impl Dispatcher {
         })
     }
 
-    /// Goes on with whatever an earlier run left unfinished, and begins to sweep. What the store can no longer
+    /// Goes on with whatever an earlier run left unfinished, and begins to sweep, and to look after other hosts. What the store can no longer
     /// read is parked. The task ends with the dispatcher's `stop`, or when it is aborted.
     ///
     /// # Errors
@@ -135,7 +137,15 @@ impl Dispatcher {
         }
         self.enter_all(open.pending);
         let dispatcher = Arc::clone(self);
-        Ok(tokio::spawn(async move { dispatcher.sweep().await }))
+        let shared = self.store.is_shared().then(|| Arc::clone(self));
+        Ok(tokio::spawn(async move {
+            let others = async {
+                if let Some(dispatcher) = shared {
+                    dispatcher.look_after_hosts().await;
+                }
+            };
+            tokio::join!(dispatcher.sweep(), others);
+        }))
     }
 
     /// Takes parked messages up again, those of one conversation or all.

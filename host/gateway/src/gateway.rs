@@ -21,6 +21,7 @@ use crate::{
 
 mod changes;
 mod judged;
+mod learnt;
 mod looks;
 mod notice;
 mod parked;
@@ -67,6 +68,7 @@ impl Gateway {
         services.experiment.follow().await;
         let sweeping = dispatcher.start().await?;
         let following = tokio::spawn(live::keep_following(Arc::clone(&services.experiment)));
+        let adopting = tokio::spawn(learnt::keep_adopting(Arc::clone(services)));
         let (presses, over) = (Presses::new(services, dispatcher), services.stop.child_token());
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
@@ -86,7 +88,7 @@ impl Gateway {
         over.cancel();
         let _ = pressing.await;
         // They hold the services, and the ledger writes its last events when it goes.
-        for task in [following, sweeping] {
+        for task in [following, sweeping, adopting] {
             task.abort();
             let _ = task.await;
         }

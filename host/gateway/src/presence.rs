@@ -142,7 +142,10 @@ impl Presence {
     /// What cannot be done now is tried again a beat later.
     async fn keep_making_good(&self) -> Infallible {
         loop {
-            self.make_good().await;
+            // Of several hosts one speaks for all.
+            if self.ports.store.is_first() {
+                self.make_good().await;
+            }
             tokio::time::sleep(BEAT_EVERY).await;
         }
     }
@@ -153,7 +156,8 @@ impl Presence {
         self.ports.manager.stopping();
         let now_ms = self.ports.clock.now_ms();
         self.signs.leave_marker(now_ms);
-        let broadcast = self.may_broadcast();
+        // While another host is there nobody is away.
+        let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
         if broadcast {
             let circle = Circle::before(now_ms, now_ms);
             let away = self.ports.messages.away();

@@ -95,7 +95,7 @@ pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
-pub use hosts::{HOST_LEASE, Host, HostState};
+pub use hosts::{HOST_LEASE, Host, HostState, LOOK_EVERY, UnderWay};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
@@ -158,6 +158,8 @@ struct Shared {
     texts: receipt::StoredTexts,
     /// Who has written of late in threads of channels.
     last_words: following::LastWords,
+    /// What is known of other hosts.
+    others: hosts::Others,
 }
 
 impl Store {
@@ -259,13 +261,14 @@ impl Store {
     ) -> Result<Store, StoreError> {
         let path = link.as_ref().map_or_else(|| Store::path(&place.home), |link| link.name().into());
         let readers = Readers::start(&path, reader, threads)?;
+        let others = hosts::Others::of(&conn);
         let files = if link.is_none() { Some(OpenFiles::of(&path)?) } else { None };
         let writer = Writer::start(conn, path.clone(), files, threads.clone())
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
         let last_words = following::LastWords::default();
-        let shared = Shared { place, link, owner, readers, writer, noting, texts, last_words };
+        let shared = Shared { place, link, owner, readers, writer, noting, texts, last_words, others };
         Ok(Store { shared: Arc::new(shared) })
     }
 

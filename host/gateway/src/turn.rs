@@ -118,6 +118,7 @@ async fn answer(
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
+    batch.begins_at(live.revision);
     batching::merge(&mut turn, &also);
     let interrupted = batch.interrupted();
     let (placed, is_made) = (Arc::new(OnceLock::new()), CancellationToken::new());

@@ -122,6 +122,16 @@ impl AtomFiles {
         &self.root
     }
 
+    /// Where an atom is in this home that has that path in one of the homes that know it.
+    #[must_use]
+    pub fn here(&self, path: &Path) -> PathBuf {
+        if path.starts_with(&self.root) {
+            return path.to_owned();
+        }
+        let scope = path.parent().and_then(Path::file_name).unwrap_or_default();
+        self.root.join(scope).join(path.file_name().unwrap_or_default())
+    }
+
     /// The names of all scopes' folders, in order.
     ///
     /// # Errors

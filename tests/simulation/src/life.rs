@@ -95,7 +95,7 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &P
     let clock = Clock::of(move || time.clock());
     let threads = Threads::None(Arc::new(move || pace.pace()));
     let store = Store::open_with(home, &Opening { clock: clock.clone(), threads: threads.clone() })?;
-    store.take_over(&lock, |_| ()).await?;
+    store.take_over(&lock).await?;
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
     let library = Library::open(home).map_err(Failure::new)?;

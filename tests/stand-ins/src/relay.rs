@@ -1,11 +1,11 @@
 //! Passes on what a client and a server on loopback say to each other, and counts how often the client has waited: it asks,
-//! however much at once, and asks again only after an answer.
+//! however much at once, and asks again only after an answer. It can be cut.
 
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -15,6 +15,8 @@ use std::{
 pub struct Relay {
     address: SocketAddr,
     round_trips: Arc<AtomicUsize>,
+    /// What goes over it; none where it is cut.
+    open: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
 
 impl Relay {
@@ -26,15 +28,20 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let round_trips = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&round_trips);
+        let open = Arc::new(Mutex::new(Some(vec![])));
+        let (counted, connected) = (Arc::clone(&round_trips), Arc::clone(&open));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let counted = Arc::clone(&counted);
+                match (&mut *lock(&connected), client.try_clone()) {
+                    (Some(open), Ok(client)) => open.push(client),
+                    _ => continue,
+                }
                 // One that comes to nothing is one that the server has refused.
                 thread::spawn(move || TcpStream::connect(server).and_then(|server| between(client, server, counted)));
             }
         });
-        Relay { address, round_trips }
+        Relay { address, round_trips, open }
     }
 
     /// Where it takes the server's place.
@@ -42,10 +49,27 @@ impl Relay {
         self.address
     }
 
+    /// Ends every connection, and takes no other until it is mended.
+    pub fn cut(&self) {
+        for connection in lock(&self.open).take().into_iter().flatten() {
+            // One that has ended already is.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes connections again.
+    pub fn mend(&self) {
+        lock(&self.open).get_or_insert_default();
+    }
+
     /// How often clients have waited for an answer so far.
     pub fn round_trips(&self) -> usize {
         self.round_trips.load(Ordering::SeqCst)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn between(client: TcpStream, server: TcpStream, round_trips: Arc<AtomicUsize>) -> io::Result<()> {

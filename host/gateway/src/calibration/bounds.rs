@@ -167,6 +167,11 @@ const fn beyond(bound: u64) -> u64 {
 }
 
 impl Bounds {
+    /// These, learnt elsewhere; who tries more than they allow here still does.
+    pub(super) fn with(&self, learnt: Bounds) -> Bounds {
+        Bounds { trial: self.trial, ..learnt }
+    }
+
     /// The largest request that may be sent now, where anything is known.
     pub fn most(&self, session: SessionId, now_ms: i64) -> Option<u64> {
         let refused = self.refused?;

@@ -158,13 +158,7 @@ impl Run {
         let waiting = Waiting::when_long("bringing the database up to date");
         let store = Store::open(context.place()?)?;
         drop(waiting);
-        let in_turn = store.take_over(lock, |other| {
-            tracing::warn!("the store is in use by {other}: this host waits until it is free");
-        });
-        let elsewhere_ms = tokio::select! {
-            in_turn = in_turn => in_turn?,
-            never = manager.keep_waiting() => match never {},
-        };
+        let elsewhere_ms = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
         // Said once nothing can go wrong any more.

@@ -66,7 +66,7 @@ struct Shown {
     store: Option<Shared>,
 }
 
-/// A database, and the hosts that work on it or wait.
+/// A database, and the hosts that work on it.
 struct Shared {
     name: String,
     hosts: Result<Vec<Host>, String>,
@@ -84,10 +84,10 @@ impl Shared {
         Some(Shared { name, hosts })
     }
 
-    /// Who works on it.
-    fn owner(&self) -> Result<Option<&str>, &String> {
+    /// How many work on it.
+    fn working(&self) -> Result<usize, &String> {
         let hosts = self.hosts.as_ref()?;
-        Ok(hosts.iter().find(|host| host.state == HostState::Works).map(|host| &*host.owner))
+        Ok(hosts.iter().filter(|host| host.state == HostState::Works).count())
     }
 
     fn document(&self) -> Value {
@@ -100,11 +100,12 @@ impl Shared {
                     "version": host.version,
                     "since": at(host.since_ms),
                     "last_sign_seconds": seconds(host.silent_ms),
+                    "turns": host.turns,
                 })
             };
             hosts.iter().map(host).collect::<Vec<_>>()
         });
-        json!({"name": self.name, "in_use_by": self.owner().ok(), "error": self.owner().err(), "hosts": hosts})
+        json!({"name": self.name, "error": self.working().err(), "hosts": hosts})
     }
 }
 
@@ -146,11 +147,11 @@ impl Shown {
             line(messages.status_sockets(connection));
         }
         if let Some(store) = &self.store {
-            line(messages.status_store(&store.name, store.owner()));
+            line(messages.status_store(&store.name, store.working()));
             for host in store.hosts.iter().flatten() {
                 let name = format!("{}:{}", host.machine, host.home);
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
-                line(messages.status_host(name, host.state.name(), &host.version, since, silent));
+                line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
             }
         }
         if let Some(trouble) = self.trouble() {

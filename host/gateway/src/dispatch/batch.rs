@@ -44,6 +44,11 @@ impl Batch {
         queues::lock(&self.queues).attempt(&self.key)
     }
 
+    /// This attempt goes by the conversation as it was after so many changes.
+    pub fn begins_at(&self, revision: Option<i64>) {
+        queues::lock(&self.queues).begins_at(&self.key, revision);
+    }
+
     /// What was said of an answer by now; it outlives an attempt.
     pub fn said(&self) -> &Arc<Mutex<String>> {
         &self.said

@@ -45,6 +45,8 @@ struct Queue {
     singly: usize,
     /// Cancelled when what is being tried is to be given up.
     attempt: CancellationToken,
+    /// How often the conversation had been changed when what is being tried was begun, once that is known.
+    revision: Option<i64>,
 }
 
 /// How a conversation goes on.
@@ -113,6 +115,23 @@ impl Queues {
     pub fn renew(&mut self, key: &SessionKey) {
         if let Some(queue) = self.by_key.get_mut(key) {
             queue.attempt = CancellationToken::new();
+            queue.revision = None;
+        }
+    }
+
+    /// The attempt under way goes by the conversation as it was after so many changes.
+    pub fn begins_at(&mut self, key: &SessionKey, revision: Option<i64>) {
+        if let Some(queue) = self.by_key.get_mut(key) {
+            queue.revision = revision;
+        }
+    }
+
+    /// The conversation was changed so often by now: an attempt that was begun before is to be given up.
+    pub fn stands_at(&self, key: &SessionKey, revision: i64) {
+        if let Some(queue) = self.by_key.get(key)
+            && queue.revision.is_some_and(|begun| begun != revision)
+        {
+            queue.attempt.cancel();
         }
     }
 

@@ -15,6 +15,8 @@ pub enum Stuck {
     },
     /// People have changed something about it: it is tried again at once, with what is stored now.
     Anew,
+    /// Another host works on the conversation, or is owed an earlier message of it: what is open there is looked up anew.
+    Elsewhere,
     /// Several messages are too much to be answered together: each is tried by itself.
     Apart,
     /// Somebody said no, and hardly says otherwise soon; it is tried a few times more.

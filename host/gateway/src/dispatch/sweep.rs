@@ -20,7 +20,9 @@ impl Dispatcher {
                 () = tokio::time::sleep(EVERY) => {}
             }
             suspects = self.look(&suspects).await;
-            self.tell_untold().await;
+            if self.store.is_first() {
+                self.tell_untold().await;
+            }
         }
     }
 

@@ -21,6 +21,9 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
+/// How long a host stands back while another works on a conversation.
+const STAND_BACK: Duration = Duration::from_millis(100);
+
 /// How often a turn may panic before it is parked, and how often somebody may say no to it.
 const MAX_PANICS: u32 = 2;
 const MAX_REFUSALS: u32 = 4;
@@ -90,6 +93,7 @@ impl Dispatcher {
                     return Went::Stopped;
                 }
                 Ok(Err(Stuck::Anew)) => Duration::ZERO,
+                Ok(Err(Stuck::Elsewhere)) => return self.stand_back(batch).await,
                 Ok(Err(Stuck::Apart)) => {
                     queues::lock(&self.queues).part(batch.key());
                     return Went::On;
@@ -132,6 +136,20 @@ impl Dispatcher {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    /// Lets another host go first. What is in hand waits again, behind whatever else is open in the conversation by then.
+    async fn stand_back(self: &Arc<Self>, batch: &Batch) -> Went {
+        queues::lock(&self.queues).keep(batch.key(), 0);
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Went::Stopped,
+            () = tokio::time::sleep(STAND_BACK) => {}
+        }
+        if let Err(error) = self.look_at(batch.key()).await {
+            tracing::debug!(session = %batch.key(), %error, "what else is open there is looked up later");
+        }
+        Went::On
     }
 
     /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.

@@ -38,20 +38,24 @@ impl Presses {
     }
 
     /// Does what was pressed, in the order in which it came, until this is over. What is left then is done after the
-    /// next start.
+    /// next start. Of several hosts the first does it for all: verdicts are taken one after the other.
     pub async fn keep_taking(self, over: CancellationToken) {
         let mut last = 0;
         loop {
-            let taken = self.take_all(&over, &mut last).await;
+            let taken = match self.services.store.is_first() {
+                true => self.take_all(&over, &mut last).await,
+                false => Ok(()),
+            };
             if let Err(error) = &taken {
                 tracing::warn!(%error, "what was pressed is done later");
             }
+            let looks = taken.is_err() || self.services.store.is_shared();
             // Whoever is to end does not begin anything more; what has come need not wait for what is tried again.
             tokio::select! {
                 biased;
                 () = over.cancelled() => return,
                 () = self.news.notified() => {}
-                () = tokio::time::sleep(WAITS[0]), if taken.is_err() => {}
+                () = tokio::time::sleep(WAITS[0]), if looks => {}
             }
         }
     }

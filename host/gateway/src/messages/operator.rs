@@ -84,13 +84,18 @@ impl Messages {
     }
 
     /// The database that the store is in, and who works on it, or why nobody can tell.
-    pub fn status_store(&self, name: &str, host: Result<Option<&str>, &String>) -> (String, String) {
-        let (state, who) = match host {
-            Ok(Some(host)) => ("used", host),
-            Ok(None) => ("free", ""),
-            Err(error) => ("unknown", &**error),
+    pub fn status_store(&self, name: &str, hosts: Result<usize, &String>) -> (String, String) {
+        let (state, hosts, error) = match hosts {
+            Ok(0) => ("free", 0, ""),
+            Ok(hosts) => ("used", hosts, ""),
+            Err(error) => ("unknown", 0, &**error),
         };
-        let filled = [("name", name.to_owned().into()), ("state", state.into()), ("who", who.to_owned().into())];
+        let filled = [
+            ("name", name.to_owned().into()),
+            ("state", state.into()),
+            ("hosts", hosts.into()),
+            ("error", error.to_owned().into()),
+        ];
         (self.text("status-store", []), self.text("status-store-is", filled))
     }
 
@@ -103,8 +108,10 @@ impl Messages {
         version: &str,
         since: String,
         seconds: u64,
+        turns: u64,
     ) -> (String, String) {
         let filled = [
+            ("turns", turns.into()),
             ("name", name.into()),
             ("does", does.into()),
             ("version", version.to_owned().into()),
@@ -159,12 +166,13 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
         messages.status_ledger(&trouble),
-        messages.status_store("postgres://pmk@db/pmk", Ok(Some("`pmk-host run on a`"))),
-        messages.status_store("postgres://pmk@db/pmk", Ok(None)),
+        messages.status_store("postgres://pmk@db/pmk", Ok(1)),
+        messages.status_store("postgres://pmk@db/pmk", Ok(3)),
+        messages.status_store("postgres://pmk@db/pmk", Ok(0)),
         messages.status_store("postgres://pmk@db/pmk", Err(&trouble.error)),
-        messages.status_host("a:/home".into(), "works", "1.0.0", "now".into(), 0),
-        messages.status_host("b:/home".into(), "waits", "1.0.0", "now".into(), 1),
-        messages.status_host("c:/home".into(), "silent", "1.0.0", "now".into(), 77),
+        messages.status_host("a:/home".into(), "works", "1.0.0", "now".into(), 0, 1),
+        messages.status_host("b:/home".into(), "works", "1.0.0", "now".into(), 1, 7),
+        messages.status_host("c:/home".into(), "silent", "1.0.0", "now".into(), 77, 0),
         messages.status_phase("ready", "now"),
     ];
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);

@@ -50,14 +50,6 @@ impl Manager {
         self.tell(Some("READY=1"));
     }
 
-    /// Asks for more time, for as long as it waits for its turn: it cannot be ready before.
-    pub async fn keep_waiting(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            self.tell(Some("EXTEND_TIMEOUT_USEC=60000000"));
-        }
-    }
-
     /// It was asked to end, or its input has ended.
     pub fn stopping(&self) {
         self.tell(Some("STOPPING=1"));

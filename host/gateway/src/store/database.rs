@@ -14,6 +14,7 @@ use super::{
 const SCHEMAS: &[(u32, &str)] = &[
     (20, include_str!("migrations/postgres/0020_base.sql")),
     (21, include_str!("migrations/postgres/0021_waiting.sql")),
+    (22, include_str!("migrations/postgres/0022_hosts.sql")),
 ];
 
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
@@ -109,12 +110,15 @@ enum Standing {
 }
 
 fn standing(conn: &Connection, name: &Path) -> Result<Standing, Fault> {
-    let is_ours: bool = conn.query_row(IS_OURS, [], |row| row.get(0))?;
-    if !is_ours {
-        return match conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? {
-            0 => Ok(Standing::Empty),
-            _ => Err(StoreError::Foreign { path: name.to_owned() }.into()),
-        };
+    let is_ours = || conn.query_row(IS_OURS, [], |row| row.get::<_, bool>(0));
+    if !is_ours()? {
+        if conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(Standing::Empty);
+        }
+        // Another host may have made them just now.
+        if !is_ours()? {
+            return Err(StoreError::Foreign { path: name.to_owned() }.into());
+        }
     }
     let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known());
     match found.cmp(&known) {

@@ -110,7 +110,7 @@ pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Re
 }
 
 /// These values, and whose home it is where that has to be said.
-fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
+pub(super) fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
     let home = match conn {
         Connection::Sqlite(_) => None,
         Connection::Postgres(conn) => Some(conn.link().home() as &dyn ToSql),

@@ -1,60 +1,65 @@
-//! Which host works on a database that several can reach: one at a time. Others wait until it has gone, or was not heard of
-//! for as long as its lease.
+//! The hosts of a database that several can reach, all of which work: who is there, and what becomes of the work of one that is not
+//! heard of any more.
 //!
 //! A host is known by a number that nobody has again. Each of its transactions begins by showing that the number is still
-//! there, while nobody else writes, and so does whoever takes over. So a host that was stopped for longer than its lease, and
-//! goes on, can write nothing.
+//! there, while nobody else writes; and whoever finds that a host was not heard of for longer than its lease takes that number
+//! away in such a transaction, and frees its conversations. So a host that was stopped for longer, and goes on, can write
+//! nothing.
 //!
-//! Those that wait are in a table of their own, and give their signs there. What is in it lets nobody write; it says who is
-//! next, for as long as that is heard of, and who is there at all.
+//! Only one that was heard of all the time for as long as a lease itself takes another for gone: where the database was away
+//! for a while, everybody seems to have been silent.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use pmk_system::home::HomeLock;
 use rustix::system::uname;
 use serde::Serialize;
 
 use super::{
-    Store, StoreError,
+    Pending, Store, StoreError, codec,
     connection::MIGRATIONS,
     error::Fault,
     lease,
     sql::{Connection, OptionalExtension, params},
 };
+use crate::ids::InboxId;
 
 /// For so long after its last sign a host is believed to live.
 pub const HOST_LEASE: Duration = Duration::from_secs(4);
 
-/// How often one that has nothing to write gives a sign, and one that waits.
+/// How often one that has nothing to write gives a sign.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
-/// How often one that waits looks whether its turn has come; a sign is a look, too.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often a host looks after the others.
+pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-const FORGET: &str = "DELETE FROM host WHERE until <= pmk_now() OR name = ?1";
+const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
-const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, lease_ms)
-     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4) RETURNING id";
+const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, lease_ms, heard_since)
+     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4, pmk_now()) RETURNING id";
 /// When any of them was last heard of.
 const LAST_SIGN: &str = "SELECT max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
-
-const FORGET_WAITING: &str = "DELETE FROM host_waiting WHERE until <= pmk_now() OR name = ?1";
-const WAIT: &str = "INSERT INTO host_waiting (name, owner, version, since, until, lease_ms)
-     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4) RETURNING id";
-const STILL_WAITS: &str = "UPDATE host_waiting SET until = pmk_now() + lease_ms WHERE id = ?1";
-const BEFORE: &str = "SELECT 1 FROM host_waiting WHERE until > pmk_now() AND id < ?1 LIMIT 1";
-const WAITS_NO_MORE: &str = "DELETE FROM host_waiting WHERE id = ?1";
 const SCHEMA: &str = "SELECT version FROM pmk_schema";
+/// Those that are there, and whether each is gone: it has said so, or was not heard of for its lease.
+const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0 FROM host ORDER BY id";
+/// Takes away the number of one that is gone, for one that was heard of all the time.
+const FORGET: &str = "DELETE FROM host h WHERE h.id = ?1 AND h.until <= pmk_now() AND (h.lease_ms = 0 OR EXISTS
+            (SELECT 1 FROM host own WHERE own.id = ?2 AND own.heard_since <= pmk_now() - own.lease_ms))
+     RETURNING owner";
+/// What is open in the conversations that this host works on, and how often those were changed. What was said on another
+/// host's terminal is answered there.
+const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
+     WHERE s.lease_owner = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND (s.key LIKE 'slack:%' OR i.home = ?2)
+     ORDER BY i.ts, i.id";
 /// One that has ended in an orderly way is not worth a word.
-const HOSTS: &str =
-    "SELECT CASE WHEN until > pmk_now() THEN 'works' ELSE 'silent' END, name, owner, version, started_at,
-            pmk_now() - (until - lease_ms), 0 AS line, id
-     FROM host WHERE lease_ms > 0
-     UNION ALL
-     SELECT 'waits', name, owner, version, since, pmk_now() - (until - lease_ms), 1, id
-     FROM host_waiting WHERE until > pmk_now()
-     ORDER BY line, id";
+const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
+            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner)
+     FROM host h WHERE lease_ms <> 0 ORDER BY id";
 
 /// A host of a database, by the clock of that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,13 +67,13 @@ pub struct Host {
     pub state: HostState,
     pub machine: String,
     pub home: String,
-    /// As it signs leases.
-    pub owner: String,
     pub version: String,
-    /// Since when it works or waits.
+    /// Since when it works.
     pub since_ms: i64,
     /// How long ago it was last heard of.
     pub silent_ms: i64,
+    /// How many conversations it is just working on.
+    pub turns: u64,
 }
 
 /// What a host does.
@@ -76,8 +81,7 @@ pub struct Host {
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
     Works,
-    Waits,
-    /// It has worked, and was not heard of for longer than its lease. Nobody has taken over yet.
+    /// It was not heard of for longer than its lease. Nobody has taken its work over yet.
     Silent,
 }
 
@@ -86,61 +90,136 @@ impl HostState {
     pub fn name(self) -> &'static str {
         match self {
             HostState::Works => "works",
-            HostState::Waits => "waits",
             HostState::Silent => "silent",
         }
     }
 }
 
-/// What has come of wanting to work.
-enum Turn {
-    /// As this host; and when somebody was last heard of before.
-    Works(i64, Option<i64>),
-    /// In this place of the line, behind whoever works.
-    Waits(i64, Option<String>),
+/// What a host sees of the others.
+#[derive(Debug)]
+pub(super) struct Others {
+    /// Whether this one does what one does for all. Where there is no other it is.
+    is_first: AtomicBool,
+    are_there: AtomicBool,
+}
+
+impl Others {
+    pub(super) fn of(conn: &Connection) -> Others {
+        let is_alone = matches!(conn, Connection::Sqlite(_));
+        Others { is_first: AtomicBool::new(is_alone), are_there: AtomicBool::new(false) }
+    }
+}
+
+/// What is open in a conversation that this host works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnderWay {
+    pub pending: Pending,
+    /// How often people have changed the conversation.
+    pub revision: i64,
 }
 
 impl Store {
-    /// Gets a `run` the right to work on the store, whose home it has locked: leases of whatever `run` was before it are void.
-    /// Where another host works on the same database it waits until that has gone, however long, and calls `waits` with who
-    /// that is, once. Says when a host of the database was last heard of, by its clock; nothing on a store of files.
+    /// Gets a `run` the right to work on the store, whose home it has locked: leases of whatever `run` was there before it are
+    /// void. Says when a host of the database was last heard of, by its clock; nothing on a store of files.
     ///
     /// # Errors
-    /// The store cannot be written.
-    pub async fn take_over(&self, _lock: &HomeLock, waits: impl FnOnce(&str)) -> Result<Option<i64>, StoreError> {
+    /// The store cannot be written; [`StoreError::Newer`].
+    pub async fn take_over(&self, _lock: &HomeLock) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else {
             self.write(lease::void_all).await?;
             return Ok(None);
         };
-        let (mut waits, mut place) = (Some(waits), None);
-        loop {
-            // The lock proves that whoever had this home before is gone.
-            let (name, owner) = (link.home().clone(), self.owner());
-            match self.write(move |conn| enter(conn, &name, &owner, place)).await {
-                Ok(Turn::Works(host, last_sign_ms)) => {
-                    link.write_as(host);
-                    return Ok(last_sign_ms);
-                }
-                Ok(Turn::Waits(own, other)) => {
-                    place = Some(own);
-                    if let Some(other) = other
-                        && let Some(waits) = waits.take()
-                    {
-                        waits(&other);
-                    }
-                }
-                // Whoever waits can wait for a database that is away, too.
-                Err(StoreError::Away { .. } | StoreError::Busy { .. }) if place.is_some() => {}
-                Err(error) => return Err(error),
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-            if !matches!(self.host_at_work().await, Ok(None)) {
-                tokio::time::sleep(SIGN_EVERY - LOOK_EVERY).await;
-            }
-        }
+        // The lock proves that whoever had this home before is gone.
+        let (name, owner) = (link.home().clone(), self.owner());
+        let (host, last_sign_ms) = self.write(move |conn| enter(conn, &name, &owner)).await?;
+        link.write_as(host);
+        self.look_after_hosts().await?;
+        Ok(last_sign_ms)
     }
 
-    /// The hosts of the database: who works, and who waits, the next first. None on a store of files.
+    /// Whether several hosts may work on it.
+    pub fn is_shared(&self) -> bool {
+        self.shared.link.is_some()
+    }
+
+    /// Whether this host is the one that does what one does for all, as of its last look.
+    pub fn is_first(&self) -> bool {
+        self.shared.others.is_first.load(Ordering::Acquire)
+    }
+
+    /// Whether others work on it, too, as of the last look.
+    pub fn has_other_hosts(&self) -> bool {
+        self.shared.others.are_there.load(Ordering::Acquire)
+    }
+
+    /// Looks who is there. Who was not heard of for longer than its lease is gone from now on, and its conversations are
+    /// free. Whether anybody was.
+    ///
+    /// # Errors
+    /// The database cannot be used, or has taken this host for gone.
+    pub async fn look_after_hosts(&self) -> Result<bool, StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(false) };
+        let own = link.host();
+        let seen: Vec<(i64, bool, bool)> = self
+            .read(|conn| {
+                let mut statement = conn.prepare_cached(LOOK)?;
+                let seen = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                Ok(seen.collect::<Result<_, _>>()?)
+            })
+            .await?;
+        let others = || seen.iter().filter(|(host, ..)| *host != own);
+        let is_there = |&&(_, is_silent, _): &&(i64, bool, bool)| !is_silent;
+        self.shared.others.are_there.store(others().any(|host| is_there(&host)), Ordering::Release);
+        let is_first = !others().filter(is_there).any(|(host, ..)| *host < own);
+        self.shared.others.is_first.store(is_first, Ordering::Release);
+        // Who seems silent to itself knows nothing of others.
+        let is_heard = seen.iter().any(|(host, is_silent, _)| *host == own && !is_silent);
+        let gone: Vec<i64> = others()
+            .filter(|(_, is_silent, has_left)| *has_left || (*is_silent && is_heard))
+            .map(|(host, ..)| *host)
+            .collect();
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        self.write(move |conn| {
+            let mut forgotten = false;
+            for host in &gone {
+                let owner: Option<String> =
+                    conn.prepare_cached(FORGET)?.query_row([host, &own], |row| row.get(0)).optional()?;
+                if let Some(owner) = owner {
+                    lease::void_of(conn, &owner)?;
+                    forgotten = true;
+                }
+            }
+            Ok(forgotten)
+        })
+        .await
+    }
+
+    /// What is open in the conversations that this host works on, whoever has taken it in.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn under_way(&self) -> Result<Vec<UnderWay>, StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(vec![]) };
+        let (owner, home) = (self.owner(), link.home().clone());
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(UNDER_WAY)?;
+            let mut rows = statement.query([owner, home])?;
+            let mut under_way = Vec::new();
+            while let Some(row) = rows.next()? {
+                // One that cannot be read is parked by the sweep.
+                if let (Ok(key), Ok(ts)) = (codec::key(row.get_ref(0)?), row.get_ref(3)?.as_str()) {
+                    let pending = Pending { inbox: InboxId(row.get(2)?), key, ts: ts.to_owned() };
+                    under_way.push(UnderWay { pending, revision: row.get(1)? });
+                }
+            }
+            Ok(under_way)
+        })
+        .await
+    }
+
+    /// The hosts of the database, the first first. None on a store of files.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -151,7 +230,7 @@ impl Store {
         }
     }
 
-    /// Who works on the database, where another than this one does; nobody on a store of files.
+    /// Who works on the database; nobody on a store of files.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -163,38 +242,22 @@ impl Store {
     }
 }
 
-/// Takes the database, or a place in the line of those that wait for it; in that it gives a sign.
-fn enter(conn: &Connection, name: &str, owner: &str, place: Option<i64>) -> Result<Turn, Fault> {
-    let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
-    conn.prepare_cached(FORGET)?.run([name])?;
-    let other = living(conn)?;
-    let place = wait(conn, name, owner, place)?;
-    if other.is_some() || conn.prepare_cached(BEFORE)?.exists([place])? {
-        return Ok(Turn::Waits(place, other));
-    }
+/// Among the hosts from now on, in the place of whoever had this home before.
+fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>), Fault> {
     check_schema(conn)?;
-    conn.prepare_cached(WAITS_NO_MORE)?.run([place])?;
-    lease::void_all(conn)?;
+    let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
+    let before: Vec<String> =
+        conn.prepare_cached(FORGET_HOME)?.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for owner in before {
+        lease::void_of(conn, &owner)?;
+    }
     let lease_ms = HOST_LEASE.as_millis() as i64;
     let entered = params![name, owner, env!("CARGO_PKG_VERSION"), lease_ms];
     let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;
-    Ok(Turn::Works(host, last_sign_ms))
+    Ok((host, last_sign_ms))
 }
 
-/// The place of a home among those that wait: the one that it has, or the last.
-fn wait(conn: &Connection, name: &str, owner: &str, place: Option<i64>) -> Result<i64, Fault> {
-    if let Some(place) = place
-        && conn.prepare_cached(STILL_WAITS)?.execute([place])? == 1
-    {
-        return Ok(place);
-    }
-    conn.prepare_cached(FORGET_WAITING)?.run([name])?;
-    let lease_ms = HOST_LEASE.as_millis() as i64;
-    let waits = params![name, owner, env!("CARGO_PKG_VERSION"), lease_ms];
-    Ok(conn.prepare_cached(WAIT)?.query_row(waits, |row| row.get(0))?)
-}
-
-/// A newer program may have changed the schema while this one waited.
+/// A newer program may have changed the schema since the store was opened.
 fn check_schema(conn: &Connection) -> Result<(), Fault> {
     let (found, known) = (conn.query_row(SCHEMA, [], |row| row.get::<_, u32>(0))?, MIGRATIONS.len() as u32);
     match conn {
@@ -208,17 +271,16 @@ fn check_schema(conn: &Connection) -> Result<(), Fault> {
 fn hosts(conn: &Connection) -> Result<Vec<Host>, Fault> {
     let mut statement = conn.prepare_cached(HOSTS)?;
     let hosts = statement.query_map([], |row| {
-        let (state, name) = (row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+        let name = row.get::<_, String>(1)?;
         let (machine, home) = name.split_once(':').unwrap_or((&name, ""));
-        let states = [HostState::Works, HostState::Waits];
         Ok(Host {
-            state: states.into_iter().find(|known| known.name() == state).unwrap_or(HostState::Silent),
+            state: if row.get(0)? { HostState::Works } else { HostState::Silent },
             machine: machine.to_owned(),
             home: home.to_owned(),
-            owner: row.get(2)?,
-            version: row.get(3)?,
-            since_ms: row.get(4)?,
-            silent_ms: row.get(5)?,
+            version: row.get(2)?,
+            since_ms: row.get(3)?,
+            silent_ms: row.get(4)?,
+            turns: u64::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
         })
     })?;
     Ok(hosts.collect::<Result<_, _>>()?)

@@ -9,6 +9,7 @@ use super::{
     changes::{self, Early},
     codec,
     error::Fault,
+    events::of_home,
     sessions,
     sql::{Connection, OptionalExtension, params},
 };
@@ -36,12 +37,40 @@ pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?2, chann
 pub(super) const ENTER_INBOX: &str =
     "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\")
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
-     WHERE i.message IS NOT NULL AND i.parked_at IS NULL
-     ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id";
-pub(super) const OPEN_IN: &str = "SELECT i.id, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
-     WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
-     ORDER BY i.ts, i.id";
+const ENTER_INBOX_OF_HOME: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", home)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+macro_rules! open_work {
+    ($of_home:literal) => {
+        concat!(
+            "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
+             WHERE i.message IS NOT NULL AND i.parked_at IS NULL ",
+            $of_home,
+            " ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id"
+        )
+    };
+}
+macro_rules! open_in {
+    ($of_home:literal) => {
+        concat!(
+            "SELECT i.id, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
+             WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL ",
+            $of_home,
+            " ORDER BY i.ts, i.id"
+        )
+    };
+}
+pub(super) const OPEN_WORK: &str = open_work!("");
+pub(super) const OPEN_IN: &str = open_in!("");
+
+// Where several hosts share a database, each sees to what it has taken in, and to what nobody does any more.
+const OPEN_WORK_OF_HOME: &str =
+    open_work!("AND (i.home = ?1 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))");
+/// A conversation in Slack goes on wherever there is time for it; what was said on another's terminal is answered there.
+const OPEN_IN_OF_HOME: &str = open_in!(
+    "AND (s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
+);
 
 impl Store {
     /// Takes a message in. `None`: it was taken in before, under its event id or one of its aliases,
@@ -56,7 +85,8 @@ impl Store {
     }
 
     /// Everything that is not done with and not parked: conversations by their oldest question, the questions of
-    /// one in the order they were written. A row that cannot be read stands in nobody's way.
+    /// one in the order they were written. A row that cannot be read stands in nobody's way. Of a database that several hosts
+    /// work on, what this one has taken in, or one that is gone.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -71,8 +101,8 @@ impl Store {
     pub async fn open_in(&self, key: &SessionKey) -> Result<Vec<Pending>, StoreError> {
         let key = key.clone();
         self.read(move |conn| {
-            let mut statement = conn.prepare_cached(OPEN_IN)?;
-            let mut rows = statement.query([key.to_string()])?;
+            let mut statement = conn.prepare_cached(conn.either(OPEN_IN, OPEN_IN_OF_HOME))?;
+            let mut rows = statement.query(&*of_home(conn, params![key.to_string()]))?;
             let mut pending = Vec::new();
             while let Some(row) = rows.next()? {
                 // One that cannot be read is parked by the sweep.
@@ -87,8 +117,8 @@ impl Store {
 }
 
 pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
-    let mut statement = conn.prepare_cached(OPEN_WORK)?;
-    let mut rows = statement.query([])?;
+    let mut statement = conn.prepare_cached(conn.either(OPEN_WORK, OPEN_WORK_OF_HOME))?;
+    let mut rows = statement.query(&*of_home(conn, &[]))?;
     let mut work = OpenWork::default();
     while let Some(row) = rows.next()? {
         let inbox = InboxId(row.get(0)?);
@@ -196,7 +226,8 @@ pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, no
         None => conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?,
     };
     let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
-    Ok(InboxId(conn.prepare_cached(ENTER_INBOX)?.insert(values)?))
+    let mut enter = conn.prepare_cached(conn.either(ENTER_INBOX, ENTER_INBOX_OF_HOME))?;
+    Ok(InboxId(enter.insert(&*of_home(conn, values))?))
 }
 
 fn expired(now_ms: i64) -> i64 {

@@ -1,7 +1,7 @@
 //! Leases: who works on a conversation.
 //!
-//! A `run`'s lease has no end, since the home lock tells whether that `run` is alive; one that was killed keeps
-//! nobody waiting. Any other command's lease runs out by itself.
+//! A `run`'s lease has no end: the home lock tells whether that `run` is alive, and of the hosts of a database their
+//! [signs](super::hosts); one that was killed keeps nobody waiting. Any other command's lease runs out by itself.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -28,6 +28,9 @@ pub(super) const RELEASE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const FREE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
+const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
+     WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2";
+const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
 impl Store {
@@ -79,6 +82,11 @@ impl Store {
 /// Makes every lease void: whoever had one is gone.
 pub(super) fn void_all(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.execute(VOID_ALL, []).map(drop)?)
+}
+
+/// Makes the leases of one void, who is gone.
+pub(super) fn void_of(conn: &Connection, owner: &str) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(VOID_OF)?.run([owner])?)
 }
 
 /// A name that no other process or call has.
@@ -135,9 +143,12 @@ pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Op
     Ok(())
 }
 
-/// Ends a `run`'s lease.
-pub(super) fn free(conn: &Connection, session: SessionId) -> Result<(), Fault> {
-    conn.prepare_cached(FREE)?.run([session.0])?;
+/// Ends the lease that this `run` has, if it has it. A file has one at a time.
+pub(super) fn free(conn: &Connection, session: SessionId, owner: &str) -> Result<(), Fault> {
+    match conn {
+        Connection::Sqlite(_) => conn.prepare_cached(FREE)?.run([session.0])?,
+        Connection::Postgres(_) => conn.prepare_cached(FREE_OF_HOST)?.run(params![session.0, owner])?,
+    }
     Ok(())
 }
 

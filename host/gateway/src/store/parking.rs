@@ -39,13 +39,13 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn park(&self, inbox: InboxId, why: &str, now_ms: i64) -> Result<Option<Parked>, StoreError> {
-        let (why, pen) = (why.to_owned(), self.pen(now_ms));
+        let (why, pen, owner) = (why.to_owned(), self.pen(now_ms), self.owner());
         self.write_telling(move |conn| {
             let session: Option<i64> =
                 conn.prepare_cached(PARK)?.query_row(params![inbox.0, now_ms, why], |row| row.get(0)).optional()?;
             let Some(session) = session else { return Ok(None) };
             conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([inbox.0])?;
-            lease::free(conn, SessionId(session))?;
+            lease::free(conn, SessionId(session), &owner)?;
             let parked = parked(conn, Some(inbox))?.pop();
             if let Some(Parked { key, .. }) = &parked {
                 let event = Event::TurnParked { session: key.clone(), why: why.clone() };

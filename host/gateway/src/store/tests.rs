@@ -12,7 +12,6 @@ mod opening;
 mod plans;
 mod poolers;
 mod upgrades;
-mod waiting;
 
 #[path = "tests/each.rs"]
 mod on_sqlite;

@@ -22,14 +22,31 @@ use crate::{
     talk::{Attached, Inbound, Speech},
 };
 
-pub(super) const FIND_QUESTION: &str =
-    "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
-            t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
-            t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
-            COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
-            (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived
-     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.id = ?1 AND i.parked_at IS NULL";
+macro_rules! find_question {
+    ($elsewhere:literal) => {
+        concat!(
+            "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
+                    t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
+                    t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
+                    COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
+                    (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived, ",
+            $elsewhere,
+            " AS elsewhere
+             FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
+             WHERE i.id = ?1 AND i.parked_at IS NULL"
+        )
+    };
+}
+/// Nobody else works on it.
+pub(super) const FIND_QUESTION: &str = find_question!("false");
+/// Another host works on the conversation; or it is free, and another question in it comes first, whoever has taken that in.
+const FIND_QUESTION_OF_HOST: &str = find_question!(
+    "CASE WHEN s.lease_owner = ?2 THEN false
+          WHEN s.lease_until IS NULL AND EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner) THEN true
+          ELSE EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = i.session_id AND o.message IS NOT NULL
+                           AND o.parked_at IS NULL AND (o.ts < i.ts OR (o.ts = i.ts AND o.id < i.id))
+                           AND (s.key LIKE 'slack:%' OR o.home = ?3)) END"
+);
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
@@ -320,6 +337,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
+        let owner = self.owner();
         self.write_telling(move |conn| {
             let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
             let Outstanding { session, is_over, mut unsent } =
@@ -344,7 +362,7 @@ impl Store {
             conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
             conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;
             events::add(conn, Some(turn), &lines)?;
-            lease::free(conn, session)
+            lease::free(conn, session, &owner)
         })
         .await
     }
@@ -360,8 +378,14 @@ enum Hold {
 
 /// All of `begin` but the live window's entries.
 fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
-    let mut statement = conn.prepare_cached(FIND_QUESTION)?;
-    let mut rows = statement.query([inbox.0])?;
+    let (wanted, which) = match conn {
+        Connection::Postgres(conn) if conn.link().host() != 0 => {
+            (FIND_QUESTION_OF_HOST, params![inbox.0, owner, conn.link().home()])
+        }
+        _ => (FIND_QUESTION, params![inbox.0]),
+    };
+    let mut statement = conn.prepare_cached(wanted)?;
+    let mut rows = statement.query(which)?;
     let Some(row) = rows.next()? else { return Ok(Begin::Done) };
     let inbound: Inbound = match row.get_ref("message")? {
         ValueRef::Null => return Ok(Begin::Done),
@@ -369,6 +393,9 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
     };
     if lease::keeps_out_a_run(row.get("lease_until")?, now_ms) {
         return Ok(Begin::Busy);
+    }
+    if hold == Hold::Alone && row.get("elsewhere")? {
+        return Ok(Begin::Elsewhere);
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
     let received_at_ms = row.get("received_at")?;

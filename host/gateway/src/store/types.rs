@@ -68,8 +68,10 @@ pub struct Unparked {
 /// What there is to do about a question.
 #[derive(Debug)]
 pub enum Begin {
-    /// Another process works on the conversation; try again in a moment.
+    /// A command works on the conversation; try again in a moment.
     Busy,
+    /// Another host works on the conversation, or is owed an earlier question in it: look what is open in it, and try again.
+    Elsewhere,
     /// It has no answer yet.
     Ask(OpenTurn),
     /// A crash came between answer and delivery.

@@ -48,6 +48,7 @@ async fn rule_on(services: &Services, inbox: InboxId, is_along: bool) -> Result<
         };
         match begun {
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
+            Begin::Elsewhere => return Err(TurnError::Elsewhere),
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
             Begin::Ask(turn) => return of_person(services, turn).await,

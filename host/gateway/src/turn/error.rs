@@ -18,6 +18,9 @@ pub(super) enum TurnError {
     /// People have changed something about it.
     #[error("it is begun anew")]
     Anew,
+    /// Another host works on its conversation, or is owed an earlier question there.
+    #[error("another host is at it")]
+    Elsewhere,
     /// The messages that were collected for it are too long together.
     #[error("its messages are answered one by one")]
     Apart,
@@ -35,6 +38,7 @@ impl From<TurnError> for Stuck {
             TurnError::Front(FrontError::Closed) => Stuck::Over(None),
             TurnError::Anew | TurnError::Store(StoreError::Changed) => Stuck::Anew,
             TurnError::Apart => Stuck::Apart,
+            TurnError::Elsewhere => Stuck::Elsewhere,
             TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
             TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
             TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },

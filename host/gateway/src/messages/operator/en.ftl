@@ -41,15 +41,20 @@ status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects } reconnects in the last 10 minutes
 status-store = store
 status-store-is = `{ $name }`{ $state ->
-    [used] , in use by { $who }
-    [unknown] ; who uses it is not known: { $who }
+    [used] , in use by { $hosts ->
+        [one] one host
+       *[other] { $hosts } hosts
+    }
+    [unknown] ; who uses it is not known: { $error }
    *[free] , in use by nobody
 }
 status-host = host
 status-host-is = `{ $name }` { $does ->
-    [works] works
-    [waits] waits
-   *[silent] has worked, and is silent
+    [works] works on { $turns ->
+        [one] one conversation
+       *[other] { $turns } conversations
+    }
+   *[silent] is silent
 }, version { $version }, since { $since }, last heard of { $seconds } s ago
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }

@@ -41,15 +41,14 @@ status-sockets = 連線
 status-sockets-are = 已連上 { $open } 條，共 { $of } 條；最近 10 分鐘重連 { $reconnects } 次
 status-store = 資料庫
 status-store-is = `{ $name }`{ $state ->
-    [used] ，{ $who } 正在使用
-    [unknown] ；無法得知誰在使用：{ $who }
+    [used] ，{ $hosts } 台主機正在使用
+    [unknown] ；無法得知誰在使用：{ $error }
    *[free] ，目前沒有人使用
 }
 status-host = 主機
 status-host-is = `{ $name }` { $does ->
-    [works] 工作中
-    [waits] 等候中
-   *[silent] 曾在工作，現在沒有消息
+    [works] 正在處理 { $turns } 個對話
+   *[silent] 沒有消息
 }，版本 { $version }，從 { $since } 起，{ $seconds } 秒前有消息
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }

@@ -52,7 +52,7 @@ const MOST_BYTES: usize = 1 << 20;
 const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
 
 /// Bounds of a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
-const BOUNDS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'";
+const BOUNDS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
 
 /// The way to one database, which all connections of a store go.
 pub(in crate::store) struct Link {

@@ -160,6 +160,6 @@ async fn a_store_in_use_is_neither_copied_nor_copied_over_and_a_full_one_is_left
     }
     let store = on_postgres::open(&there);
     let lock = HomeLock::take(there.path()).unwrap();
-    store.take_over(&lock, |_| ()).await.unwrap();
+    store.take_over(&lock).await.unwrap();
     assert!(matches!(copied(&to, &Place::from(&there)), Err(CopyError::InUse { .. })));
 }

@@ -66,7 +66,7 @@ pub(super) fn open(home: &Home) -> Store {
 /// A `run` that has its turn.
 async fn run(home: &Home, lock: &pmk_system::home::HomeLock) -> Store {
     let store = open(home);
-    store.take_over(lock, |other| panic!("{other} is in the way")).await.unwrap();
+    store.take_over(lock).await.unwrap();
     store
 }
 

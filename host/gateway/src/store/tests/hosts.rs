@@ -1,4 +1,5 @@
-//! Hosts that share a database: one works at a time, and whoever lost its turn writes nothing. And a database that goes away.
+//! Hosts that share a database: each conversation is worked on by one, and whoever is taken for gone writes nothing. And a
+//! database that goes away.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(super) fn two() -> Option<[Home; 2]> {
 
 pub(super) async fn at_work(home: &Home) -> (Store, HomeLock) {
     let (store, lock) = (open(home), HomeLock::take(home.path()).unwrap());
-    store.take_over(&lock, |other| panic!("{other} is in the way")).await.unwrap();
+    store.take_over(&lock).await.unwrap();
     (store, lock)
 }
 
@@ -28,24 +29,87 @@ pub(super) fn nothing_is_heard(home: &Home) {
     asked(home, |conn| conn.execute("UPDATE host SET until = 0", []).unwrap());
 }
 
+/// As if nobody had heard of a home's host for longer than its lease, and never would again.
+fn falls_silent(home: &Home) {
+    let silent = format!("UPDATE host SET until = 0, lease_ms = -1 WHERE name LIKE '%:{}'", folder(home));
+    asked(home, |conn| assert_eq!(conn.execute(&silent, []).unwrap(), 1));
+}
+
+/// As if all hosts had been heard of for an hour.
+fn are_long_heard(home: &Home) {
+    asked(home, |conn| conn.execute("UPDATE host SET heard_since = heard_since - 3600000", []).unwrap());
+}
+
+fn folder(home: &Home) -> String {
+    home.path().canonicalize().unwrap().display().to_string()
+}
+
+async fn gone(store: Store) {
+    tokio::task::spawn_blocking(move || drop(store)).await.unwrap();
+}
+
+async fn answer(store: &Store, inbox: InboxId) {
+    let turn = ask(store, inbox).await.turn;
+    store.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+}
+
+async fn open_at(store: &Store) -> Vec<InboxId> {
+    store.open_work().await.unwrap().pending.into_iter().map(|pending| pending.inbox).collect()
+}
+
 #[tokio::test]
 async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_another_has_taken_over() {
     let Some([one, other]) = two() else { return };
     let (stopped, _lock) = at_work(&one).await;
+    let (host, _other_lock) = at_work(&other).await;
     let inbox = accept(&stopped, KEY, "Ev1").await;
     let turn = ask(&stopped, inbox).await.turn;
-    nothing_is_heard(&one);
-    let (host, _other_lock) = at_work(&other).await;
+    assert!(matches!(host.begin(inbox, NOW).await.unwrap(), Begin::Elsewhere));
+    falls_silent(&one);
+    are_long_heard(&one);
+    assert!(host.look_after_hosts().await.unwrap());
     let refused = stopped.record(turn, recorded("q", "the answer of somebody who sleeps"), NOW).await.unwrap_err();
     assert!(matches!(refused, StoreError::TakenOver { .. }), "{refused}");
     assert!(matches!(stopped.accept(&inbound(KEY, "Ev2"), NOW).await, Err(StoreError::TakenOver { .. })));
     assert!(matches!(stopped.lost().await, StoreError::TakenOver { .. }), "it has to end");
     // What it was at is the other's to answer.
-    assert_eq!(host.open_work().await.unwrap().pending.len(), 1);
-    let turn = ask(&host, inbox).await.turn;
-    host.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    host.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(open_at(&host).await, [inbox]);
+    answer(&host, inbox).await;
     assert_eq!(number(&one, "SELECT count(*) FROM message"), 2);
+    assert!(!host.look_after_hosts().await.unwrap(), "nobody else is there");
+}
+
+#[tokio::test]
+async fn without_its_number_among_the_hosts_nothing_would_keep_a_host_that_slept_from_writing() {
+    let Some([one, other]) = two() else { return };
+    let (stopped, _lock) = at_work(&one).await;
+    let (host, _other_lock) = at_work(&other).await;
+    let inbox = accept(&stopped, KEY, "Ev1").await;
+    let turn = ask(&stopped, inbox).await.turn;
+    falls_silent(&one);
+    are_long_heard(&one);
+    assert!(host.look_after_hosts().await.unwrap());
+    let unfenced = "CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGINT) RETURNS VOID LANGUAGE sql AS ''";
+    asked(&one, |conn| conn.execute_batch(unfenced).unwrap());
+    ask(&host, inbox).await;
+    stopped.record(turn, recorded("q", "the answer of somebody who sleeps"), NOW).await.unwrap();
+    assert!(host.record(turn, recorded("q", "a"), NOW).await.is_err(), "and the other's is lost");
+}
+
+#[tokio::test]
+async fn where_the_database_was_away_for_a_while_nobody_is_taken_for_gone() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    are_long_heard(&one);
+    nothing_is_heard(&one);
+    assert!(!first.look_after_hosts().await.unwrap(), "it seems to be gone itself");
+    // Its next sign is the first for a long time.
+    accept(&first, KEY, "Ev1").await;
+    falls_silent(&other);
+    assert!(!first.look_after_hosts().await.unwrap(), "it has not been there for long itself");
+    accept(&second, KEY, "Ev2").await;
 }
 
 #[tokio::test]
@@ -58,23 +122,150 @@ async fn a_host_that_nobody_has_taken_over_from_goes_on_after_its_lease() {
 }
 
 #[tokio::test]
-async fn a_second_host_waits_until_the_first_has_gone() {
+async fn one_conversation_is_worked_on_by_one_host_at_a_time() {
     let Some([one, other]) = two() else { return };
     let (first, _lock) = at_work(&one).await;
-    let (told, is_told) = tokio::sync::oneshot::channel();
-    let second = tokio::spawn(async move {
-        let (store, lock) = (open(&other), HomeLock::take(other.path()).unwrap());
-        store.take_over(&lock, |who| told.send(who.to_owned()).unwrap()).await.unwrap();
-        accept(&store, KEY, "Ev2").await
-    });
-    let who = is_told.await.unwrap();
-    assert!(who.starts_with("`pmk-host run on ") && who.contains("(pid "), "{who}");
-    accept(&first, KEY, "Ev1").await;
-    assert_eq!(first.host_at_work().await.unwrap(), Some(who));
-    assert!(!second.is_finished());
-    tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
-    second.await.unwrap();
-    assert_eq!(number(&one, "SELECT count(*) FROM inbox"), 2);
+    let (second, _other_lock) = at_work(&other).await;
+    let earlier = accept(&first, KEY, "Ev1").await;
+    let turn = ask(&first, earlier).await.turn;
+    let later = accept(&second, KEY, "Ev2").await;
+    assert!(matches!(second.begin(later, NOW).await.unwrap(), Begin::Elsewhere));
+    let elsewhere = accept(&second, "slack:dm:U2", "Ev3").await;
+    answer(&second, elsewhere).await;
+    first.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    assert!(matches!(second.begin(later, NOW).await.unwrap(), Begin::Elsewhere), "it is not delivered");
+    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    answer(&second, later).await;
+    assert!(matches!(first.begin(later, NOW).await.unwrap(), Begin::Done));
+}
+
+#[tokio::test]
+async fn questions_of_a_conversation_are_begun_in_their_order_whichever_hosts_have_taken_them_in() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let written = |event: &str, ts: &str| Inbound { ts: ts.into(), ..inbound(KEY, event) };
+    let later = second.accept(&written("Ev2", "1700000002.000100"), NOW).await.unwrap().unwrap();
+    let earlier = first.accept(&written("Ev1", "1700000001.000100"), NOW).await.unwrap().unwrap();
+    assert!(matches!(second.begin(later, NOW).await.unwrap(), Begin::Elsewhere), "there is an earlier one");
+    let open = second.open_in(&KEY.parse().unwrap()).await.unwrap();
+    assert_eq!(open.iter().map(|pending| pending.inbox).collect::<Vec<_>>(), [earlier, later]);
+    answer(&second, earlier).await;
+    assert!(matches!(first.begin(earlier, NOW).await.unwrap(), Begin::Done));
+    answer(&second, later).await;
+}
+
+#[tokio::test]
+async fn each_host_sees_to_what_it_has_taken_in_and_to_what_one_has_left_that_is_gone() {
+    let Some([one, other]) = two() else { return };
+    let (first, lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let (theirs, own) = (accept(&first, KEY, "Ev1").await, accept(&second, "slack:dm:U2", "Ev2").await);
+    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![theirs], vec![own]));
+    gone(first).await;
+    assert!(second.look_after_hosts().await.unwrap(), "it has said so");
+    assert_eq!(open_at(&second).await, [theirs, own]);
+    drop(lock);
+    // It is back, and so is what it has taken in.
+    let (first, _lock) = at_work(&one).await;
+    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![theirs], vec![own]));
+}
+
+#[tokio::test]
+async fn what_was_said_on_the_terminal_of_a_host_is_answered_there() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let key = "console:dm:U1";
+    let theirs = accept(&first, key, "Ev1").await;
+    let own = accept(&second, key, "Ev2").await;
+    let open = second.open_in(&key.parse().unwrap()).await.unwrap();
+    assert_eq!(open.iter().map(|pending| pending.inbox).collect::<Vec<_>>(), [own]);
+    answer(&second, own).await;
+    answer(&first, theirs).await;
+}
+
+#[tokio::test]
+async fn what_others_take_in_or_change_of_a_conversation_is_seen_by_who_works_on_it() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let inbox = accept(&first, KEY, "Ev1").await;
+    let begun_at = ask(&first, inbox).await.live.revision.unwrap();
+    let later = accept(&second, KEY, "Ev2").await;
+    let stopped = second.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await.unwrap();
+    assert!(matches!(stopped, Changed::Here { anew: true, .. }), "{stopped:?}");
+    let seen = first.under_way().await.unwrap();
+    assert_eq!(seen.iter().map(|seen| seen.pending.inbox).collect::<Vec<_>>(), [inbox, later]);
+    assert!(seen.iter().all(|seen| seen.revision > begun_at), "{seen:?}");
+    assert_eq!(second.under_way().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_host_works_on() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let (inbox, aside) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
+    let turn = ask(&first, inbox).await.turn;
+    second.park(aside, "it cannot be read", NOW).await.unwrap();
+    let next = accept(&second, KEY, "Ev3").await;
+    assert!(matches!(second.begin(next, NOW).await.unwrap(), Begin::Elsewhere));
+    first.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    answer(&second, next).await;
+}
+
+#[tokio::test]
+async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_on_and_the_first_speaks_for_all() {
+    let Some([one, other]) = two() else { return };
+    let (first, lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    first.look_after_hosts().await.unwrap();
+    assert_eq!((first.is_first(), first.has_other_hosts()), (true, true));
+    assert_eq!((second.is_first(), second.has_other_hosts()), (false, true));
+    ask(&first, accept(&first, KEY, "Ev1").await).await;
+    asked(&one, |conn| conn.execute("UPDATE host SET version = '7.7.7' WHERE id = 2", []).unwrap());
+    let [works, works_too]: [Host; 2] = second.hosts().await.unwrap().try_into().unwrap();
+    assert_eq!((works.turns, works_too.turns, works.state), (1, 0, HostState::Works));
+    assert_eq!((&*works.home, &*works_too.home), (&*folder(&one), &*folder(&other)));
+    assert_eq!((&*works.version, &*works_too.version), (env!("CARGO_PKG_VERSION"), "7.7.7"));
+    assert_eq!(works.machine, works_too.machine);
+    let now = number(&one, "SELECT pmk_now()");
+    assert!((0..600_000).contains(&(now - works.since_ms)), "{} of {now}", works.since_ms);
+    falls_silent(&one);
+    assert_eq!(second.hosts().await.unwrap()[0].state, HostState::Silent);
+    are_long_heard(&one);
+    assert!(second.look_after_hosts().await.unwrap());
+    second.look_after_hosts().await.unwrap();
+    assert_eq!((second.is_first(), second.has_other_hosts()), (true, false));
+    assert_eq!(second.hosts().await.unwrap().len(), 1);
+    drop((first, lock));
+}
+
+#[tokio::test]
+async fn a_host_does_not_work_on_a_schema_that_a_newer_program_has_changed_since_it_was_opened() {
+    let Some([one, other]) = two() else { return };
+    drop(open(&one));
+    let (store, lock) = (open(&other), HomeLock::take(other.path()).unwrap());
+    asked(&one, |conn| conn.execute("UPDATE pmk_schema SET version = 99", []).unwrap());
+    let refused = store.take_over(&lock).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
+    assert_eq!(number(&one, "SELECT count(*) FROM host"), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_new_one() {
+    let Some([one, other]) = two() else { return };
+    let (stopped, _lock) = at_work(&one).await;
+    nothing_is_heard(&one);
+    let back =
+        "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; DROP INDEX session_leased;
+                CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";
+    asked(&one, |conn| conn.execute_batch(back).unwrap());
+    drop(open(&other));
+    assert_eq!(number(&one, "SELECT version FROM pmk_schema"), connection::MIGRATIONS.len() as i64, "another one");
+    assert!(matches!(stopped.accept(&inbound(KEY, "Ev1"), NOW).await, Err(StoreError::TakenOver { .. })));
 }
 
 #[tokio::test]
@@ -252,4 +443,17 @@ async fn rows_that_another_process_numbers_itself_are_in_nobodys_way() {
     }
     assert_eq!(number(&one, "SELECT count(*) FROM inbox"), 65);
     assert_eq!(number(&one, "SELECT count(*) FROM inbox WHERE id > 29"), 39, "they come after those");
+}
+
+#[tokio::test]
+async fn hosts_that_come_to_an_empty_database_at_once_all_work_on_it() {
+    let Some([one, _]) = two() else { return };
+    let homes: Vec<Home> =
+        (0..4).map(|_| Home { folder: tempfile::tempdir().unwrap(), database: one.database.clone() }).collect();
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = homes.iter().map(|home| scope.spawn(move || Store::open(home).map(drop))).collect();
+        for store in opened {
+            store.join().unwrap().unwrap();
+        }
+    });
 }

@@ -163,3 +163,17 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
     assert_eq!(number(&home, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 4);
     assert_eq!(pieces_of_the_index(&home), 1);
 }
+
+#[tokio::test]
+async fn a_run_that_starts_voids_every_lease() {
+    let (home, key) = (home(), "slack:dm:U1".parse::<pmk_core::SessionKey>().unwrap());
+    let before = open(&home);
+    let inbox = accept(&before, "slack:dm:U1", "Ev1").await;
+    let lost = before.lease(&key, "test", std::time::Duration::ZERO, NOW).await.unwrap();
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
+    run.take_over(&lock).await.unwrap();
+    ask(&run, inbox).await;
+    assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key.clone() }));
+}

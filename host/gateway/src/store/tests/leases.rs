@@ -76,20 +76,6 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
 }
 
 #[tokio::test]
-async fn a_run_that_starts_voids_every_lease() {
-    let home = home();
-    let before = open(&home);
-    let inbox = accept(&before, KEY, "Ev1").await;
-    let lost = before.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
-    let lock = HomeLock::take(home.path()).unwrap();
-    let run = open(&home);
-    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
-    run.take_over(&lock, |_| ()).await.unwrap();
-    ask(&run, inbox).await;
-    assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key() }));
-}
-
-#[tokio::test]
 async fn a_reset_empties_the_window_and_keeps_the_archive() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();

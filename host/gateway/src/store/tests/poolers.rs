@@ -13,7 +13,6 @@ use pmk_stand_ins::{
 use super::{
     hosts::at_work,
     on_postgres::{Home, asked, number, open},
-    waiting::waiting,
     *,
 };
 use crate::database::Database;
@@ -166,23 +165,22 @@ async fn whoever_waits_too_long_for_a_connection_of_a_pooler_can_come_again() {
 }
 
 #[tokio::test]
-async fn a_host_that_waits_goes_on_waiting_while_the_database_is_away() {
+async fn a_host_that_a_pooler_keeps_from_the_database_for_longer_than_its_lease_writes_nothing_any_more() {
     let Some((server, pooler)) = behind(&[]) else { return };
     let database = server.database();
     let name = database.rsplit('/').next().unwrap();
     let (one, other) = (home(&database), home(&pooler.address(&database)));
     let (first, _lock) = at_work(&one).await;
-    let second = waiting(&other).await;
+    let (second, _other_lock) = at_work(&other).await;
     pooler.console(&format!("DISABLE {name}"));
     pooler.console(&format!("KILL {name}"));
     let started = Instant::now();
-    while first.hosts().await.unwrap().len() > 1 {
+    while !first.look_after_hosts().await.unwrap() {
         assert!(started.elapsed() < PATIENCE, "its signs do not end");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     pooler.console(&format!("ENABLE {name}"));
     pooler.console(&format!("RESUME {name}"));
-    tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
-    let (second, _lock) = second.await.unwrap().unwrap();
-    accepted(&second, "Ev1").await;
+    assert!(matches!(second.lost().await, StoreError::TakenOver { .. }));
+    accepted(&first, "Ev1").await;
 }

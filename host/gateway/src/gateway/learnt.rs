@@ -1,0 +1,25 @@
+//! What other hosts on the same database learn of the model: each stores it with its turns, and goes on from what is stored.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{services::Services, store::StoreError};
+
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Adopts it now and then, for as long as it is polled.
+pub(super) async fn keep_adopting(services: Arc<Services>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if services.store.has_other_hosts()
+            && let Err(error) = adopt(&services).await
+        {
+            tracing::debug!(%error, "what other hosts have learnt of the model is not known now");
+        }
+    }
+}
+
+async fn adopt(services: &Services) -> Result<(), StoreError> {
+    let learnt = services.store.calibration(services.model.provider(), services.model.name()).await?;
+    services.calibrator.known().adopt(learnt.fit, learnt.bounds);
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Several hosts on one database, in one workspace: whatever happens to them, every question is answered once, and those of a
+//! conversation in their order.
+
+use std::{collections::HashMap, process::Command, time::Duration};
+
+use pmk_stand_ins::{
+    anthropic::Anthropic,
+    postgres::{self, Server},
+    relay::Relay,
+    slack::{Message, Slack, dm_channel},
+};
+
+use crate::{
+    moments::Moments,
+    support::{Home, PATIENCE, component, until_async},
+    workspace::{Gateway, rules_for_kills, violations_but_lateness},
+};
+
+const HOSTS: usize = 3;
+const CONVERSATIONS: usize = 12;
+
+/// So long one is stopped: longer than its lease.
+const STOPPED_FOR: Duration = Duration::from_secs(6);
+
+/// `PMK_HOSTS_FAULTS=1000` for a night's worth.
+fn faults() -> usize {
+    std::env::var("PMK_HOSTS_FAULTS").ok().map_or(14, |faults| faults.parse().expect("a number"))
+}
+
+/// What happens to a host, or to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Harm {
+    Killed,
+    /// Stopped for longer than its lease, and gone on with.
+    Stopped,
+    /// Asked to end, and started again.
+    Restarted,
+    /// Cut off from the database, and back before its lease is over.
+    CutFromDatabase,
+    /// All connections to the database end at once.
+    DatabaseRestarted,
+    /// All sockets of Slack's end without a word.
+    CutFromSlack,
+}
+
+const HARMS: [Harm; 6] =
+    [Harm::Killed, Harm::Stopped, Harm::Restarted, Harm::CutFromDatabase, Harm::DatabaseRestarted, Harm::CutFromSlack];
+
+/// What all of them talk to.
+struct World {
+    slack: Slack,
+    anthropic: Anthropic,
+}
+
+/// A question, and where it was asked.
+struct Asked {
+    conversation: usize,
+    text: String,
+    ts: String,
+}
+
+/// A host with a home of its own and a way of its own to the database.
+struct Host {
+    // Goes before the home, in which it writes its log.
+    running: Option<Gateway>,
+    home: Home,
+    relay: Relay,
+    store: String,
+}
+
+impl Host {
+    fn new(server: &Server, store: &str) -> Host {
+        let (home, relay) = (Home::new(), Relay::start(([127, 0, 0, 1], server.port()).into()));
+        home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
+        let store = store.replace(&server.port().to_string(), &relay.address().port().to_string());
+        Host { running: None, home, relay, store }
+    }
+
+    fn start(&mut self, World { slack, anthropic }: &World) {
+        let strict = component("strict");
+        let more = ["--store", &self.store, "--policy", &strict];
+        self.running = Some(Gateway::asking(&self.home, slack, anthropic, &more));
+    }
+
+    fn running(&mut self) -> Gateway {
+        self.running.take().expect("it runs")
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.running.as_ref().expect("it runs").pid().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to_them() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.database();
+    let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
+    let slack = &world.slack;
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(server, &store)).collect();
+    hosts.iter_mut().for_each(|host| host.start(&world));
+    assert!(slack.await_sockets(2 * HOSTS, PATIENCE).await, "all of them listen");
+
+    let (mut moments, mut harms) = (Moments::new(), HashMap::<Harm, usize>::new());
+    let mut asked: Vec<Asked> = Vec::new();
+    for _ in 0..faults() {
+        let harm = HARMS[moments.below(HARMS.len())];
+        *harms.entry(harm).or_default() += 1;
+        let host = &mut hosts[moments.below(HOSTS)];
+        for _ in 0..2 + moments.below(6) {
+            ask(slack, &mut asked, moments.below(CONVERSATIONS));
+        }
+        moments.pass(Duration::from_millis(400)).await;
+        match harm {
+            Harm::Killed => {
+                host.running().kill();
+                moments.pass(Duration::from_secs(6)).await;
+                host.start(&world);
+            }
+            Harm::Stopped => {
+                host.signal("-STOP");
+                ask(slack, &mut asked, moments.below(CONVERSATIONS));
+                tokio::time::sleep(STOPPED_FOR).await;
+                host.signal("-CONT");
+                // It has to see that others have taken over, and to end.
+                let stopped = host.running();
+                let ended = tokio::task::spawn_blocking(move || stopped.ends());
+                assert!(!ended.await.expect("it ends").success());
+                host.start(&world);
+            }
+            Harm::Restarted => {
+                let ends = host.running();
+                let ended = tokio::task::spawn_blocking(move || ends.terminate());
+                ask(slack, &mut asked, moments.below(CONVERSATIONS));
+                assert!(ended.await.expect("it ends").success());
+                host.start(&world);
+            }
+            Harm::CutFromDatabase => {
+                host.relay.cut();
+                moments.pass(Duration::from_secs(2)).await;
+                host.relay.mend();
+            }
+            Harm::DatabaseRestarted => {
+                let name = store.rsplit('/').next().expect("a name");
+                let end = format!(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+                );
+                server.psql("postgres", &end).expect("cut off");
+            }
+            Harm::CutFromSlack => slack.drop_connections(),
+        }
+    }
+    until_async("everything is answered", || (answered(slack) >= asked.len()).then_some(())).await;
+    let told: Vec<Vec<String>> = (0..CONVERSATIONS)
+        .map(|conversation| replies(slack, &user(conversation)).iter().map(Message::shown).collect())
+        .collect();
+    assert!(slack.await_sockets(2 * HOSTS, PATIENCE).await, "all of them are back");
+    for host in &mut hosts {
+        let ends = host.running();
+        assert!(tokio::task::spawn_blocking(move || ends.terminate()).await.expect("it ends").success());
+    }
+    eprintln!("{} questions, {harms:?}", asked.len());
+    let known = Known::of(server, &store);
+    for (conversation, told) in told.iter().enumerate() {
+        let asked: Vec<&Asked> = asked.iter().filter(|asked| asked.conversation == conversation).collect();
+        is_in_order(&asked, told, &known);
+    }
+    assert_eq!(violations_but_lateness(slack), Vec::<String>::new());
+    assert_eq!(slack.given_up(), Vec::<String>::new());
+    let open =
+        server.psql(store.rsplit('/').next().expect("a name"), "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
+    assert_eq!(open.as_deref(), Ok("0"));
+}
+
+/// When each question, by its `ts`, was stored, and when its turn was begun first, by the clock that all share.
+struct Known(HashMap<String, (i64, i64)>);
+
+impl Known {
+    fn of(server: &Server, store: &str) -> Known {
+        let sql = "SELECT concat_ws(' ', i.ts, i.received_at, t.started_at) FROM inbox i JOIN turn t ON t.id = i.id";
+        let rows = server.psql(store.rsplit('/').next().expect("a name"), sql).expect("the questions");
+        let read = |row: &str| {
+            let mut words = row.split(' ');
+            let ts = words.next()?.to_owned();
+            Some((ts, (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
+        };
+        Known(rows.lines().filter_map(read).collect())
+    }
+}
+
+/// Each question of a conversation has one answer. One that was asked later is answered before another only where that one was
+/// not stored yet when its own turn was begun: nobody could know of it.
+fn is_in_order(asked: &[&Asked], told: &[String], Known(known): &Known) {
+    let place = |answer: &String| asked.iter().position(|asked| answer.ends_with(&asked.text));
+    let places: Vec<usize> = told.iter().filter_map(place).collect();
+    let mut all = places.clone();
+    all.sort_unstable();
+    assert_eq!(all, (0..asked.len()).collect::<Vec<_>>(), "{told:#?}");
+    assert_eq!(told.len(), asked.len(), "{told:#?}");
+    for (at, &earlier) in places.iter().enumerate() {
+        for &later in &places[at + 1..] {
+            let (stored, begun) = (known[&asked[later].ts].0, known[&asked[earlier].ts].1);
+            assert!(earlier < later || stored >= begun, "stored at {stored}, begun at {begun}: {told:#?}");
+        }
+    }
+}
+
+fn user(conversation: usize) -> String {
+    format!("U{conversation}")
+}
+
+fn ask(slack: &Slack, asked: &mut Vec<Asked>, conversation: usize) {
+    let text = format!("question {} of all", asked.len());
+    let ts = slack.dm(&user(conversation), &text).ts;
+    asked.push(Asked { conversation, text, ts });
+}
+
+fn replies(slack: &Slack, user: &str) -> Vec<Message> {
+    slack.replies(&dm_channel(user))
+}
+
+fn answered(slack: &Slack) -> usize {
+    (0..CONVERSATIONS).map(|conversation| replies(slack, &user(conversation)).len()).sum()
+}
