@@ -50,6 +50,7 @@ impl Keeping {
 async fn keep(mut sharing: Sharing, mut told: Told, changed: Arc<Notify>, ends: CancellationToken) {
     loop {
         tokio::select! {
+            biased;
             () = ends.cancelled() => break,
             () = changed.notified() => tokio::time::sleep(GATHERS).await,
             () = tokio::time::sleep(ASK_EVERY) => {}

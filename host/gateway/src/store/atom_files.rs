@@ -4,6 +4,8 @@
 //! Whoever changes one says what it was before, by digest: of two that have changed the same, the second is refused. Each change
 //! has a greater version than all that were committed before it, for one transaction writes at a time.
 
+use std::collections::HashMap;
+
 use super::{
     Store, StoreError,
     error::Fault,
@@ -115,6 +117,6 @@ fn offer(conn: &Connection, offers: &[AtomOffer], now_ms: i64) -> Result<Vec<Opt
     }
     let mut statement = conn.prepare_cached(TAKEN)?;
     let taken = statement.query_map([before], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
-    let taken: std::collections::HashMap<String, i64> = taken.collect::<Result<_, _>>()?;
+    let taken: HashMap<String, i64> = taken.collect::<Result<_, _>>()?;
     Ok(offers.iter().map(|offer| taken.get(&offer.path).copied()).collect())
 }
