@@ -3,6 +3,7 @@
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
+    postgres,
     slack::Message,
 };
 use serde_json::json;
@@ -10,7 +11,10 @@ use serde_json::json;
 use self::team::{
     ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team, in_thread,
 };
-use crate::support::{Home, PATIENCE, Running, of_type};
+use crate::{
+    support::{Home, PATIENCE, Running, of_type},
+    workspace::Gateway,
+};
 
 mod mishaps;
 pub mod team;
@@ -103,6 +107,41 @@ async fn the_loop_closes_in_chinese() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_closes_in_english_with_fenced_directives() {
     the_loop_closes(&ENGLISH, "fenced").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_host_of_a_database_has_learnt_the_next_one_knows() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.database();
+    let team = Team::new(&CHINESE, "auto").await;
+    let other = Home::new();
+    std::fs::copy(team.home.path().join("gateway.json"), other.path().join("gateway.json")).expect("the same settings");
+    let connect = async |home: &Home| {
+        let gateway = Gateway::asking(home, &team.slack, &team.anthropic, &["--store", &store]);
+        assert!(team.slack.await_connected(PATIENCE).await);
+        gateway
+    };
+    let gateway = connect(&team.home).await;
+    let notice = team.learn().await;
+    assert!(gateway.terminate().success());
+    // Who takes over has the atom, and knows which message asks for a verdict on it.
+    let gateway = connect(&other).await;
+    team.react(CONTACT, &notice, "white_check_mark").await;
+    team.message("approval", |message| message.ts == notice.ts && message.text.contains(CHINESE.approved)).await;
+    let (request, _) = team.ask_similar("U0NEXT").await;
+    assert!(request.said_now().contains(CHINESE.reply), "{}", request.said_now());
+    // A verdict that is given at a terminal while nobody runs is the next one's, too.
+    assert!(gateway.terminate().success());
+    assert!(team.atom().contains("status: pending"), "{}", team.atom());
+    let gateway = connect(&team.home).await;
+    assert!(team.atom().contains("status: approved"), "{}", team.atom());
+    assert!(gateway.terminate().success());
+    let id = other.run(&["--json", "atoms", "list"], "").ok().json()[0]["id"].as_str().expect("an atom").to_owned();
+    other.run(&["atoms", "reject", &id], "").ok();
+    assert!(connect(&other).await.terminate().success());
+    let _gateway = connect(&team.home).await;
+    assert_eq!(team.atoms(), []);
+    team.behaved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

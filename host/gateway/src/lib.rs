@@ -49,6 +49,7 @@ pub mod progress;
 pub mod report;
 mod roots;
 pub mod services;
+pub mod sharing;
 pub mod slack_id;
 mod spelling;
 pub mod store;

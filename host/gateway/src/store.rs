@@ -25,6 +25,7 @@
 mod archive;
 mod asked;
 pub mod assignment;
+mod atom_files;
 mod backup;
 mod calibrations;
 mod cases;
@@ -85,6 +86,7 @@ use pmk_system::{
 
 pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
+pub use atom_files::{AtomOffer, AtomRow};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};

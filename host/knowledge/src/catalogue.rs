@@ -96,6 +96,11 @@ impl Stamp {
         let mark = if unsettled { "?" } else { "" };
         Stamp(format!("{nanos}:{}:{inode}{mark}", meta.len()))
     }
+
+    /// One that no look confirms.
+    pub(super) fn unsettled() -> Self {
+        Stamp("?".to_owned())
+    }
 }
 
 /// The catalogue.

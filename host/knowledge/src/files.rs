@@ -18,11 +18,12 @@ use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
 };
+use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
 /// A larger file is no atom: somebody put a dump there.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 const LOCK: &str = ".lock";
 
@@ -117,19 +118,15 @@ impl AtomFiles {
         }
     }
 
+    /// The file of this folder that another home, which shares its atoms, has at that path.
+    pub fn here(&self, path: &Path) -> PathBuf {
+        let scope = path.parent().and_then(Path::file_name).unwrap_or_default();
+        self.root.join(scope).join(path.file_name().unwrap_or_default())
+    }
+
     /// Where the scopes' folders are.
     pub(crate) fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// Where an atom is in this home that has that path in one of the homes that know it.
-    #[must_use]
-    pub fn here(&self, path: &Path) -> PathBuf {
-        if path.starts_with(&self.root) {
-            return path.to_owned();
-        }
-        let scope = path.parent().and_then(Path::file_name).unwrap_or_default();
-        self.root.join(scope).join(path.file_name().unwrap_or_default())
     }
 
     /// The names of all scopes' folders, in order.
@@ -273,22 +270,31 @@ fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
 
 /// Puts a text in the place of a file that is there.
 fn replace(path: &Path, text: &str) -> Result<(), FileError> {
+    exchange(path, text).map(drop)
+}
+
+/// The same, and the file that was there, which goes once it is dropped; nothing where the file system cannot keep it.
+pub(super) fn exchange(path: &Path, text: &str) -> Result<Option<NamedTempFile>, FileError> {
     let failed = |source| io_error(path, "written", source);
     let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
     if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    match renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE) {
-        // What is staged now is the old one, and goes.
-        Ok(()) => {}
+    let old = match renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE) {
+        // What is staged now is the old one.
+        Ok(()) => Some(staged),
         // A file system that cannot.
-        Err(Errno::INVAL | Errno::NOSYS) => drop(staged.persist(path).map_err(|error| failed(error.error))?),
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            staged.persist(path).map_err(|error| failed(error.error))?;
+            None
+        }
         Err(error) => return Err(failed(error.into())),
-    }
-    sync_folder(path)
+    };
+    sync_folder(path)?;
+    Ok(old)
 }
 
-fn sync_folder(path: &Path) -> Result<(), FileError> {
+pub(super) fn sync_folder(path: &Path) -> Result<(), FileError> {
     home::sync_folder_of(path).map_err(|source| io_error(path.parent().unwrap_or(path), "synced", source))
 }
 
@@ -338,6 +344,14 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap()), mode(files.root())), (0o600, 0o700, 0o700));
         assert!(matches!(files.save_new(&atom), Err(FileError::Exists { .. })));
+    }
+
+    #[test]
+    fn an_atom_of_another_home_is_found_in_this_one() {
+        let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let [here, there] = [&home, &other].map(|home| AtomFiles::open(home.path()).unwrap());
+        let [path, path_there] = [&here, &there].map(|files| files.save_new(&atom("erp", "q", "a")).unwrap());
+        assert_eq!((here.here(&path_there), here.here(&path)), (path.clone(), path));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! An [`atom`] is one such answer, a Markdown file that people may edit. The [`Library`] finds the ones
 //! a message is about, [`block`] shows them to the model. [`extract`] turns a reply into a new atom,
 //! [`moderation`] and [`reaction`] decide whether it stays. [`seed`] packs the documents of the
-//! workspace ([`workspace`] says which) into the first message of a session.
+//! workspace ([`workspace`] says which) into the first message of a session. A [`mirror`] is the folder of atoms as one of several
+//! that are kept the same.
 
 #![deny(missing_docs)]
 
@@ -12,6 +13,7 @@ pub mod block;
 pub mod extract;
 pub mod files;
 mod library;
+pub mod mirror;
 pub mod moderation;
 mod naming;
 pub mod reaction;

@@ -124,7 +124,7 @@ impl Library {
     /// The folder or the cache cannot be used.
     pub fn refresh(&mut self, now_ms: i64) -> Result<(), LibraryError> {
         if self.live.is_none() {
-            let watch = Watch::new(self.files.root());
+            let watch = Watch::new(self.files.root(), || ());
             let catalogue = Catalogue::open(&self.home)?;
             self.live = Some(Live { known: catalogue.scopes()?, catalogue, watch, stuck: HashSet::new() });
         }

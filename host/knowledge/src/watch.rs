@@ -43,10 +43,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch. Everything counts as changed at first.
-    pub(super) fn new(root: &Path) -> Self {
+    /// Begins to watch. Everything counts as changed at first. `wake` is called, on a thread of its own, whenever something has
+    /// changed, as far as the operating system tells.
+    pub(super) fn new(root: &Path, wake: impl Fn() + Send + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let watcher = watcher(root, Arc::clone(&seen))
+        let watcher = watcher(root, Arc::clone(&seen), wake)
             .inspect_err(|error| {
                 tracing::warn!(%error, folder = %root.display(), "the folder cannot be watched: every turn looks at every atom");
             })
@@ -90,27 +91,37 @@ impl Watch {
     }
 }
 
-fn watcher(root: &Path, seen: Arc<Mutex<Seen>>) -> notify::Result<RecommendedWatcher> {
+fn watcher(
+    root: &Path,
+    seen: Arc<Mutex<Seen>>,
+    wake: impl Fn() + Send + 'static,
+) -> notify::Result<RecommendedWatcher> {
     let folder = root.to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        let mut seen = lock(&seen);
-        match event {
-            Ok(event) if !event.need_rescan() => note(&mut seen, &folder, &event),
-            _ => seen.everything = true,
+        let is_new = match event {
+            Ok(event) if !event.need_rescan() => note(&mut lock(&seen), &folder, &event),
+            _ => {
+                lock(&seen).everything = true;
+                true
+            }
+        };
+        if is_new {
+            wake();
         }
     })?;
     watcher.watch(root, RecursiveMode::Recursive)?;
     Ok(watcher)
 }
 
-/// Reading is no change, and neither are temporary files and the lock.
-fn note(seen: &mut Seen, root: &Path, event: &Event) {
+/// Whether there is anything to note: reading is no change, and neither are temporary files and the lock.
+fn note(seen: &mut Seen, root: &Path, event: &Event) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
-        return;
+        return false;
     }
+    let mut is_new = false;
     for path in &event.paths {
         let Ok(inside) = path.strip_prefix(root) else {
-            seen.everything = true;
+            (seen.everything, is_new) = (true, true);
             continue;
         };
         let parts: Vec<&OsStr> = inside.iter().collect();
@@ -119,8 +130,10 @@ fn note(seen: &mut Seen, root: &Path, event: &Event) {
             && let Some(scope) = scope.to_str()
         {
             seen.scopes.insert(scope.to_owned());
+            is_new = true;
         }
     }
+    is_new
 }
 
 fn modified(folder: &Path) -> Option<SystemTime> {
@@ -156,7 +169,7 @@ mod tests {
                 fs::create_dir(folder.path().join(scope)).unwrap();
                 fs::write(folder.path().join(scope).join("old.md"), "x").unwrap();
             }
-            let watch = Watch::new(&folder.path().canonicalize().unwrap());
+            let watch = Watch::new(&folder.path().canonicalize().unwrap(), || ());
             Scopes { folder, names: ["crm".to_owned(), "erp".to_owned()], watch }
         }
 

@@ -44,6 +44,7 @@ use crate::{
         vitals::Vitals,
     },
     services::{Parts, Services, SharedLibrary},
+    sharing::Keeping,
     store::Store,
     waiting::{self, Taken, Waiting},
 };
@@ -179,6 +180,10 @@ impl Run {
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
+        let sharing = match store.is_shared() {
+            true => Some(share(lock, &store, &manager).await?),
+            false => None,
+        };
         let library =
             Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
         let ledger = open_ledger(&context.home, &store, config.ledger)?;
@@ -222,6 +227,10 @@ impl Run {
             // Nothing that runs now could be stored, so nothing is waited for.
             how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
         };
+        // What was learnt last is known to the others.
+        if let Some(sharing) = sharing {
+            sharing.end().await;
+        }
         // They hold the ledger, which writes its last events when it goes.
         swaps.shutdown().await;
         drop((presence, gateway, services));
@@ -306,6 +315,17 @@ impl Run {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),
         })
+    }
+}
+
+/// Has the atoms of the home be those of all hosts of the database.
+async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Keeping, Failure> {
+    let _waiting = Waiting::when_long("comparing the atoms with those of the database");
+    tokio::select! {
+        begun = Keeping::begin(lock, store.clone(), Clock::system()) => {
+            begun.or_hint("is `knowledge` in the home a folder that you may write?")
+        }
+        never = manager.keep_waiting() => match never {},
     }
 }
 

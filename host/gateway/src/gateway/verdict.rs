@@ -60,6 +60,7 @@ pub(super) async fn carry_out(
 ) -> Result<(), Failure> {
     let now_ms = services.now_ms();
     let ruled = services.library.with(move |library| -> Result<(), LibraryError> {
+        // A verdict that another host of the database has stored names the file of its home.
         let path = library.files().here(&path);
         let ruled = match yes {
             true => moderation::approve_file(library.files(), &path).map(drop),

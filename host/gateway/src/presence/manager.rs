@@ -50,6 +50,14 @@ impl Manager {
         self.tell(Some("READY=1"));
     }
 
+    /// Asks for more time, for as long as something takes before which it cannot be ready.
+    pub async fn keep_waiting(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.tell(Some("EXTEND_TIMEOUT_USEC=60000000"));
+        }
+    }
+
     /// It was asked to end, or its input has ended.
     pub fn stopping(&self) {
         self.tell(Some("STOPPING=1"));

@@ -31,8 +31,9 @@ use crate::ids::SessionId;
 /// So many rows are committed at once, and read at once.
 const PIECE: usize = 500;
 
-/// One with rows that may be megabytes.
-const PIECE_OF_IMAGES: usize = 16;
+/// Of those with rows that may be megabytes.
+const PIECE_OF_LARGE: usize = 16;
+const LARGE: [&str; 2] = ["image", "atom_file"];
 
 /// A table, with what tells its rows apart.
 struct Table {
@@ -79,6 +80,7 @@ const TABLES: &[Table] = &[
     table("early_change", &["channel", "ts"]),
     table("press", &["number"]),
     table("image", &["inbox_id", "sha256"]),
+    table("atom_file", &["path"]),
 ];
 
 /// Those whose rows get numbers.
@@ -274,7 +276,7 @@ impl<'c> Reading<'c> {
         let key: Vec<usize> = table.key.iter().filter_map(place).collect();
         let (list, of_key) = (quoted(columns.iter().map(String::as_str)), quoted(table.key.iter().copied()));
         let after = numbered(1, key.len());
-        let piece = if table.name == "image" { PIECE_OF_IMAGES } else { PIECE };
+        let piece = if LARGE.contains(&table.name) { PIECE_OF_LARGE } else { PIECE };
         let (select, order) =
             (format!("SELECT {list} FROM {}", table.name), format!("ORDER BY {of_key} LIMIT {piece}"));
         let first = format!("{select} {order}");

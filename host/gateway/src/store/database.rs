@@ -15,6 +15,7 @@ const SCHEMAS: &[(u32, &str)] = &[
     (20, include_str!("migrations/postgres/0020_base.sql")),
     (21, include_str!("migrations/postgres/0021_waiting.sql")),
     (22, include_str!("migrations/postgres/0022_hosts.sql")),
+    (23, include_str!("migrations/postgres/0023_atoms.sql")),
 ];
 
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";

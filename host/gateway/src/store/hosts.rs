@@ -137,7 +137,7 @@ impl Store {
         Ok(last_sign_ms)
     }
 
-    /// Whether several hosts may work on it.
+    /// Whether it is in a database, which several hosts may work on.
     pub fn is_shared(&self) -> bool {
         self.shared.link.is_some()
     }

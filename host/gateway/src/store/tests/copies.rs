@@ -46,6 +46,8 @@ async fn used() -> TempDir {
     let conn = sql(home.path());
     conn.execute("UPDATE turn SET answered_with = 7 WHERE id = 5", []).unwrap();
     conn.execute("UPDATE inbox SET again_of = 9 WHERE id = 2", []).unwrap();
+    conn.execute("INSERT INTO atom_file VALUES ('erp/a.md', 3, 'ab', 'text'), ('erp/b.md', 2, 'cd', NULL)", [])
+        .unwrap();
     conn.execute("INSERT INTO image VALUES (1, 'ab', x'00ff0010')", []).unwrap();
     conn.execute("INSERT INTO calibration VALUES ('sim', 'n', 0.1, 1e300, -0.0, 5e-324, 3)", []).unwrap();
     home

@@ -2,6 +2,7 @@
 
 pub(super) mod archives;
 mod asking;
+mod atom_files;
 mod calibrations;
 mod cases;
 mod changes;

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations, events,
-    experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions, tools,
-    turns, uses, window,
+    archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
+    events, experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions,
+    tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -65,6 +65,11 @@ const BY_INDEX: &[&str] = &[
     escalations::ASK_APART,
     escalations::REMEMBER,
     escalations::READ_AS,
+    atom_files::NEWER,
+    atom_files::TEXTS,
+    atom_files::LATEST,
+    atom_files::OFFER,
+    atom_files::TAKEN,
     uses::SHOW,
     uses::DOUBT,
     asked::FORGET,

@@ -1,0 +1,117 @@
+//! Atoms that several homes share: what each file holds, or that it was deleted. The files in the homes are how people and the
+//! library have them; who compares the two is in [`sharing`](crate::sharing).
+//!
+//! Whoever changes one says what it was before, by digest: of two that have changed the same, the second is refused. Each change
+//! has a greater version than all that were committed before it, for one transaction writes at a time.
+
+use std::collections::HashMap;
+
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, params},
+};
+
+pub(super) const NEWER: &str = "SELECT path, version, sha256, octet_length(body) FROM atom_file
+     WHERE version > ?1 ORDER BY version LIMIT ?2";
+pub(super) const TEXTS: &str = "SELECT version, body FROM atom_file
+     WHERE version >= ?1 AND octet_length(body) <= ?2 ORDER BY version LIMIT ?3";
+pub(super) const LATEST: &str = "SELECT coalesce(max(version), 0) FROM atom_file";
+/// What was deleted and what was never there are told apart from any text by an empty digest.
+pub(super) const OFFER: &str = "INSERT INTO atom_file (path, version, sha256, body) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (path) DO UPDATE SET version = excluded.version, sha256 = excluded.sha256, body = excluded.body
+     WHERE CASE WHEN atom_file.body IS NULL THEN '' ELSE atom_file.sha256 END = ?5";
+pub(super) const TAKEN: &str = "SELECT path, version FROM atom_file WHERE version > ?1";
+
+/// So many changes are read at once,
+const PIECE: usize = 1_000;
+/// and so many texts.
+const PIECE_OF_TEXTS: usize = 16;
+
+/// An atom's file as the store has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtomRow {
+    pub path: String,
+    pub version: i64,
+    /// Of its text; of one that was deleted, of what it was last.
+    pub sha256: String,
+    /// How long its text is; nothing where it was deleted.
+    pub bytes: Option<u64>,
+}
+
+/// A change of an atom's file.
+#[derive(Clone, Debug)]
+pub struct AtomOffer {
+    pub path: String,
+    /// Of the text; of what was deleted.
+    pub sha256: String,
+    /// None where it is deleted.
+    pub text: Option<String>,
+    /// Of what it was before; nothing where there was none.
+    pub base: Option<String>,
+}
+
+impl Store {
+    /// What has changed since that version, in its order; all of it after 0. For threads that may wait.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn atoms_since(&self, version: i64) -> Result<Vec<AtomRow>, StoreError> {
+        let mut rows: Vec<AtomRow> = Vec::new();
+        loop {
+            let after = rows.last().map_or(version, |row| row.version);
+            let mut piece = self.read_waiting(move |conn| newer(conn, after))?;
+            let is_last = piece.len() < PIECE;
+            rows.append(&mut piece);
+            if is_last {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Some texts of that version and later ones, by version, none of more bytes than so many. For threads that may wait.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn atom_texts(&self, from: i64, most_bytes: u64) -> Result<Vec<(i64, String)>, StoreError> {
+        self.read_waiting(move |conn| {
+            let mut statement = conn.prepare_cached(TEXTS)?;
+            let most = (most_bytes as i64, PIECE_OF_TEXTS as i64);
+            let texts = statement.query_map(params![from, most.0, most.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(texts.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Makes changes, and says which version each has got: none where the file is another than it was before. For threads that
+    /// may wait.
+    ///
+    /// # Errors
+    /// None was made.
+    pub fn offer_atoms(&self, offers: Vec<AtomOffer>, now_ms: i64) -> Result<Vec<Option<i64>>, StoreError> {
+        self.shared.writer.write_waiting(move |conn| offer(conn, &offers, now_ms))
+    }
+}
+
+fn newer(conn: &Connection, version: i64) -> Result<Vec<AtomRow>, Fault> {
+    let mut statement = conn.prepare_cached(NEWER)?;
+    let rows = statement.query_map(params![version, PIECE as i64], |row| {
+        let bytes: Option<i64> = row.get(3)?;
+        let bytes = bytes.map(|bytes| u64::try_from(bytes).unwrap_or(0));
+        Ok(AtomRow { path: row.get(0)?, version: row.get(1)?, sha256: row.get(2)?, bytes })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn offer(conn: &Connection, offers: &[AtomOffer], now_ms: i64) -> Result<Vec<Option<i64>>, Fault> {
+    let latest: i64 = conn.prepare_cached(LATEST)?.query_row([], |row| row.get(0))?;
+    // They go with the time, so that a database that was put back gives none of those that it had given before.
+    let before = latest.max(now_ms);
+    let mut statement = conn.prepare_cached(OFFER)?;
+    for (version, AtomOffer { path, sha256, text, base }) in (before + 1..).zip(offers) {
+        statement.run(params![path, version, sha256, text, base.as_deref().unwrap_or_default()])?;
+    }
+    let mut statement = conn.prepare_cached(TAKEN)?;
+    let taken = statement.query_map([before], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    let taken: HashMap<String, i64> = taken.collect::<Result<_, _>>()?;
+    Ok(offers.iter().map(|offer| taken.get(&offer.path).copied()).collect())
+}

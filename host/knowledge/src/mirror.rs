@@ -1,0 +1,668 @@
+//! The folder of atoms as one of several that are kept the same: what is in it, by content, and what comes from elsewhere.
+//!
+//! What a folder holds is what the library reads there. Nothing is written outside of it, and nothing over a text that was not
+//! seen before: people edit files at any time and know of no lock, so what is found in a file's place when that is taken is looked
+//! at once more, and kept beside it where it is another than was expected.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    fmt, fs,
+    io::{self, ErrorKind},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pmk_system::home;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    catalogue::Stamp,
+    files::{AtomFiles, FileError, MAX_FILE_BYTES, exchange, io_error, read_text, sync_folder},
+    watch::Watch,
+};
+
+/// The longest name of a scope or of an atom's file: what is staged and kept beside a file has a longer one.
+const MAX_NAME_BYTES: usize = 200;
+
+/// The longest text of an atom.
+pub const MAX_TEXT_BYTES: u64 = MAX_FILE_BYTES;
+
+/// So much of a digest tells the texts apart that are kept beside one file.
+const SHOWN_OF_DIGEST: usize = 16;
+
+/// So many texts at most are kept beside one file that have the same name but for a number.
+const MOST_OF_ONE_NAME: usize = 100;
+
+/// Where an atom's file is below the folder, in every home: `SCOPE/NAME.md`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AtomPath(String);
+
+impl AtomPath {
+    /// Reads one that comes from elsewhere; `None` where no library has a file there: it leads out of the folder, lies deeper or
+    /// higher, is hidden, no Markdown, or longer than a file system bears.
+    pub fn parse(path: &str) -> Option<AtomPath> {
+        let (scope, name) = path.split_once('/')?;
+        let is_plain = [scope, name].into_iter().all(is_plain);
+        (is_plain && name.ends_with(".md")).then(|| AtomPath(path.to_owned()))
+    }
+
+    fn of(scope: &str, name: &str) -> Option<AtomPath> {
+        AtomPath::parse(&format!("{scope}/{name}"))
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').unwrap_or_default()
+    }
+}
+
+impl fmt::Display for AtomPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let is_part = |c: char| c != '/' && !c.is_control();
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.starts_with('.') && name.chars().all(is_part)
+}
+
+/// What a text is told from others by: SHA-256, hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TextDigest(Arc<str>);
+
+impl TextDigest {
+    /// That of a text.
+    pub fn of(text: &str) -> TextDigest {
+        let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        TextDigest(digest.into())
+    }
+
+    /// One that comes from elsewhere.
+    pub fn written(digest: &str) -> TextDigest {
+        TextDigest(digest.into())
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What is at an atom's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// Nothing.
+    Missing,
+    /// A text.
+    Text(TextDigest),
+    /// Something else, or nobody can tell. It is left alone.
+    Unusable(String),
+}
+
+/// What was seen of a scope.
+#[derive(Debug)]
+enum Scope {
+    /// Its files, by name.
+    Seen(BTreeMap<String, (Stamp, Local)>),
+    /// What is in it is left alone.
+    Unusable(String),
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Mirror {
+    files: AtomFiles,
+    identity: u64,
+    watch: Watch,
+    wake: Wake,
+    scopes: BTreeMap<String, Scope>,
+    /// Files whose names no other home could have.
+    odd: BTreeSet<PathBuf>,
+}
+
+/// Called when something may have changed.
+#[derive(Clone)]
+struct Wake(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wake")
+    }
+}
+
+/// What has come of putting something in a file's place.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is there.
+    Done,
+    /// The file is not as it was last seen. It has to be looked at again.
+    Changed,
+}
+
+impl Mirror {
+    /// The folder of a home, made if it is missing. `wake` is called on another thread whenever somebody changes something there,
+    /// as far as the operating system tells.
+    ///
+    /// # Errors
+    /// It cannot be made or looked at.
+    pub fn open(home: &Path, wake: impl Fn() + Send + Sync + 'static) -> Result<Mirror, FileError> {
+        let files = AtomFiles::open(home)?;
+        let wake = Wake(Arc::new(wake));
+        let (identity, watch) = (identity(&files)?, watch(&files, &wake));
+        Ok(Mirror { files, identity, watch, wake, scopes: BTreeMap::new(), odd: BTreeSet::new() })
+    }
+
+    /// What tells this folder from another that is put in its place.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Looks at what may have changed since the last look, and says which files have. All are new at first.
+    ///
+    /// # Errors
+    /// The folder cannot be looked at.
+    pub fn look(&mut self) -> Result<BTreeSet<AtomPath>, FileError> {
+        let mut differing = BTreeSet::new();
+        let now = identity(&self.files)?;
+        if now != self.identity {
+            (self.identity, self.watch) = (now, watch(&self.files, &self.wake));
+        }
+        let looked = self.look_at_scopes(&mut differing);
+        if looked.is_err() {
+            // What was seen amid it counts, and is not told: all is new the next time.
+            self.watch.forget();
+            self.scopes.clear();
+        }
+        looked.map(|()| differing)
+    }
+
+    fn look_at_scopes(&mut self, differing: &mut BTreeSet<AtomPath>) -> Result<(), FileError> {
+        let scopes = self.files.scopes()?;
+        let changed = self.watch.changed(&scopes).map_err(|source| io_error(self.files.root(), "looked at", source))?;
+        let gone: Vec<String> = self.scopes.keys().filter(|known| !scopes.contains(known)).cloned().collect();
+        for scope in gone {
+            self.is_now(&scope, None, differing);
+        }
+        for scope in changed {
+            let now = self.sweep(&scope);
+            self.is_now(&scope, Some(now), differing);
+        }
+        Ok(())
+    }
+
+    /// Notes what a scope holds, and which of its files have changed.
+    fn is_now(&mut self, scope: &str, now: Option<Scope>, differing: &mut BTreeSet<AtomPath>) {
+        let before = self.scopes.remove(scope);
+        let nothing = BTreeMap::new();
+        let of = |scope: &Option<Scope>| match scope {
+            Some(Scope::Seen(files)) => files.clone(),
+            _ => nothing.clone(),
+        };
+        let (old, new) = (of(&before), of(&now));
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let is_other =
+            |name: &&String| old.get(*name).map(|(_, local)| local) != new.get(*name).map(|(_, local)| local);
+        differing.extend(names.into_iter().filter(is_other).filter_map(|name| AtomPath::of(scope, name)));
+        if let Some(Scope::Unusable(why)) = &now
+            && !matches!(&before, Some(Scope::Unusable(before)) if before == why)
+        {
+            tracing::warn!("the atoms of `{scope}` are not shared: {why}");
+        }
+        self.scopes.extend(now.map(|now| (scope.to_owned(), now)));
+    }
+
+    /// What a scope holds. Files that are as they were are not read again.
+    fn sweep(&mut self, scope: &str) -> Scope {
+        let folder = self.files.root().join(scope);
+        let names =
+            check_scope(&folder, scope).and_then(|()| self.files.names(scope).map_err(|error| error.to_string()));
+        let names = match names {
+            Ok(names) => names,
+            Err(why) => return Scope::Unusable(why),
+        };
+        let mut before = match self.scopes.get(scope) {
+            Some(Scope::Seen(files)) => files.clone(),
+            _ => BTreeMap::new(),
+        };
+        let mut files = BTreeMap::new();
+        for name in names {
+            let file = folder.join(&name);
+            if AtomPath::of(scope, &name).is_none() {
+                if self.odd.insert(file.clone()) {
+                    tracing::warn!(
+                        "`{}` is not shared: its name is too long, or has signs in it that no name has",
+                        file.display()
+                    );
+                }
+                continue;
+            }
+            let seen = before.remove(&name);
+            match (look_at(&file, seen.as_ref()), seen) {
+                ((_, Local::Missing), _) => {}
+                ((_, Local::Unusable(why)), Some((_, Local::Unusable(before)))) if why == before => {
+                    files.insert(name, (Stamp::unsettled(), Local::Unusable(why)));
+                }
+                ((stamp, local), _) => {
+                    if let Local::Unusable(why) = &local {
+                        tracing::warn!("{why}; it is left alone and not shared");
+                    }
+                    files.insert(name, (stamp, local));
+                }
+            }
+        }
+        Scope::Seen(files)
+    }
+
+    /// What was last seen at a place.
+    pub fn local(&self, path: &AtomPath) -> Local {
+        let (scope, name) = path.parts();
+        match self.scopes.get(scope) {
+            Some(Scope::Seen(files)) => files.get(name).map_or(Local::Missing, |(_, local)| local.clone()),
+            Some(Scope::Unusable(why)) => Local::Unusable(why.clone()),
+            None => Local::Missing,
+        }
+    }
+
+    /// Every place at which something was seen.
+    pub fn paths(&self) -> impl Iterator<Item = AtomPath> {
+        self.scopes.iter().flat_map(|(scope, seen)| {
+            let files = match seen {
+                Scope::Seen(files) => Some(files),
+                Scope::Unusable(_) => None,
+            };
+            files.into_iter().flat_map(BTreeMap::keys).filter_map(move |name| AtomPath::of(scope, name))
+        })
+    }
+
+    /// The text that is in a file now.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn text(&self, path: &AtomPath) -> Result<String, FileError> {
+        read_text(&self.file(path))
+    }
+
+    /// The file at a place.
+    pub fn file(&self, path: &AtomPath) -> PathBuf {
+        self.files.root().join(path.as_str())
+    }
+
+    /// Puts a text that comes from elsewhere in a file's place, or takes the file away, where that is as it was last seen.
+    ///
+    /// # Errors
+    /// It cannot be written; what was there is still there then.
+    pub fn put(&mut self, path: &AtomPath, text: Option<&str>) -> Result<Put, FileError> {
+        let file = self.file(path);
+        let _lock = self.files.lock()?;
+        let seen = self.local(path);
+        if seen != look_at(&file, None).1 {
+            self.forget(path);
+            return Ok(Put::Changed);
+        }
+        let put = match (seen, text) {
+            (Local::Unusable(_), _) => Put::Changed,
+            (Local::Missing, None) => Put::Done,
+            (Local::Missing, Some(text)) => self.put_new(path, &file, text)?,
+            (Local::Text(expected), Some(text)) => {
+                if let Some(old) = exchange(&file, text)? {
+                    self.keep_what_came(&file, old.path(), &expected)?;
+                }
+                Put::Done
+            }
+            (Local::Text(expected), None) => {
+                let failed = |source| io_error(&file, "deleted", source);
+                let aside = home::stage_private_file(&file, &[]).map_err(failed)?;
+                match fs::rename(&file, aside.path()) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    moved => {
+                        moved.map_err(failed)?;
+                        self.keep_what_came(&file, aside.path(), &expected)?;
+                        sync_folder(&file)?;
+                    }
+                }
+                Put::Done
+            }
+        };
+        if put == Put::Done {
+            self.is_there(path, text);
+        }
+        Ok(put)
+    }
+
+    fn put_new(&self, path: &AtomPath, file: &Path, text: &str) -> Result<Put, FileError> {
+        let folder = self.files.root().join(path.parts().0);
+        let failed = |source| io_error(&folder, "created", source);
+        // One level and no more: the folder of all scopes is there, or is not to be made anew behind somebody's back.
+        match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                check_scope(&folder, path.parts().0).map_err(|why| failed(io::Error::other(why)))?;
+            }
+            made => made.map_err(failed)?,
+        }
+        let failed = |source| io_error(file, "written", source);
+        let staged = home::stage_private_file(file, text.as_bytes()).map_err(failed)?;
+        match staged.persist_noclobber(file) {
+            Ok(_) => sync_folder(file)?,
+            Err(error) if error.error.kind() == ErrorKind::AlreadyExists => return Ok(Put::Changed),
+            Err(error) => return Err(failed(error.error)),
+        }
+        Ok(Put::Done)
+    }
+
+    /// Keeps a copy of what is in a file beside it, under a name that no library reads as an atom's. The same text is kept once.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn keep(&self, path: &AtomPath) -> Result<PathBuf, FileError> {
+        let file = self.file(path);
+        keep_beside(&file, &read_text(&file)?)
+    }
+
+    /// Keeps what was found in a file's place when that was taken, where it is another than was expected.
+    fn keep_what_came(&self, file: &Path, found: &Path, expected: &TextDigest) -> Result<(), FileError> {
+        let text = read_text(found)?;
+        if TextDigest::of(&text) != *expected {
+            let kept = keep_beside(file, &text)?;
+            tell_kept(file, &kept);
+        }
+        Ok(())
+    }
+
+    fn is_there(&mut self, path: &AtomPath, text: Option<&str>) {
+        let (scope, name) = path.parts();
+        let Scope::Seen(files) = self.scopes.entry(scope.to_owned()).or_insert_with(|| Scope::Seen(BTreeMap::new()))
+        else {
+            return;
+        };
+        match text {
+            Some(text) => drop(files.insert(name.to_owned(), (Stamp::unsettled(), Local::Text(TextDigest::of(text))))),
+            None => drop(files.remove(name)),
+        }
+    }
+
+    /// Has a file looked at again.
+    fn forget(&mut self, path: &AtomPath) {
+        let (scope, name) = path.parts();
+        self.watch.forget();
+        if let Entry::Occupied(mut seen) = self.scopes.entry(scope.to_owned())
+            && let Scope::Seen(files) = seen.get_mut()
+            && let Some((stamp, _)) = files.get_mut(name)
+        {
+            *stamp = Stamp::unsettled();
+        }
+    }
+}
+
+/// Says which file has another text now, and where the one is that somebody had written there.
+pub fn tell_kept(file: &Path, kept: &Path) {
+    tracing::warn!(
+        "`{}` was changed here and on another host: it is now as the other has it, and what it was here is kept in `{}`",
+        file.display(),
+        kept.display()
+    );
+}
+
+fn watch(files: &AtomFiles, wake: &Wake) -> Watch {
+    let Wake(wake) = wake.clone();
+    Watch::new(files.root(), move || wake())
+}
+
+fn identity(files: &AtomFiles) -> Result<u64, FileError> {
+    Ok(fs::metadata(files.root()).map_err(|source| io_error(files.root(), "looked at", source))?.ino())
+}
+
+/// A link may lead out of the folder.
+fn check_scope(folder: &Path, scope: &str) -> Result<(), String> {
+    match fs::symlink_metadata(folder) {
+        _ if !is_plain(scope) => Err(format!("`{}` has a name that other homes cannot have", folder.display())),
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => Err(format!("`{}` is no folder, or a link to one", folder.display())),
+        Err(error) => Err(format!("`{}` cannot be looked at: {error}", folder.display())),
+    }
+}
+
+/// What is at a place. One that is as it was is not read again.
+fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
+    let unusable = |why: String| (Stamp::unsettled(), Local::Unusable(why));
+    let meta = match fs::symlink_metadata(file) {
+        Ok(meta) => meta,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return (Stamp::unsettled(), Local::Missing);
+        }
+        Err(error) => return unusable(format!("`{}` cannot be looked at: {error}", file.display())),
+    };
+    let stamp = Stamp::of(&meta);
+    if let Some((before, local)) = before
+        && *before == stamp
+    {
+        return (stamp, local.clone());
+    }
+    if !meta.is_file() {
+        return unusable(format!("`{}` is not a file", file.display()));
+    }
+    match read_text(file) {
+        // No database holds it.
+        Ok(text) if text.contains('\0') => unusable(format!("`{}` has a NUL in it", file.display())),
+        Ok(text) => (stamp, Local::Text(TextDigest::of(&text))),
+        Err(error) if error.is_missing() => (stamp, Local::Missing),
+        Err(error) => unusable(error.to_string()),
+    }
+}
+
+fn keep_beside(file: &Path, text: &str) -> Result<PathBuf, FileError> {
+    let digest = TextDigest::of(text);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let kept = format!("{name}.kept-{}", &digest.as_str()[..SHOWN_OF_DIGEST]);
+    for number in 0..MOST_OF_ONE_NAME {
+        let number = if number == 0 { String::new() } else { format!("-{number}") };
+        let path = file.with_file_name(format!("{kept}{number}"));
+        let failed = |source| io_error(&path, "written", source);
+        let staged = home::stage_private_file(&path, text.as_bytes()).map_err(failed)?;
+        match staged.persist_noclobber(&path) {
+            Ok(_) => {
+                sync_folder(&path)?;
+                return Ok(path);
+            }
+            // From before a crash; or somebody has worked on it.
+            Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+                if read_text(&path).is_ok_and(|there| there == text) {
+                    return Ok(path);
+                }
+            }
+            Err(error) => return Err(failed(error.error)),
+        }
+    }
+    Err(io_error(&file.with_file_name(kept), "written", ErrorKind::AlreadyExists.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use pmk_stand_ins::patience::until;
+
+    use super::*;
+
+    fn path(path: &str) -> AtomPath {
+        AtomPath::parse(path).expect("a path")
+    }
+
+    fn home() -> (tempfile::TempDir, Mirror) {
+        let home = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(home.path(), || ()).unwrap();
+        (home, mirror)
+    }
+
+    fn write(mirror: &Mirror, at: &str, text: impl AsRef<[u8]>) {
+        let file = mirror.files.root().join(at);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn names(mirror: &Mirror, scope: &str) -> Vec<String> {
+        let entries = fs::read_dir(mirror.files.root().join(scope)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_path_is_one_that_a_library_has_a_file_at() {
+        let long = format!("erp/{}.md", "x".repeat(MAX_NAME_BYTES - 2));
+        for refused in [
+            "",
+            "a.md",
+            "/etc/a.md",
+            "../a.md",
+            "erp/../a.md",
+            "erp/a/b.md",
+            "erp//a.md",
+            "./a.md",
+            "erp/.a.md",
+            ".erp/a.md",
+            "erp/.md",
+            "erp/a.txt",
+            "erp/a.md.kept-1",
+            "erp/a.MD",
+            "erp/a",
+            "erp/a\0.md",
+            "erp/a\n.md",
+            "erp/",
+            "/a.md",
+            &long,
+        ] {
+            assert_eq!(AtomPath::parse(refused), None, "{refused}");
+        }
+        for taken in ["erp/a.md", "財務/如何.md", "a b/c d.md", &long.replacen('x', "", 1)] {
+            assert_eq!(path(taken).as_str(), taken);
+        }
+    }
+
+    #[test]
+    fn what_is_new_edited_and_gone_is_told_once() {
+        let (_home, mut mirror) = home();
+        write(&mirror, "erp/a.md", "one");
+        write(&mirror, "erp/b.md", "two");
+        write(&mirror, "erp/b.md.kept-1", "no atom");
+        assert_eq!(mirror.look().unwrap(), [path("erp/a.md"), path("erp/b.md")].into());
+        assert_eq!(mirror.look().unwrap(), [].into());
+        write(&mirror, "erp/a.md", "other");
+        fs::remove_file(mirror.file(&path("erp/b.md"))).unwrap();
+        let mut seen = BTreeSet::new();
+        until("both are told", || {
+            seen.extend(mirror.look().unwrap());
+            (seen.len() == 2).then_some(())
+        });
+        assert_eq!(mirror.local(&path("erp/a.md")), Local::Text(TextDigest::of("other")));
+        assert_eq!(mirror.local(&path("erp/b.md")), Local::Missing);
+        fs::remove_dir_all(mirror.files.root().join("erp")).unwrap();
+        assert_eq!(mirror.look().unwrap(), [path("erp/a.md")].into());
+    }
+
+    #[test]
+    fn what_is_put_is_private_and_whole_and_no_news() {
+        let (_home, mut mirror) = home();
+        mirror.look().unwrap();
+        let at = path("erp/a.md");
+        for text in [Some("one"), Some("two"), None, None] {
+            assert_eq!(mirror.put(&at, text).unwrap(), Put::Done);
+            assert_eq!(mirror.text(&at).ok().as_deref(), text);
+            assert_eq!(mirror.look().unwrap(), [].into());
+        }
+        assert_eq!(mirror.put(&at, Some("three")).unwrap(), Put::Done);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let file = mirror.file(&at);
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(names(&mirror, "erp"), ["a.md"]);
+    }
+
+    #[test]
+    fn nothing_is_put_over_what_was_not_seen() {
+        let (_home, mut mirror) = home();
+        mirror.look().unwrap();
+        let at = path("erp/a.md");
+        write(&mirror, "erp/a.md", "by hand");
+        assert_eq!(mirror.put(&at, Some("from elsewhere")).unwrap(), Put::Changed);
+        assert_eq!(mirror.look().unwrap(), [at.clone()].into());
+        write(&mirror, "erp/a.md", "by hand, again");
+        assert_eq!(mirror.put(&at, None).unwrap(), Put::Changed);
+        assert_eq!(mirror.text(&at).unwrap(), "by hand, again");
+    }
+
+    #[test]
+    fn a_text_is_kept_beside_its_file_once() {
+        let (_home, mut mirror) = home();
+        write(&mirror, "erp/a.md", "mine");
+        mirror.look().unwrap();
+        let kept = mirror.keep(&path("erp/a.md")).unwrap();
+        assert_eq!(mirror.keep(&path("erp/a.md")).unwrap(), kept);
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
+        fs::write(&kept, "worked on").unwrap();
+        let other = mirror.keep(&path("erp/a.md")).unwrap();
+        assert_eq!(
+            (fs::read_to_string(&kept).unwrap(), fs::read_to_string(other).unwrap()),
+            ("worked on".into(), "mine".into())
+        );
+        assert_eq!(names(&mirror, "erp").len(), 3);
+        assert_eq!(mirror.files.names("erp").unwrap(), ["a.md"], "no library reads it");
+    }
+
+    #[test]
+    fn what_is_written_amid_the_taking_of_its_place_is_kept() {
+        let (_home, mut mirror) = home();
+        write(&mirror, "erp/a.md", "at the last moment");
+        mirror.look().unwrap();
+        let found = mirror.file(&path("erp/a.md"));
+        mirror.keep_what_came(&found, &found, &TextDigest::of("as it was seen")).unwrap();
+        assert_eq!(names(&mirror, "erp").len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_text_of_a_file_in_the_folder_is_left_alone() {
+        let (home, mut mirror) = home();
+        let outside = home.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("a.md"), "theirs").unwrap();
+        symlink(&outside, mirror.files.root().join("link")).unwrap();
+        write(&mirror, "erp/binary.md", [0xff, 0xfe]);
+        write(&mirror, "erp/huge.md", vec![b'x'; MAX_FILE_BYTES as usize + 1]);
+        write(&mirror, "erp/nul.md", "a\0b");
+        write(&mirror, &format!("erp/{}.md", "x".repeat(MAX_NAME_BYTES)), "long");
+        symlink(outside.join("a.md"), mirror.file(&path("erp/link.md"))).unwrap();
+        fs::create_dir(mirror.file(&path("erp/folder.md"))).unwrap();
+        fs::write(mirror.files.root().join("file"), "x").unwrap();
+        mirror.look().unwrap();
+        for at in ["erp/binary.md", "erp/huge.md", "erp/nul.md", "erp/link.md", "erp/folder.md", "link/a.md"] {
+            assert!(matches!(mirror.local(&path(at)), Local::Unusable(_)), "{at}");
+            assert_eq!(mirror.put(&path(at), Some("x")).unwrap(), Put::Changed, "{at}");
+        }
+        // One of which nothing was seen is not gone through either.
+        assert_eq!(mirror.put(&path("link/b.md"), Some("x")).unwrap(), Put::Changed);
+        mirror.put(&path("file/b.md"), Some("x")).unwrap_err();
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_another_is_told_from_it() {
+        let (home, mut mirror) = home();
+        write(&mirror, "erp/a.md", "one");
+        mirror.look().unwrap();
+        let before = mirror.identity();
+        fs::rename(mirror.files.root(), home.path().join("aside")).unwrap();
+        mirror.look().unwrap_err();
+        fs::create_dir(home.path().join("knowledge")).unwrap();
+        mirror.look().unwrap();
+        assert_ne!(mirror.identity(), before);
+    }
+}
