@@ -194,7 +194,9 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     let Some([one, other]) = two() else { return };
     let (stopped, _lock) = at_work(&one).await;
     nothing_is_heard(&one);
-    asked(&one, |conn| conn.execute_batch("DROP TABLE host_waiting; UPDATE pmk_schema SET version = 20").unwrap());
+    asked(&one, |conn| {
+        conn.execute_batch("DROP TABLE host_waiting, atom_file; UPDATE pmk_schema SET version = 20").unwrap()
+    });
     drop(open(&other));
     assert_eq!(number(&one, "SELECT version FROM pmk_schema"), connection::MIGRATIONS.len() as i64, "another one");
     assert!(matches!(stopped.accept(&inbound(KEY, "Ev1"), NOW).await, Err(StoreError::TakenOver { .. })));
