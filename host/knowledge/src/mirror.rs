@@ -117,6 +117,15 @@ enum Scope {
     Unusable(String),
 }
 
+impl Scope {
+    fn files(&self) -> Option<&BTreeMap<String, (Stamp, Local)>> {
+        match self {
+            Scope::Seen(files) => Some(files),
+            Scope::Unusable(_) => None,
+        }
+    }
+}
+
 /// The folder.
 #[derive(Debug)]
 pub struct Mirror {
@@ -187,11 +196,15 @@ impl Mirror {
     }
 
     fn look_at_scopes(&mut self, differing: &mut BTreeSet<AtomPath>) -> Result<(), FileError> {
-        let scopes = self.files.scopes()?;
+        let (scopes, unusable) = self.list()?;
         let changed = self.watch.changed(&scopes).map_err(|source| io_error(self.files.root(), "looked at", source))?;
-        let gone: Vec<String> = self.scopes.keys().filter(|known| !scopes.contains(known)).cloned().collect();
+        let is_gone = |known: &&String| !scopes.contains(known) && !unusable.contains_key(*known);
+        let gone: Vec<String> = self.scopes.keys().filter(is_gone).cloned().collect();
         for scope in gone {
             self.is_now(&scope, None, differing);
+        }
+        for (scope, why) in unusable {
+            self.is_now(&scope, Some(Scope::Unusable(why)), differing);
         }
         for scope in changed {
             let now = self.sweep(&scope);
@@ -200,15 +213,32 @@ impl Mirror {
         Ok(())
     }
 
+    /// The scopes' folders; and what may be one, with what is wrong with it. Only what is surely not there is gone.
+    fn list(&self) -> Result<(Vec<String>, BTreeMap<String, String>), FileError> {
+        let failed = |source| io_error(self.files.root(), "listed", source);
+        let (mut scopes, mut unusable) = (Vec::new(), BTreeMap::new());
+        for entry in fs::read_dir(self.files.root()).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Some(name) = entry.file_name().to_str().filter(|name| !name.starts_with('.')).map(str::to_owned) else {
+                continue;
+            };
+            match fs::symlink_metadata(entry.path()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Ok(meta) if meta.is_file() => {}
+                _ => match check_scope(&entry.path(), &name) {
+                    Ok(()) => scopes.push(name),
+                    Err(why) => drop(unusable.insert(name, why)),
+                },
+            }
+        }
+        Ok((scopes, unusable))
+    }
+
     /// Notes what a scope holds, and which of its files have changed.
     fn is_now(&mut self, scope: &str, now: Option<Scope>, differing: &mut BTreeSet<AtomPath>) {
         let before = self.scopes.remove(scope);
         let nothing = BTreeMap::new();
-        let of = |scope: &Option<Scope>| match scope {
-            Some(Scope::Seen(files)) => files.clone(),
-            _ => nothing.clone(),
-        };
-        let (old, new) = (of(&before), of(&now));
+        let [old, new] = [&before, &now].map(|scope| scope.as_ref().and_then(Scope::files).unwrap_or(&nothing));
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         let is_other =
             |name: &&String| old.get(*name).map(|(_, local)| local) != new.get(*name).map(|(_, local)| local);
@@ -224,16 +254,11 @@ impl Mirror {
     /// What a scope holds. Files that are as they were are not read again.
     fn sweep(&mut self, scope: &str) -> Scope {
         let folder = self.files.root().join(scope);
-        let names =
-            check_scope(&folder, scope).and_then(|()| self.files.names(scope).map_err(|error| error.to_string()));
-        let names = match names {
+        let names = match self.files.names(scope) {
             Ok(names) => names,
-            Err(why) => return Scope::Unusable(why),
+            Err(error) => return Scope::Unusable(error.to_string()),
         };
-        let mut before = match self.scopes.get(scope) {
-            Some(Scope::Seen(files)) => files.clone(),
-            _ => BTreeMap::new(),
-        };
+        let before = self.scopes.get(scope).and_then(Scope::files);
         let mut files = BTreeMap::new();
         for name in names {
             let file = folder.join(&name);
@@ -246,19 +271,16 @@ impl Mirror {
                 }
                 continue;
             }
-            let seen = before.remove(&name);
-            match (look_at(&file, seen.as_ref()), seen) {
-                ((_, Local::Missing), _) => {}
-                ((_, Local::Unusable(why)), Some((_, Local::Unusable(before)))) if why == before => {
-                    files.insert(name, (Stamp::unsettled(), Local::Unusable(why)));
+            let seen = before.and_then(|files| files.get(&name));
+            let (stamp, local) = look_at(&file, seen);
+            match &local {
+                Local::Missing => continue,
+                Local::Unusable(why) if seen.is_none_or(|(_, before)| *before != local) => {
+                    tracing::warn!("{why}; it is left alone and not shared");
                 }
-                ((stamp, local), _) => {
-                    if let Local::Unusable(why) = &local {
-                        tracing::warn!("{why}; it is left alone and not shared");
-                    }
-                    files.insert(name, (stamp, local));
-                }
+                Local::Unusable(_) | Local::Text(_) => {}
             }
+            files.insert(name, (stamp, local));
         }
         Scope::Seen(files)
     }
@@ -276,11 +298,7 @@ impl Mirror {
     /// Every place at which something was seen.
     pub fn paths(&self) -> impl Iterator<Item = AtomPath> {
         self.scopes.iter().flat_map(|(scope, seen)| {
-            let files = match seen {
-                Scope::Seen(files) => Some(files),
-                Scope::Unusable(_) => None,
-            };
-            files.into_iter().flat_map(BTreeMap::keys).filter_map(move |name| AtomPath::of(scope, name))
+            seen.files().into_iter().flat_map(BTreeMap::keys).filter_map(move |name| AtomPath::of(scope, name))
         })
     }
 

@@ -290,6 +290,14 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
     [&mut one, &mut other].into_iter().for_each(House::pass);
     assert_eq!(other.atoms().len(), 2);
     fs::remove_file(&folder).unwrap();
+    // Nor is one where nothing is mounted any more.
+    std::os::unix::fs::symlink("/nowhere", &folder).unwrap();
+    for _ in 0..2 {
+        [&mut one, &mut other].into_iter().for_each(House::pass);
+        one.starts_again();
+    }
+    assert_eq!(other.atoms().len(), 2);
+    fs::remove_file(&folder).unwrap();
     fs::rename(one.root().join(".aside"), &folder).unwrap();
     one.remove("erp/a.md");
     settle(&mut [&mut one, &mut other], &[("erp/b.md", "better")]);

@@ -260,7 +260,7 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     let (stopped, _lock) = at_work(&one).await;
     nothing_is_heard(&one);
     let back =
-        "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; DROP INDEX session_leased;
+        "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; DROP INDEX session_leased; DROP TABLE atom_file;
                 CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";
     asked(&one, |conn| conn.execute_batch(back).unwrap());
     drop(open(&other));
