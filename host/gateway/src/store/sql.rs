@@ -259,7 +259,15 @@ impl Statement<'_> {
     pub(super) fn run(&mut self, params: impl Params) -> Result<()> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params).map(drop)?)),
-            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params)),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params).map(drop)),
+        }
+    }
+
+    /// The same where it is asked how many once they are committed: none means that nothing was.
+    pub(super) fn run_counting(&mut self, params: impl Params) -> Result<Changed> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(Changed::Known(statement.execute(params)?))),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params).map(Changed::Asked)),
         }
     }
 
@@ -303,6 +311,21 @@ impl Statement<'_> {
         F: FnMut(Row<'_>) -> Result<T>,
     {
         Ok(Mapped { rows: self.query(params)?, read })
+    }
+}
+
+/// How many rows were changed by what is committed.
+pub(super) enum Changed {
+    Known(usize),
+    Asked(Arc<Asked>),
+}
+
+impl Changed {
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Changed::Known(rows) => *rows,
+            Changed::Asked(asked) => asked.changed(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, images, lease, proposals, receipt,
-    sql::{Connection, OptionalExtension, ValueRef, params},
+    sql::{Changed, Connection, OptionalExtension, ValueRef, params},
     uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
@@ -132,11 +132,8 @@ impl Store {
             Beginning::Placeholder => MAY_PLACE,
             Beginning::Stream => MAY_STREAM,
         };
-        self.write(move |conn| match conn.prepare_cached(sql)?.execute([turn.0])? {
-            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-            _ => Ok(()),
-        })
-        .await
+        let changed = self.write(move |conn| Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?)).await?;
+        not_over(turn, &changed)
     }
 
     /// Remembers the message that the answer will take the place of: before whatever is stored after this call, whether
@@ -150,12 +147,10 @@ impl Store {
         placeholder: &str,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let placeholder = placeholder.to_owned();
-        self.shared.writer.write(move |conn| {
-            match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
-                0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-                _ => Ok(()),
-            }
-        })
+        let work =
+            move |conn: &Connection| Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?);
+        let changed = self.shared.writer.write(work);
+        async move { not_over(turn, &changed.await?) }
     }
 
     /// Remembers with the question what was read of what came with it: run again, the turn reads the same.
@@ -480,6 +475,14 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)
+}
+
+/// What a turn that is over does not take has changed nothing.
+fn not_over(turn: TurnId, changed: &Changed) -> Result<(), StoreError> {
+    match changed.rows() {
+        0 => Err(StoreError::WrongState { turn, why: "is over" }),
+        _ => Ok(()),
+    }
 }
 
 /// What is left to do of turns that were recorded here, so that nobody has to ask. Nobody else delivers them while this host

@@ -49,11 +49,14 @@ const IDS_AT_ONCE: usize = 16;
 const MOST_SENT: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
-const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
+/// Begins a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
-/// Bounds of a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
-const BOUNDS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'";
+/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
+const WRITES_ALONE: &str = "SELECT pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
+
+/// After the lock, for it sees what was committed before.
+const HOST_WRITES: &str = "SELECT pmk_host_writes(?1)";
 
 /// The way to one database, which all connections of a store go.
 pub(in crate::store) struct Link {
@@ -184,6 +187,8 @@ pub(in crate::store) struct Postgres {
     ids: RefCell<HashMap<Box<str>, Ids>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
+    /// How many requests have begun it.
+    opening: Cell<usize>,
     changes: Cell<u64>,
 }
 
@@ -231,6 +236,7 @@ impl Postgres {
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
+            opening: Cell::new(0),
             changes: Cell::new(0),
         };
         let session = postgres.session()?;
@@ -383,7 +389,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Takes in what has come without being waited for: that the server has ended the connection.
+    /// Takes in what has come without being waited for: that the server has ended the connection. It is made anew then.
     fn look(&self) -> Result<()> {
         self.runtime()?.block_on(async {
             // What has come is seen after the first, and taken in after the second.
@@ -410,7 +416,7 @@ impl Postgres {
         match self.transaction.get() {
             Transaction::None => return,
             // It has not even begun.
-            Transaction::Begun if place == 0 => {
+            Transaction::Begun if place < self.opening.get() => {
                 self.transaction.set(Transaction::None);
                 if again != Again::No {
                     // Where this fails, too, the next transaction meets what is left of it, and undoes that.
@@ -443,18 +449,16 @@ impl Postgres {
     }
 
     /// The same where nobody asks how many rows it has changed.
-    pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<()> {
-        if self.transaction.get() == Transaction::None {
-            return self.execute(sql, params).map(drop);
-        }
+    pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
         let request = statement(sql, params)?;
         self.changed();
-        self.send(request)?;
+        let asked = self.send(request)?;
         // A turn has less.
-        if self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT {
+        let is_much = self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT;
+        if is_much || self.transaction.get() == Transaction::None {
             self.settle()?;
         }
-        Ok(())
+        Ok(asked)
     }
 
     /// Waits for what nobody has waited for.
@@ -544,20 +548,25 @@ impl Postgres {
 
     /// Nobody else writes from here on, and this host may.
     pub(super) fn begin(&self) -> Result<()> {
-        let enter = match self.link.host() {
-            0 => format!("SELECT {WRITES_ALONE}"),
-            host => format!("SELECT {WRITES_ALONE}; SELECT pmk_host_writes({host})"),
-        };
-        self.open(format!("BEGIN; {BOUNDS}; {enter}"))
+        let mut opening = vec![Request::Words(BEGIN.into()), statement(&self.translated(WRITES_ALONE), &[])?];
+        match self.link.host() {
+            0 => {}
+            host => opening.push(statement(&self.translated(HOST_WRITES), &[&host])?),
+        }
+        self.open(opening)
     }
 
     pub(super) fn begin_snapshot(&self) -> Result<()> {
-        self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY".into())
+        self.open(vec![Request::Words("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY".into())])
     }
 
-    fn open(&self, words: String) -> Result<()> {
+    fn open(&self, opening: Vec<Request>) -> Result<()> {
         self.ids.take();
-        self.send(Request::Words(words))?;
+        self.look()?;
+        self.opening.set(opening.len());
+        for request in opening {
+            self.send(request)?;
+        }
         self.transaction.set(Transaction::Begun);
         Ok(())
     }
@@ -567,14 +576,12 @@ impl Postgres {
             // PostgreSQL takes a COMMIT of it for a ROLLBACK, without a word.
             Transaction::Failed => {
                 self.end("ROLLBACK")?;
-                return Err(Error::Undone(None));
+                Err(Error::Undone(None))
             }
-            // All of it goes out at once, with its end: where the connection is lost by that, nobody can tell whether it was
-            // done. One that was lost before is noticed here, and then it goes to another.
-            Transaction::Begun => self.look()?,
-            Transaction::None | Transaction::Open => {}
+            // One of which nothing was answered goes out at once, with its end: where the connection is lost by that, nobody
+            // can tell whether it was done.
+            Transaction::None | Transaction::Begun | Transaction::Open => self.end("COMMIT"),
         }
-        self.end("COMMIT")
     }
 
     pub(super) fn roll_back(&self) -> Result<()> {

@@ -75,6 +75,11 @@ impl Asked {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// How many rows it has changed, once that is known.
+    pub(in crate::store) fn changed(&self) -> usize {
+        self.outcome().map_or(0, |outcome| usize::try_from(outcome.changed).unwrap_or(usize::MAX))
+    }
+
     fn answered(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }

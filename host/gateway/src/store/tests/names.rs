@@ -113,7 +113,7 @@ async fn a_name_that_is_unknown_amid_a_transaction_undoes_that_and_it_can_come_a
 async fn names_that_somebody_else_has_given_are_not_used() {
     let Some([one, _]) = two() else { return };
     let store = open(&one);
-    let all = "DO $$ BEGIN FOR n IN 0..9999 LOOP
+    let all = "DO $$ BEGIN FOR n IN 0..499 LOOP
             IF NOT EXISTS (SELECT FROM pg_prepared_statements WHERE name = format('s%s', n)) THEN
                 EXECUTE format('PREPARE s%s AS SELECT 1', n);
             END IF;
