@@ -15,7 +15,7 @@ const KILLS: [u64; 4] = [1, 20, 45, 80];
 const QUESTIONS: usize = 120;
 
 /// How often a turn of the console waits for the database, with the signs of life that its host gives meanwhile.
-const MOST_ROUND_TRIPS: f64 = 20.0;
+const MOST_ROUND_TRIPS: f64 = 8.0;
 
 fn run(home: &Home, store: &str, model: &str) -> Running {
     let strict = component("strict");

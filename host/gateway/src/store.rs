@@ -158,6 +158,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
+    /// What is left to do of turns.
+    undelivered: turns::Undelivered,
     /// Who has written of late in threads of channels.
     last_words: following::LastWords,
     /// What is known of other hosts.
@@ -269,8 +271,8 @@ impl Store {
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
-        let last_words = following::LastWords::default();
-        let shared = Shared { place, link, owner, readers, writer, noting, texts, last_words, others };
+        let (undelivered, last_words) = (turns::Undelivered::default(), following::LastWords::default());
+        let shared = Shared { place, link, owner, readers, writer, noting, texts, undelivered, last_words, others };
         Ok(Store { shared: Arc::new(shared) })
     }
 

@@ -33,7 +33,7 @@ use super::{Event, Line, Noted, file, month::Keeping};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long it waits for more, once there is something: under load many lines are written at once.
-const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(100);
 
 /// How long, and how many, lines wait in the store that are in their file.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);

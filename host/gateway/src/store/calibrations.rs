@@ -3,7 +3,7 @@
 use super::{
     Store, StoreError,
     error::Fault,
-    sql::{self, Connection, OptionalExtension, Row, params},
+    sql::{self, Ahead, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::calibration::{
     Bounds, Fit, Source,
@@ -72,11 +72,16 @@ impl Store {
     }
 }
 
-pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
+/// The bounds that are known of the model that this was learnt of.
+pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<'c>, Fault> {
+    Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
+}
+
+pub(super) fn learn(conn: &Connection, learnt: &Learnt, mut known: Ahead<'_>) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
     // Most turns teach nothing of them.
-    if recall_bounds(conn, provider, model)? == *bounds {
+    if bounds_in(known.query()?)? == *bounds {
         return Ok(());
     }
     conn.prepare_cached(UNLEARN_BOUNDS)?.run(params![provider, model])?;
@@ -103,14 +108,12 @@ fn sql(tokens: u64) -> i64 {
 
 fn recall(conn: &Connection, provider: String, model: String) -> Result<Learnt, Fault> {
     let fit = conn.prepare_cached(RECALL)?.query_row(params![provider, model], fit).optional()?.unwrap_or_default();
-    let bounds = recall_bounds(conn, &provider, &model)?;
+    let bounds = bounds_in(conn.prepare_cached(RECALL_BOUNDS)?.query([&provider, &model])?)?;
     Ok(Learnt { provider, model, fit, bounds })
 }
 
-fn recall_bounds(conn: &Connection, provider: &str, model: &str) -> Result<Bounds, Fault> {
+fn bounds_in(mut rows: Rows<'_>) -> Result<Bounds, Fault> {
     let mut bounds = Bounds::default();
-    let mut statement = conn.prepare_cached(RECALL_BOUNDS)?;
-    let mut rows = statement.query([provider, model])?;
     while let Some(row) = rows.next()? {
         bound(row, &mut bounds)?;
     }

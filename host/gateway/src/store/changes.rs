@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     events::Pen,
     following, intake, receipt, sessions,
-    sql::{Connection, OptionalExtension, params},
+    sql::{Ahead, Connection, OptionalExtension, params},
 };
 use crate::{
     ids::{InboxId, SessionId, TurnId},
@@ -46,7 +46,7 @@ pub(super) const KEEP_EARLY: &str =
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
      WHERE early_change.edited_at <= excluded.edited_at
             OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
-pub(super) const FIND_EARLY: &str = "SELECT edited_at, text FROM early_change WHERE channel = ?1 AND ts = ?2";
+pub(super) const FIND_EARLY: &str = "SELECT edited_at, text, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 /// In the order in which they are answered.
@@ -211,7 +211,8 @@ impl Store {
             }
             if let Some(word) = &word {
                 intake::see(conn, word, now_ms)?;
-                intake::enter(conn, word, None, now_ms)?;
+                let known = sessions::find(conn, &word.key)?;
+                intake::enter(conn, known, word, None, now_ms)?;
             }
             pen.write(conn, Some(turn), Event::TurnStopped { actor: actor.clone(), session: key.to_string() })?;
             Ok(Changed::Here { key: key.clone(), anew })
@@ -294,14 +295,27 @@ pub(super) enum Early {
     },
 }
 
-/// Takes what is known of a message that has just come in.
-pub(super) fn early(conn: &Connection, inbound: &Inbound, expired: i64) -> Result<Option<Early>, Fault> {
+/// What is known of a message that has just come in.
+pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<Ahead<'c>, Fault> {
+    Ok(conn.ahead(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
+}
+
+/// Takes it. What has expired is none.
+pub(super) fn take_early(
+    conn: &Connection,
+    inbound: &Inbound,
+    mut early: Ahead<'_>,
+    expired: i64,
+) -> Result<Option<Early>, Fault> {
+    let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
     conn.prepare_cached(CLEAR_EARLY)?.run([expired])?;
-    let place = [&inbound.reply_to.channel, &inbound.ts];
-    let found = conn.prepare_cached(FIND_EARLY)?.query_row(place, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some(found) = found else { return Ok(None) };
-    conn.prepare_cached(TAKE_EARLY)?.run(place)?;
-    Ok(Some(match found {
+    let Some((at, text, came_at)) = found else { return Ok(None) };
+    let came_at: i64 = came_at;
+    if came_at <= expired {
+        return Ok(None);
+    }
+    conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;
+    Ok(Some(match (at, text) {
         (Some(at), Some(text)) => Early::Edited { text, at },
         _ => Early::Deleted,
     }))

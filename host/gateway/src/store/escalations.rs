@@ -222,8 +222,22 @@ pub fn is_handed_on(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(HANDED_ON)
 }
 
+/// Where a message may be about a question. Most are about none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chance {
+    /// One waits in its channel.
+    pub(super) here: bool,
+    /// Its author was asked one in a direct message.
+    pub(super) apart: bool,
+}
+
 /// The question that a message may be about, and whose word it is.
-pub(super) fn concern(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Concern>, Fault> {
+pub(super) fn concern(
+    conn: &Connection,
+    turn: TurnId,
+    inbound: &Inbound,
+    chance: Chance,
+) -> Result<Option<Concern>, Fault> {
     if let Some(from) = inbound.event_id.strip_prefix(HANDED_ON) {
         return take_over(conn, from, turn).map(|marker| marker.map(Concern::Contact));
     }
@@ -234,7 +248,9 @@ pub(super) fn concern(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Res
     if inbound.is_command() || inbound.text.trim().is_empty() {
         return Ok(None);
     }
-    if let Some(marker) = in_thread(conn, turn, inbound)? {
+    if chance.here
+        && let Some(marker) = in_thread(conn, turn, inbound)?
+    {
         if marker.absorbs(&inbound.user) {
             return Ok(Some(Concern::Contact(marker)));
         }
@@ -245,11 +261,11 @@ pub(super) fn concern(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Res
     if let Place::Channel(_) = inbound.key.place {
         return Ok(None);
     }
-    let own = own_question(conn, inbound)?;
+    let own = if chance.here { own_question(conn, inbound)? } else { None };
     if inbound.reply_to.thread_ts.is_none() && own.as_ref().is_some_and(|own| own.asked_back_by().is_some()) {
         return Ok(own.map(Concern::Asker));
     }
-    match apart(conn, inbound)? {
+    match if chance.apart { apart(conn, inbound)? } else { None } {
         Some(marker) => Ok(Some(Concern::Contact(marker))),
         None => Ok(own.map(Concern::Asker)),
     }

@@ -11,9 +11,9 @@ use super::{
     error::Fault,
     events::of_home,
     sessions,
-    sql::{Connection, OptionalExtension, params},
+    sql::{Ahead, Connection, OptionalExtension, params},
 };
-use crate::ids::InboxId;
+use crate::ids::{InboxId, SessionId};
 use crate::talk::Inbound;
 
 /// How long a message is recognised when it comes again.
@@ -28,9 +28,8 @@ const FORGET_EXPIRED: &str =
     "DELETE FROM seen WHERE (front, key) IN (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
 pub(super) const FORGET_SEEN: &str = "DELETE FROM seen WHERE front = ?1 AND key = ?2";
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
-pub(super) const SEE: &str =
-    "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3) ON CONFLICT (front, key) DO NOTHING";
-pub(super) const SEE_AGAIN: &str = "UPDATE seen SET at = ?3 WHERE front = ?1 AND key = ?2";
+pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
+     ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
 pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?2, channel = ?3 WHERE id = ?1";
@@ -134,23 +133,35 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
+    let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
+    let seen: Result<Vec<_>, _> =
+        names(inbound).map(|name| conn.ahead(IS_SEEN, params![front, name, expired])).collect();
+    let early = changes::early(conn, inbound)?;
+    let session = conn.ahead(sessions::FIND_SESSION, [inbound.key.to_string()])?;
+    conn.ids_ahead("inbox", 1)?;
+    let mut was_seen = false;
+    for mut seen in seen? {
+        was_seen |= seen.exists()?;
+    }
     // A duplicate may bring a name that the first copy did not have.
-    if see(conn, inbound, now_ms)? {
+    see(conn, inbound, now_ms)?;
+    if was_seen {
         return Ok(None);
     }
-    let expired = expired(now_ms);
     clear_seen(conn, expired)?;
-    match changes::early(conn, inbound, expired)? {
-        None => enter(conn, inbound, Some(json), now_ms).map(Some),
+    let early = changes::take_early(conn, inbound, early, expired)?;
+    let session = known(session)?;
+    match early {
+        None => enter(conn, session, inbound, Some(json), now_ms).map(Some),
         Some(Early::Edited { text, at }) => {
-            let inbox = enter(conn, inbound, Some(json), now_ms)?;
+            let inbox = enter(conn, session, inbound, Some(json), now_ms)?;
             let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
             conn.prepare_cached(changes::SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
         // There is nothing to answer any more, and what it said before it was deleted is not kept when that comes later.
         Some(Early::Deleted) => {
-            let inbox = enter(conn, inbound, None, now_ms)?;
+            let inbox = enter(conn, session, inbound, None, now_ms)?;
             conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
         }
@@ -180,18 +191,14 @@ pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<boo
     Ok(false)
 }
 
-/// A message is taken in, under all of its names. Whether it was before, under any of them.
-pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
-    let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
+/// A message is taken in, under all of its names.
+pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
+    let front = front_name(inbound.key.front);
     let mut see = conn.prepare_cached(SEE)?;
-    let mut was_seen = false;
     for name in names(inbound) {
-        if see.execute(params![front, name, now_ms])? == 0 {
-            was_seen |= conn.prepare_cached(IS_SEEN)?.exists(params![front, name, expired])?;
-            conn.prepare_cached(SEE_AGAIN)?.run(params![front, name, now_ms])?;
-        }
+        see.run(params![front, name, now_ms])?;
     }
-    Ok(was_seen)
+    Ok(())
 }
 
 /// Forgets some of the names that have expired. In SQLite one by one: see [`writer`](super::writer).
@@ -212,14 +219,22 @@ fn names(inbound: &Inbound) -> impl Iterator<Item = &String> {
     std::iter::once(&inbound.event_id).chain(&inbound.aliases)
 }
 
-/// Puts a message into the inbox; without its JSON it is done with.
-pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, now_ms: i64) -> Result<InboxId, Fault> {
+fn known(mut session: Ahead<'_>) -> Result<Option<SessionId>, Fault> {
+    Ok(session.query_row(|row| row.get(0)).optional()?.map(SessionId))
+}
+
+/// Puts a message into the inbox, of a conversation that is known or begins with it; without its JSON it is done with.
+pub(super) fn enter(
+    conn: &Connection,
+    known: Option<SessionId>,
+    inbound: &Inbound,
+    json: Option<&str>,
+    now_ms: i64,
+) -> Result<InboxId, Fault> {
     let Inbound { event_id, key, user, reply_to, ts, .. } = inbound;
     let key = key.to_string();
-    let known: Option<i64> =
-        conn.prepare_cached(sessions::FIND_SESSION)?.query_row([&key], |row| row.get(0)).optional()?;
     let session = match known {
-        Some(session) => {
+        Some(SessionId(session)) => {
             conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session
         }

@@ -89,7 +89,12 @@ impl Readers {
         guarded(|| work(&conn)).map_err(|fault| fault.at(&self.path))
     }
 
-    /// The same for a thread that may wait; in the async runtime it panics.
+    /// Looks at what was read already.
+    pub(super) fn look<T>(&self, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
+        guarded(work).map_err(|fault| fault.at(&self.path))
+    }
+
+    /// The same as [`read`](Self::read) for a thread that may wait; in the async runtime it panics.
     pub(super) fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

@@ -6,17 +6,19 @@
 //! the database, on the store's own threads.
 
 mod postgres;
+mod session;
 mod tls;
 mod translate;
 mod values;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use rusqlite::types::FromSqlError;
+use rusqlite::types::{FromSqlError, ToSqlOutput, Value};
 pub(super) use rusqlite::{
     ToSql, params,
     types::{FromSql, ValueRef},
 };
+use session::Asked;
 
 pub(super) use postgres::{Link, NO_OPTIONS, Postgres, words};
 pub(super) use values::without_nul;
@@ -105,6 +107,29 @@ impl Connection {
             Connection::Sqlite(conn) => Statement::Sqlite(conn.prepare_cached(sql)?),
             Connection::Postgres(conn) => Statement::Postgres(conn, conn.translated(sql)),
         })
+    }
+
+    /// Asks for rows that are wanted in a while, for the answer comes with what is waited for before that. They may be as they
+    /// are now, or as they are when they are looked at: nothing that changes them is to come between.
+    pub(super) fn ahead<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<Ahead<'c>> {
+        Ok(match self {
+            Connection::Sqlite(conn) => {
+                let values = params.with(|params| params.iter().map(|value| own(*value)).collect::<Result<_>>())?;
+                Ahead::Sqlite { conn, sql, values, statement: None }
+            }
+            Connection::Postgres(conn) => {
+                Ahead::Postgres(conn, params.with(|params| conn.ahead(&conn.translated(sql), params))?)
+            }
+        })
+    }
+
+    /// So many rows will be [inserted](Statement::insert) into a table: their numbers come with what is waited for before that.
+    pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
+        match self {
+            // It gives numbers as they are wanted.
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(conn) => conn.ids_ahead(table, count),
+        }
     }
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
@@ -234,7 +259,15 @@ impl Statement<'_> {
     pub(super) fn run(&mut self, params: impl Params) -> Result<()> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params).map(drop)?)),
-            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params)),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params).map(drop)),
+        }
+    }
+
+    /// The same where it is asked how many once they are committed: none means that nothing was.
+    pub(super) fn run_counting(&mut self, params: impl Params) -> Result<Changed> {
+        match self {
+            Statement::Sqlite(statement) => params.with(|params| Ok(Changed::Known(statement.execute(params)?))),
+            Statement::Postgres(conn, sql) => params.with(|params| conn.run(sql, params).map(Changed::Asked)),
         }
     }
 
@@ -279,6 +312,90 @@ impl Statement<'_> {
     {
         Ok(Mapped { rows: self.query(params)?, read })
     }
+}
+
+/// How many rows were changed by what is committed.
+pub(super) enum Changed {
+    Known(usize),
+    Asked(Arc<Asked>),
+}
+
+impl Changed {
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Changed::Known(rows) => *rows,
+            Changed::Asked(asked) => asked.changed(),
+        }
+    }
+}
+
+/// Rows that were asked for before they are wanted.
+pub(super) enum Ahead<'c> {
+    /// Here they are near.
+    Sqlite {
+        conn: &'c rusqlite::Connection,
+        sql: &'c str,
+        values: Vec<Value>,
+        statement: Option<rusqlite::CachedStatement<'c>>,
+    },
+    Postgres(&'c Postgres, Arc<Asked>),
+}
+
+impl Ahead<'_> {
+    pub(super) fn query(&mut self) -> Result<Rows<'_>> {
+        Ok(match self {
+            Ahead::Sqlite { conn, sql, values, statement } => {
+                let statement = statement.insert(conn.prepare_cached(sql)?);
+                Rows::Sqlite(statement.query(rusqlite::params_from_iter(&*values))?)
+            }
+            Ahead::Postgres(conn, asked) => Rows::Postgres { rows: conn.rows(asked)?.into_iter(), current: None },
+        })
+    }
+
+    /// Whether there is any.
+    pub(super) fn exists(&mut self) -> Result<bool> {
+        Ok(self.query()?.next()?.is_some())
+    }
+
+    /// The first.
+    ///
+    /// # Errors
+    /// [`Error::NoRow`] where there is none.
+    pub(super) fn query_row<T>(&mut self, read: impl FnOnce(Row<'_>) -> Result<T>) -> Result<T> {
+        match self.query()?.next()? {
+            Some(row) => read(row),
+            None => Err(Error::NoRow),
+        }
+    }
+}
+
+impl Ahead<'_> {
+    /// All of them, for another thread to look at; nothing where rows stay with their connection.
+    pub(super) fn found(self) -> Result<Option<Found>> {
+        match self {
+            Ahead::Sqlite { .. } => Ok(None),
+            Ahead::Postgres(conn, asked) => Ok(Some(Found(conn.rows(&asked)?))),
+        }
+    }
+}
+
+/// Rows that have come.
+pub(super) struct Found(Vec<tokio_postgres::Row>);
+
+impl Found {
+    pub(super) fn rows(self) -> Rows<'static> {
+        Rows::Postgres { rows: self.0.into_iter(), current: None }
+    }
+}
+
+fn own(value: &dyn ToSql) -> Result<Value> {
+    let owned = match value.to_sql()? {
+        ToSqlOutput::Owned(value) => Ok(value),
+        ToSqlOutput::Borrowed(value) => value.try_into(),
+        // No statement is given anything else.
+        _ => Ok(Value::Null),
+    };
+    owned.map_err(|why: FromSqlError| rusqlite::Error::ToSqlConversionFailure(Box::new(why)).into())
 }
 
 /// Rows, one after the other.

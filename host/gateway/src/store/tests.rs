@@ -8,6 +8,7 @@ mod damage;
 mod hosts;
 mod in_a_file;
 mod losses;
+mod names;
 mod opening;
 mod plans;
 mod poolers;

@@ -1,6 +1,9 @@
 //! A turn's way through the store: begun, answered, delivered.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+};
 
 use pmk_core::Place;
 use pmk_models::Usage;
@@ -12,7 +15,7 @@ use super::{
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, images, lease, proposals, receipt,
-    sql::{Connection, OptionalExtension, ValueRef, params},
+    sql::{Changed, Connection, OptionalExtension, ValueRef, params},
     uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
@@ -29,6 +32,9 @@ macro_rules! find_question {
                     t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
                     t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
                     COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
+                    i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
+                        AND e.channel = i.channel AND e.closed_at IS NULL) AS waits_here,
+                    i.\"user\" IS NULL OR EXISTS (SELECT 1 FROM asked_apart p WHERE p.contact = i.\"user\") AS asked_apart,
                     (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived, ",
             $elsewhere,
             " AS elsewhere
@@ -113,11 +119,21 @@ impl Store {
 
     async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
         let owner = self.owner();
-        let begun = self.write(move |conn| begin(conn, inbox, hold, &owner, now_ms)).await?;
+        let work = move |conn: &Connection| {
+            let live = window::short(conn, inbox)?;
+            let begun = begin(conn, inbox, hold, &owner, now_ms)?;
+            Ok((begun, live.found()?))
+        };
+        let (begun, live) = self.write(work).await?;
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
-        let session = open.session;
-        open.live.entries = match self.shared.readers.read_here(|conn| window::read_short(conn, session))? {
+        let (session, readers) = (open.session, &self.shared.readers);
+        let short = match live {
+            // What was asked before has left it by now where it is asked again.
+            Some(live) if !changes::is_again(&open.inbound) => readers.look(|| window::found(live))?,
+            _ => readers.read_here(|conn| window::read_short(conn, session))?,
+        };
+        open.live.entries = match short {
             Some(entries) => entries,
             None => self.read(move |conn| window::read(conn, session)).await?,
         };
@@ -133,11 +149,8 @@ impl Store {
             Beginning::Placeholder => MAY_PLACE,
             Beginning::Stream => MAY_STREAM,
         };
-        self.write(move |conn| match conn.prepare_cached(sql)?.execute([turn.0])? {
-            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-            _ => Ok(()),
-        })
-        .await
+        let changed = self.write(move |conn| Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?)).await?;
+        not_over(turn, &changed)
     }
 
     /// Remembers the message that the answer will take the place of: before whatever is stored after this call, whether
@@ -151,12 +164,10 @@ impl Store {
         placeholder: &str,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let placeholder = placeholder.to_owned();
-        self.shared.writer.write(move |conn| {
-            match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
-                0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-                _ => Ok(()),
-            }
-        })
+        let work =
+            move |conn: &Connection| Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?);
+        let changed = self.shared.writer.write(work);
+        async move { not_over(turn, &changed.await?) }
     }
 
     /// Remembers with the question what was read of what came with it: run again, the turn reads the same.
@@ -226,12 +237,14 @@ impl Store {
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
+        let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let report = codec::to_json(&report);
-        self.write_telling(move |conn| {
-            let standing = conn
-                .prepare_cached(STANDING)?
-                .query_row([turn.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-                .optional()?;
+        let work = move |conn: &Connection| {
+            let mut standing = conn.ahead(STANDING, [turn.0])?;
+            let bounds = calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
+            conn.ids_ahead("message", messages.iter().filter(|(id, ..)| *id == 0).count())?;
+            let standing =
+                standing.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).optional()?;
             let Some((true, session, stands_at, mut position)): Option<(bool, i64, i64, i64)> = standing else {
                 return Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into());
             };
@@ -271,8 +284,8 @@ impl Store {
                 let answer = stored.last().map(|(id, _)| *id).filter(|_| keep_live);
                 cases::keep(conn, in_case, &stored, answer, now_ms)?;
             }
-            if let Some(learnt) = &calibration {
-                calibrations::learn(conn, learnt)?;
+            if let Some((learnt, bounds)) = calibration.as_ref().zip(bounds) {
+                calibrations::learn(conn, learnt, bounds)?;
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
@@ -293,10 +306,12 @@ impl Store {
                 Some(Escalating::Said(front, marker, said)) => escalations::remember(conn, (*front, marker), said),
                 Some(Escalating::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
                 Some(Escalating::HandedOn) | None => Ok(()),
-            }
-        })
-        .await?;
+            }?;
+            Ok(session)
+        };
+        let session = self.write_telling(work).await?;
         self.shared.texts.are_stored(texts);
+        self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent });
         Ok(())
     }
 
@@ -307,11 +322,17 @@ impl Store {
     /// [`StoreError::WrongState`] when no such part was to be sent.
     pub async fn part_sent(&self, turn: TurnId, part: Sent, events: Vec<Noted>, now_ms: i64) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
-        self.write_telling(move |conn| {
+        let (known, number) = (self.shared.undelivered.take(turn), part.0);
+        let work = move |conn: &Connection| {
             part_sent(conn, turn, &part, now_ms)?;
             events::add(conn, Some(turn), &lines)
-        })
-        .await
+        };
+        self.write_telling(work).await?;
+        if let Some(mut known) = known {
+            known.unsent.remove(&number);
+            self.shared.undelivered.keep(turn, known);
+        }
+        Ok(())
     }
 
     /// Whether something of an answer is still to go out in a channel, or has gone and that is not known yet.
@@ -338,10 +359,14 @@ impl Store {
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         let owner = self.owner();
+        let known = self.shared.undelivered.take(turn);
         self.write_telling(move |conn| {
             let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
-            let Outstanding { session, is_over, mut unsent } =
-                outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?;
+            let outstanding = match &known {
+                Some(known) => known.clone(),
+                None => outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?,
+            };
+            let Outstanding { session, is_over, mut unsent } = outstanding;
             for (part, sent_id) in &sent {
                 if !unsent.remove(part) {
                     return Err(wrong("has no such part to send"));
@@ -431,7 +456,8 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
             }
             conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
         }
-        let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound)? {
+        let chance = escalations::Chance { here: row.get("waits_here")?, apart: row.get("asked_apart")? };
+        let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
             Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
             Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
             None => (None, None),
@@ -478,7 +504,38 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
     Ok(begun)
 }
 
+/// What a turn that is over does not take has changed nothing.
+fn not_over(turn: TurnId, changed: &Changed) -> Result<(), StoreError> {
+    match changed.rows() {
+        0 => Err(StoreError::WrongState { turn, why: "is over" }),
+        _ => Ok(()),
+    }
+}
+
+/// What is left to do of turns that were recorded here, so that nobody has to ask. Nobody else delivers them while this host
+/// may write.
+#[derive(Debug, Default)]
+pub(super) struct Undelivered(Mutex<HashMap<TurnId, Outstanding>>);
+
+/// So many are remembered; then it is begun anew.
+const MOST_UNDELIVERED: usize = 1_024;
+
+impl Undelivered {
+    fn keep(&self, turn: TurnId, outstanding: Outstanding) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MOST_UNDELIVERED {
+            kept.clear();
+        }
+        kept.insert(turn, outstanding);
+    }
+
+    fn take(&self, turn: TurnId) -> Option<Outstanding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&turn)
+    }
+}
+
 /// What is left to do of a turn.
+#[derive(Clone, Debug)]
 struct Outstanding {
     session: SessionId,
     is_over: bool,

@@ -7,19 +7,32 @@ use super::{
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
     events,
-    sql::{Connection, params},
+    sql::{Ahead, Connection, Found, Rows, params},
 };
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{InboxId, SessionId, TurnId};
 use crate::ledger::Noted;
 
 /// A window of so many entries and bytes is read in a fraction of a millisecond.
 pub(super) const SHORT_ENTRIES: usize = 128;
 pub(super) const SHORT_BYTES: usize = 128 << 10;
+/// About as many, of messages as they were stored and as they stand.
+const SHORT_CHARS: i64 = 128 << 10;
 
 pub(super) const READ_LIVE: &str = concat!(
     "SELECT ",
     entry_columns!(),
     ", l.position FROM live l JOIN message m ON m.id = l.message_id WHERE l.session_id = ?1 ORDER BY l.position"
+);
+/// The same of the conversation of a question, where it is short; nothing where it is long.
+pub(super) const READ_SHORT: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.position FROM inbox i JOIN live l ON l.session_id = i.session_id JOIN message m ON m.id = l.message_id
+     WHERE i.id = ?1
+       AND CASE WHEN (SELECT count(*) FROM live c WHERE c.session_id = i.session_id) <= ?2
+           THEN (SELECT coalesce(sum(w.chars + n.chars), 0) FROM live w JOIN message n ON n.id = w.message_id
+                 WHERE w.session_id = i.session_id) <= ?3 END
+     ORDER BY l.position"
 );
 pub(super) const NEXT_POSITION: &str = "SELECT coalesce(max(position) + 1, 0) FROM live WHERE session_id = ?1";
 pub(super) const ADD_MESSAGE: &str =
@@ -185,6 +198,17 @@ pub(super) fn show(
     Ok(())
 }
 
+/// The live window of the conversation of a question, where that is short, as it is now.
+pub(super) fn short(conn: &Connection, inbox: InboxId) -> Result<Ahead<'_>, Fault> {
+    Ok(conn.ahead(READ_SHORT, params![inbox.0, SHORT_ENTRIES as i64, SHORT_CHARS])?)
+}
+
+/// What was found of it; nothing where it may be long.
+pub(super) fn found(found: Found) -> Result<Option<Vec<LiveEntry>>, Fault> {
+    let entries = entries_in(found.rows(), (usize::MAX, usize::MAX))?;
+    Ok(entries.filter(|entries| !entries.is_empty()))
+}
+
 /// The entries of the live window, oldest first.
 pub(super) fn read(conn: &Connection, session: SessionId) -> Result<Vec<LiveEntry>, Fault> {
     Ok(read_most(conn, session, (usize::MAX, usize::MAX))?.unwrap_or_default())
@@ -196,13 +220,12 @@ pub(super) fn read_short(conn: &Connection, session: SessionId) -> Result<Option
 }
 
 /// The same where it has so many entries and bytes at most.
-fn read_most(
-    conn: &Connection,
-    session: SessionId,
-    (most_entries, most_bytes): (usize, usize),
-) -> Result<Option<Vec<LiveEntry>>, Fault> {
+fn read_most(conn: &Connection, session: SessionId, most: (usize, usize)) -> Result<Option<Vec<LiveEntry>>, Fault> {
     let mut statement = conn.prepare_cached(READ_LIVE)?;
-    let mut rows = statement.query([session.0])?;
+    entries_in(statement.query([session.0])?, most)
+}
+
+fn entries_in(mut rows: Rows<'_>, (most_entries, most_bytes): (usize, usize)) -> Result<Option<Vec<LiveEntry>>, Fault> {
     let (mut entries, mut bytes) = (Vec::new(), 0usize);
     while let Some(row) = rows.next()? {
         bytes = bytes.saturating_add(codec::stored_bytes(row)?);

@@ -1,37 +1,38 @@
 //! A connection to PostgreSQL, of a thread that waits for it.
 //!
-//! Statements go out unnamed and nothing is left in the session, so that a pooler that hands out connections by the
-//! transaction may stand between. Those whose outcome nobody asks for are not waited for one by one: they go out together with
-//! the next that is waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted, less and less often while the database is
-//! away; the log tells of that once.
+//! Nothing is left in a [session] that others have, too, so that a pooler that hands out connections by the transaction may
+//! stand between. What nobody asks the outcome of, or not yet, is not waited for: it goes out together with the next that is
+//! waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted, less and less often while
+//! the database is away; the log tells of that once.
 
 use std::{
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, join},
-};
 use pmk_core::text::single_spaced;
 use pmk_system::error::Failure;
 use rusqlite::ToSql;
-use tokio::{runtime::Runtime, time::timeout};
+use tokio::{runtime::Runtime, task::yield_now, time::timeout};
 use tokio_postgres::{
-    Client, Config, NoTls, Row,
+    Config, NoTls, Row,
     error::{DbError, Severity, SqlState},
-    types::Type,
 };
 
 use crate::database::Checks;
 
-use super::{Error, Result, tls::Connector, translate::Translated, values::Given};
+use super::{
+    Error, Result,
+    session::{Asked, Misnamed, Outcome, Request, Sent, Session},
+    tls::Connector,
+    translate::Translated,
+    values::Given,
+};
 
 /// How long a connection may take to come about,
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
@@ -41,18 +42,21 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 /// How long nobody tries to connect after it has failed: from the one to the other.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(4)];
 
-/// How many numbers of rows are fetched at once.
+/// How many numbers of rows are fetched at once, where nobody has said how many it will be.
 const IDS_AT_ONCE: usize = 16;
 
 /// So much is sent at most before it is waited for.
 const MOST_SENT: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
-const WRITES_ALONE: &str = "pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
+/// Begins a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
 
-/// Bounds of a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
-const BOUNDS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
+/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
+const WRITES_ALONE: &str = "SELECT pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
+
+/// After the lock, for it sees what was committed before.
+const HOST_WRITES: &str = "SELECT pmk_host_writes(?1)";
 
 /// The way to one database, which all connections of a store go.
 pub(in crate::store) struct Link {
@@ -63,6 +67,8 @@ pub(in crate::store) struct Link {
     /// Which home goes it: machine and folder.
     home: String,
     outage: Mutex<Option<Outage>>,
+    /// Whether statements may have names at all.
+    may_name: AtomicBool,
     /// As which host this process writes; 0: as none.
     host: AtomicI64,
 }
@@ -79,7 +85,15 @@ struct Outage {
 impl Link {
     pub(in crate::store) fn new(config: Config, checks: Checks, name: String, home: String) -> Result<Link, Failure> {
         let tls = Connector::new(checks).map_err(|error| Failure::new(format!("cannot use TLS: {error}")))?;
-        Ok(Link { config, tls, name, home, outage: Mutex::default(), host: AtomicI64::new(0) })
+        Ok(Link {
+            config,
+            tls,
+            name,
+            home,
+            outage: Mutex::default(),
+            may_name: AtomicBool::new(true),
+            host: AtomicI64::new(0),
+        })
     }
 
     pub(in crate::store) fn name(&self) -> &str {
@@ -136,6 +150,21 @@ impl Link {
         Error::Away(why.to_owned())
     }
 
+    fn may_name(&self) -> bool {
+        self.may_name.load(Ordering::Acquire)
+    }
+
+    /// From now on statements have no names: one was not known, or was somebody else's.
+    fn name_none(&self, why: &str) {
+        if self.may_name.swap(false, Ordering::AcqRel) {
+            tracing::warn!(
+                hint = "whatever stands between hands out sessions of the server as its own; PgBouncer does not",
+                "the database `{}` does not keep the names of statements, which have none from now on: {why}",
+                self.name
+            );
+        }
+    }
+
     fn is_there(&self) {
         if let Some(outage) = self.outage().take() {
             let seconds = outage.since.elapsed().as_secs_f32();
@@ -149,15 +178,17 @@ pub(in crate::store) struct Postgres {
     link: Arc<Link>,
     /// Is there until it is dropped.
     runtime: Option<Runtime>,
-    client: RefCell<Option<Arc<Client>>>,
+    session: RefCell<Option<Session>>,
     /// What was asked, in its order, and not waited for yet; and how many bytes it has.
     sent: RefCell<Vec<Sent>>,
     sent_bytes: Cell<usize>,
     /// Numbers of rows to come in this transaction, by table: they are fetched several at once. None is kept for the next:
     /// others may give numbers in between, and a server that has crashed, or another in its place, gives some anew.
-    ids: RefCell<HashMap<Box<str>, VecDeque<i64>>>,
+    ids: RefCell<HashMap<Box<str>, Ids>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
+    /// How many requests have begun it.
+    opening: Cell<usize>,
     changes: Cell<u64>,
 }
 
@@ -171,49 +202,20 @@ enum Transaction {
     Failed,
 }
 
-type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
-
-/// What may be sent more than once.
-enum Request {
-    Words(String),
-    Statement(Translated, Vec<Given<'static>>),
-}
-
-/// A request on its way.
-struct Sent {
-    request: Arc<Request>,
-    answer: BoxFuture<'static, Answer<()>>,
-}
-
-impl Sent {
-    /// Hands a request to a connection, which sends it with the next that is waited for.
-    fn new(request: Arc<Request>, client: &Arc<Client>) -> Sent {
-        let (asked, client) = (Arc::clone(&request), Arc::clone(client));
-        let mut answer = async move {
-            match &*asked {
-                Request::Words(words) => client.batch_execute(words).await,
-                Request::Statement(sql, given) => client.execute_typed(sql.sql(), &typed(given)).await.map(drop),
-            }
-        }
-        .boxed();
-        // It is handed over by being looked at. What it comes to by that already, a lost connection, it comes to again.
-        let answer = match answer.as_mut().now_or_never() {
-            Some(answered) => std::future::ready(answered).boxed(),
-            None => answer,
-        };
-        Sent { request, answer }
-    }
-
-    /// One whose connection was lost.
-    fn in_vain(request: Arc<Request>) -> Sent {
-        Sent { request, answer: std::future::pending().boxed() }
-    }
+/// Numbers of rows to come.
+enum Ids {
+    Asked(Arc<Asked>),
+    Known(VecDeque<i64>),
 }
 
 /// Whether what was asked may be asked once more of a new connection, where the old one turns out to be lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
+    /// It changes nothing.
     Yes,
+    /// As part of a transaction of which nothing was answered yet.
+    Within,
+    /// It ends a transaction, and then nobody can tell whether it was done.
     No,
 }
 
@@ -228,16 +230,17 @@ impl Postgres {
         let postgres = Postgres {
             link: Arc::clone(link),
             runtime: Some(runtime),
-            client: RefCell::default(),
+            session: RefCell::default(),
             sent: RefCell::default(),
             sent_bytes: Cell::new(0),
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
+            opening: Cell::new(0),
             changes: Cell::new(0),
         };
-        let client = postgres.client()?;
-        *postgres.client.borrow_mut() = Some(client);
+        let session = postgres.session()?;
+        *postgres.session.borrow_mut() = Some(session);
         Ok(postgres)
     }
 
@@ -249,12 +252,12 @@ impl Postgres {
         self.runtime.as_ref().ok_or_else(|| Error::Away("it was closed".into()))
     }
 
-    fn client(&self) -> Result<Arc<Client>> {
+    fn session(&self) -> Result<Session> {
         let (link, runtime) = (&*self.link, self.runtime()?);
         link.is_worth_trying()?;
         let connecting = async {
             // What was asked is answered while somebody waits for it.
-            Ok::<Client, tokio_postgres::Error>(match &link.tls {
+            let client = match &link.tls {
                 Some(tls) => {
                     let (client, connection) = link.config.connect(tls.clone()).await?;
                     tokio::spawn(connection);
@@ -265,12 +268,13 @@ impl Postgres {
                     tokio::spawn(connection);
                     client
                 }
-            })
+            };
+            Session::new(client, link.may_name()).await
         };
         match runtime.block_on(async { timeout(CONNECTED_WITHIN, connecting).await }) {
-            Ok(Ok(client)) => {
+            Ok(Ok(session)) => {
                 link.is_there();
-                Ok(Arc::new(client))
+                Ok(session)
             }
             // It is there, and says no.
             Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error)) => {
@@ -282,55 +286,83 @@ impl Postgres {
     }
 
     /// Asks something after what was sent before, and waits for the answers to all of it.
-    fn ask<T>(&self, again: Again, work: impl AsyncFn(&Client) -> Answer<T>) -> Result<T> {
-        let mut again = match self.transaction.get() {
-            Transaction::None => again == Again::Yes,
-            Transaction::Begun => true,
-            Transaction::Open | Transaction::Failed => false,
+    fn ask(&self, request: Request, again: Again) -> Result<Outcome> {
+        let asked = self.send(request)?;
+        self.wait(again)?;
+        Ok(asked.outcome().unwrap_or_default())
+    }
+
+    /// Waits for the answers to all that was sent.
+    fn wait(&self, again: Again) -> Result<()> {
+        // What a name has failed for was not done.
+        let (mut where_lost, mut where_misnamed) = match self.transaction.get() {
+            Transaction::None => (again == Again::Yes, true),
+            Transaction::Begun => (again != Again::No, true),
+            Transaction::Open | Transaction::Failed => (false, false),
         };
         loop {
-            let client = self.connected()?;
+            self.connected()?;
             let sent = self.unsent();
-            let requests: Vec<Arc<Request>> = sent.iter().map(|sent| Arc::clone(&sent.request)).collect();
-            let before = async {
+            let asked: Vec<Arc<Asked>> = sent.iter().map(|sent| Arc::clone(&sent.asked)).collect();
+            let answers = async {
                 for (place, sent) in sent.into_iter().enumerate() {
                     sent.answer.await.map_err(|error| (place, error))?;
                 }
-                Ok(())
+                Ok::<(), (usize, tokio_postgres::Error)>(())
             };
-            let all = async { timeout(ANSWERED_WITHIN, join(before, work(&client))).await };
-            let why = match self.runtime()?.block_on(all) {
-                Ok((Err((place, error)), _)) if !is_end(&error) => {
-                    self.failed(place);
-                    return Err(Error::Postgres(error));
-                }
-                Ok((Ok(()), Err(error))) if !is_end(&error) => {
-                    self.failed(requests.len());
-                    return Err(Error::Postgres(error));
-                }
-                Ok((Ok(()), Ok(answer))) => {
+            let lost = match self.runtime()?.block_on(async { timeout(ANSWERED_WITHIN, answers).await }) {
+                Ok(Ok(())) => {
                     if self.transaction.get() == Transaction::Begun {
                         self.transaction.set(Transaction::Open);
                     }
-                    return Ok(answer);
+                    return Ok(());
                 }
-                Ok((Err((_, error)), _) | (Ok(()), Err(error))) => words(&error),
-                Err(_) => format!("it does not answer within {} s", ANSWERED_WITHIN.as_secs()),
+                Ok(Err((_, error))) if self.is_misnamed(&error) => None,
+                Ok(Err((place, error))) if !is_end(&error) => {
+                    self.failed(place, again);
+                    return Err(Error::Postgres(error));
+                }
+                Ok(Err((_, error))) => Some(words(&error)),
+                Err(_) => Some(format!("it does not answer within {} s", ANSWERED_WITHIN.as_secs())),
             };
-            self.client.take();
-            if !std::mem::take(&mut again) {
-                return Err(self.lost(&why));
+            self.session.take();
+            let again = if lost.is_some() { &mut where_lost } else { &mut where_misnamed };
+            if !std::mem::take(again) {
+                return Err(match lost {
+                    Some(why) => self.lost(&why),
+                    None => {
+                        self.forget();
+                        Error::Away("a statement was not known by its name".into())
+                    }
+                });
             }
             // Nothing of it is committed, and nobody has seen anything of it.
-            *self.sent.borrow_mut() = requests.into_iter().map(Sent::in_vain).collect();
+            *self.sent.borrow_mut() = asked.into_iter().map(Sent::in_vain).collect();
         }
     }
 
-    /// Sends something that nobody waits for.
-    fn send(&self, request: Request) -> Result<()> {
-        let client = self.connected()?;
-        self.sent.borrow_mut().push(Sent::new(Arc::new(request), &client));
-        Ok(())
+    /// Whether a statement has failed for its name alone.
+    fn is_misnamed(&self, error: &tokio_postgres::Error) -> bool {
+        let has_names = self.session.borrow().as_ref().is_some_and(Session::has_names);
+        match Misnamed::of(error).filter(|_| has_names) {
+            Some(Misnamed::Unknown) => {
+                self.link.name_none(&words(error));
+                true
+            }
+            Some(Misnamed::Outdated) => true,
+            None => false,
+        }
+    }
+
+    /// Sends something that nobody waits for yet.
+    fn send(&self, request: Request) -> Result<Arc<Asked>> {
+        self.connected()?;
+        let asked = Asked::new(request);
+        if let Some(session) = &*self.session.borrow() {
+            self.sent_bytes.set(self.sent_bytes.get() + asked.bytes());
+            self.sent.borrow_mut().push(session.send(Arc::clone(&asked), self.link.may_name()));
+        }
+        Ok(asked)
     }
 
     /// Takes what was sent and not waited for.
@@ -339,24 +371,32 @@ impl Postgres {
         self.sent.take()
     }
 
-    /// The connection, made anew where nothing is lost by that.
-    fn connected(&self) -> Result<Arc<Client>> {
-        let mut place = self.client.borrow_mut();
-        if let Some(client) = &*place
-            && !client.is_closed()
-        {
-            return Ok(Arc::clone(client));
+    /// Has a connection be there, made anew where nothing is lost by that.
+    fn connected(&self) -> Result<()> {
+        let mut place = self.session.borrow_mut();
+        if place.as_ref().is_some_and(|session| !session.is_closed()) {
+            return Ok(());
         }
         if matches!(self.transaction.get(), Transaction::Open | Transaction::Failed) {
             *place = None;
             return Err(self.lost("the connection was lost"));
         }
-        let client = self.client().inspect_err(|_| self.forget())?;
-        *place = Some(Arc::clone(&client));
+        let session = self.session().inspect_err(|_| self.forget())?;
         for sent in &mut *self.sent.borrow_mut() {
-            *sent = Sent::new(Arc::clone(&sent.request), &client);
+            *sent = session.send(Arc::clone(&sent.asked), self.link.may_name());
         }
-        Ok(client)
+        *place = Some(session);
+        Ok(())
+    }
+
+    /// Takes in what has come without being waited for: that the server has ended the connection. It is made anew then.
+    fn look(&self) -> Result<()> {
+        self.runtime()?.block_on(async {
+            // What has come is seen after the first, and taken in after the second.
+            yield_now().await;
+            yield_now().await;
+        });
+        Ok(())
     }
 
     fn lost(&self, why: &str) -> Error {
@@ -372,14 +412,16 @@ impl Postgres {
     }
 
     /// What is in an open transaction has to be undone. `place` says how many were answered well before what has failed.
-    fn failed(&self, place: usize) {
+    fn failed(&self, place: usize, again: Again) {
         match self.transaction.get() {
             Transaction::None => return,
             // It has not even begun.
-            Transaction::Begun if place == 0 => {
-                self.transaction.set(Transaction::Failed);
-                // Where this fails, too, the next transaction meets what is left of it, and undoes that.
-                let _ = self.end("ROLLBACK");
+            Transaction::Begun if place < self.opening.get() => {
+                self.transaction.set(Transaction::None);
+                if again != Again::No {
+                    // Where this fails, too, the next transaction meets what is left of it, and undoes that.
+                    let _ = self.end("ROLLBACK");
+                }
             }
             Transaction::Begun | Transaction::Open | Transaction::Failed => self.transaction.set(Transaction::Failed),
         }
@@ -401,28 +443,22 @@ impl Postgres {
     }
 
     pub(super) fn execute(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<usize> {
-        let given = given(params)?;
-        let given = typed(&given);
-        let changed = self.ask(Again::No, async |client| client.execute_typed(sql.sql(), &given).await)?;
+        let changed = self.ask(statement(sql, params)?, Again::Within)?.changed;
         self.changes.set(self.changes.get() + changed);
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
     /// The same where nobody asks how many rows it has changed.
-    pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<()> {
-        if self.transaction.get() == Transaction::None {
-            return self.execute(sql, params).map(drop);
-        }
-        let given: Result<Vec<_>> = params.iter().map(|value| Given::of(*value)?.owned()).collect();
-        let given = given?;
+    pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
+        let request = statement(sql, params)?;
         self.changed();
-        self.sent_bytes.set(self.sent_bytes.get() + given.iter().map(Given::bytes).sum::<usize>());
-        self.send(Request::Statement(sql.clone(), given))?;
+        let asked = self.send(request)?;
         // A turn has less.
-        if self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT {
+        let is_much = self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT;
+        if is_much || self.transaction.get() == Transaction::None {
             self.settle()?;
         }
-        Ok(())
+        Ok(asked)
     }
 
     /// Waits for what nobody has waited for.
@@ -433,18 +469,35 @@ impl Postgres {
         if self.sent.borrow().is_empty() {
             return Ok(());
         }
-        self.ask(Again::No, async |_| Ok(()))
+        self.wait(Again::Within)
     }
 
     pub(super) fn query(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Vec<Row>> {
-        let given = given(params)?;
-        let given = typed(&given);
-        let rows = self.ask(Again::Yes, async |client| client.query_typed(sql.sql(), &given).await)?;
+        let Outcome { rows, .. } = self.ask(statement(sql, params)?, Again::Yes)?;
         // One that changes something says what it has changed.
         if sql.is_returning() {
             self.changes.set(self.changes.get() + rows.len() as u64);
         }
         Ok(rows)
+    }
+
+    /// Asks for rows that are wanted in a while. It changes nothing.
+    pub(super) fn ahead(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
+        let asked = self.send(statement(sql, params)?)?;
+        if self.transaction.get() == Transaction::None {
+            self.wait(Again::Yes)?;
+        }
+        Ok(asked)
+    }
+
+    /// The rows that were asked for.
+    pub(super) fn rows(&self, asked: &Asked) -> Result<Vec<Row>> {
+        if let Some(outcome) = asked.outcome() {
+            return Ok(outcome.rows);
+        }
+        self.settle()?;
+        // What was undone meanwhile has no answer.
+        asked.outcome().map(|outcome| outcome.rows).ok_or(Error::Undone(None))
     }
 
     pub(super) fn insert(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<i64> {
@@ -454,22 +507,36 @@ impl Postgres {
         Ok(id)
     }
 
-    fn next_id(&self, table: &str) -> Result<i64> {
-        let kept = self.ids.borrow_mut().get_mut(table).and_then(VecDeque::pop_front);
-        if let Some(id) = kept {
-            return Ok(id);
+    /// Asks for the numbers of so many rows, which are wanted in a while.
+    pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
+        let is_known = match self.ids.borrow().get(table) {
+            Some(Ids::Known(ids)) => ids.len() >= count,
+            Some(Ids::Asked(_)) => true,
+            None => false,
+        };
+        if !is_known && count > 0 {
+            let asked = self.send(fetch_ids(table, count)?)?;
+            self.ids.borrow_mut().insert(table.into(), Ids::Asked(asked));
         }
-        let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, {IDS_AT_ONCE})");
-        let rows = self.query(&Translated::of(&fetch), &[])?;
-        let fetched: Result<VecDeque<i64>> = rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect();
-        let mut fetched = fetched?;
-        let next = fetched.pop_front().ok_or(Error::NoRow)?;
-        self.ids.borrow_mut().insert(table.into(), fetched);
+        Ok(())
+    }
+
+    fn next_id(&self, table: &str) -> Result<i64> {
+        let mut ids = match self.ids.borrow_mut().remove(table) {
+            Some(Ids::Known(ids)) => ids,
+            Some(Ids::Asked(asked)) => ids_of(&self.rows(&asked)?)?,
+            None => VecDeque::new(),
+        };
+        if ids.is_empty() {
+            ids = ids_of(&self.ask(fetch_ids(table, IDS_AT_ONCE)?, Again::Yes)?.rows)?;
+        }
+        let next = ids.pop_front().ok_or(Error::NoRow)?;
+        self.ids.borrow_mut().insert(table.into(), Ids::Known(ids));
         Ok(next)
     }
 
     pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
-        self.ask(Again::No, async |client| client.batch_execute(sql).await)
+        self.ask(Request::Words(sql.into()), Again::Within).map(drop)
     }
 
     pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
@@ -481,44 +548,40 @@ impl Postgres {
 
     /// Nobody else writes from here on, and this host may.
     pub(super) fn begin(&self) -> Result<()> {
-        let enter = match self.link.host() {
-            0 => format!("SELECT {WRITES_ALONE}"),
-            host => format!("SELECT {WRITES_ALONE}; SELECT pmk_host_writes({host})"),
-        };
-        self.open(format!("BEGIN; {BOUNDS}; {enter}"))
+        let mut opening = vec![Request::Words(BEGIN.into()), statement(&self.translated(WRITES_ALONE), &[])?];
+        match self.link.host() {
+            0 => {}
+            host => opening.push(statement(&self.translated(HOST_WRITES), &[&host])?),
+        }
+        self.open(opening)
     }
 
     pub(super) fn begin_snapshot(&self) -> Result<()> {
-        self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY".into())
+        self.open(vec![Request::Words("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY".into())])
     }
 
-    fn open(&self, words: String) -> Result<()> {
+    fn open(&self, opening: Vec<Request>) -> Result<()> {
         self.ids.take();
-        self.send(Request::Words(words))?;
+        self.look()?;
+        self.opening.set(opening.len());
+        for request in opening {
+            self.send(request)?;
+        }
         self.transaction.set(Transaction::Begun);
         Ok(())
     }
 
     pub(super) fn commit(&self) -> Result<()> {
-        // Until something is answered, what was sent may have to be sent to another connection: without an end, of which
-        // nobody could tell then whether it was done.
-        let settled = match self.transaction.get() {
-            Transaction::Begun => self.settle(),
-            _ => Ok(()),
-        };
-        let ended = match (self.transaction.get(), settled) {
-            (Transaction::None, Err(error)) => return Err(error),
+        match self.transaction.get() {
             // PostgreSQL takes a COMMIT of it for a ROLLBACK, without a word.
-            (Transaction::Failed, settled) => {
+            Transaction::Failed => {
                 self.end("ROLLBACK")?;
-                settled.and(Err(Error::Undone(None)))
+                Err(Error::Undone(None))
             }
-            _ => self.end("COMMIT"),
-        };
-        ended.map_err(|error| match error {
-            Error::Postgres(error) => Error::Undone(Some(error)),
-            error => error,
-        })
+            // One of which nothing was answered goes out at once, with its end: where the connection is lost by that, nobody
+            // can tell whether it was done.
+            Transaction::None | Transaction::Begun | Transaction::Open => self.end("COMMIT"),
+        }
     }
 
     pub(super) fn roll_back(&self) -> Result<()> {
@@ -528,9 +591,13 @@ impl Postgres {
     }
 
     fn end(&self, how: &str) -> Result<()> {
-        let ended = self.ask(Again::No, async |client| client.batch_execute(how).await);
-        self.transaction.set(Transaction::None);
-        ended
+        let ended = self.ask(Request::Words(how.into()), Again::No);
+        match (self.transaction.replace(Transaction::None), ended) {
+            (_, Ok(_)) => Ok(()),
+            // It was begun, and something of it has failed.
+            (Transaction::Failed, Err(Error::Postgres(error))) => Err(Error::Undone(Some(error))),
+            (_, Err(error)) => Err(error),
+        }
     }
 
     pub(super) fn savepoint(&self, word: &str) -> Result<()> {
@@ -538,7 +605,7 @@ impl Postgres {
             // It undoes them, whatever comes of them.
             self.unsent();
         }
-        self.ask(Again::No, async |client| client.batch_execute(word).await)?;
+        self.ask(Request::Words(word.into()), Again::Within)?;
         if word.starts_with("ROLLBACK TO") {
             self.transaction.set(Transaction::Open);
         }
@@ -556,7 +623,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        self.client.borrow_mut().take();
+        self.session.borrow_mut().take();
         if let Some(runtime) = self.runtime.take() {
             // Whoever drops it may be a thread of another runtime.
             runtime.shutdown_background();
@@ -564,12 +631,18 @@ impl Drop for Postgres {
     }
 }
 
-fn given<'a>(params: &[&'a dyn ToSql]) -> Result<Vec<Given<'a>>> {
-    params.iter().map(|value| Given::of(*value)).collect()
+fn statement(sql: &Translated, params: &[&dyn ToSql]) -> Result<Request> {
+    let given: Result<Vec<_>> = params.iter().map(|value| Given::of(*value)?.owned()).collect();
+    Ok(Request::Statement(sql.clone(), given?))
 }
 
-fn typed<'a>(given: &'a [Given<'_>]) -> Vec<(&'a (dyn tokio_postgres::types::ToSql + Sync), Type)> {
-    given.iter().map(|value| (value as &(dyn tokio_postgres::types::ToSql + Sync), value.type_())).collect()
+fn fetch_ids(table: &str, count: usize) -> Result<Request> {
+    let fetch = format!("SELECT nextval('{table}_id_seq') FROM generate_series(1, $1)");
+    statement(&Translated::of(&fetch), &[&i64::try_from(count).unwrap_or(i64::MAX)])
+}
+
+fn ids_of(rows: &[Row]) -> Result<VecDeque<i64>> {
+    rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect()
 }
 
 /// What PostgreSQL says, in one line.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A statement for PostgreSQL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) struct Translated(Arc<str>);
 
 impl Translated {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use pmk_stand_ins::patience::until;
+
 use super::{
     on_postgres::{Home, asked, home, number, open},
     *,
@@ -282,7 +284,7 @@ async fn who_was_killed_is_followed_at_once_by_a_run_of_the_same_home() {
 }
 
 /// The same home by another name, so that its connections can be told from those of other tests.
-fn named(home: &Home, name: &str) -> Home {
+pub(super) fn named(home: &Home, name: &str) -> Home {
     let address = asked(home, |conn| {
         let schema: String = conn.query_row("SELECT CAST(current_schema() AS TEXT)", [], |row| row.get(0)).unwrap();
         let server = pmk_stand_ins::postgres::server().unwrap();
@@ -299,13 +301,18 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     let store = open(&named);
     accept(&store, KEY, "Ev1").await;
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ended'";
+    let gone = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ended'";
+    let end = |count| {
+        assert_eq!(number(&one, end), count);
+        until("they are gone", || (number(&one, gone) == 0).then_some(()));
+    };
     // All that read, and the one that writes.
-    assert_eq!(number(&one, end), 3);
+    end(3);
     assert_eq!(store.sessions().await.unwrap().len(), 1);
     accept(&store, KEY, "Ev2").await;
     assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
     // Nor is one noticed as long as nobody waits for anything but the commit: then it is all sent once more.
-    assert_eq!(number(&one, end), 3);
+    end(3);
     let tell = |conn: &Connection| {
         let mut tell = conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?;
         ["U1", "U2"].into_iter().try_for_each(|listener| tell.run([listener]))?;
@@ -314,7 +321,7 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     store.write(tell).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 2);
     // Nor before the numbers of new rows are asked for. Nothing was read since.
-    assert_eq!(number(&one, end), 1);
+    end(1);
     let open_case = |conn: &Connection| {
         let sql = "INSERT INTO case_file (front, channel, title, opened_by, opened_at, opened_on) VALUES (?1, ?2, ?2, ?2, 0, ?2)";
         Ok(conn.prepare_cached(sql)?.insert(["slack", "C1"])?)
