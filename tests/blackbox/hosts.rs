@@ -82,6 +82,13 @@ impl Host {
         self.running = Some(Gateway::asking(&self.home, slack, anthropic, &more));
     }
 
+    /// As a service manager does: one that others have taken for gone ends.
+    fn restart_if_ended(&mut self, world: &World) {
+        if self.running.as_mut().is_some_and(Gateway::has_ended) {
+            self.start(world);
+        }
+    }
+
     fn running(&mut self) -> Gateway {
         self.running.take().expect("it runs")
     }
@@ -99,12 +106,17 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
     let slack = &world.slack;
     let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(server, &store)).collect();
-    hosts.iter_mut().for_each(|host| host.start(&world));
+    hosts[0].start(&world);
+    assert!(slack.await_sockets(2, PATIENCE).await, "the tables are made");
+    let name = store.rsplit('/').next().expect("a name");
+    server.psql(name, IN_ORDER).expect("a record of what is stored");
+    hosts[1..].iter_mut().for_each(|host| host.start(&world));
     assert!(slack.await_sockets(2 * HOSTS, PATIENCE).await, "all of them listen");
 
     let (mut moments, mut harms) = (Moments::new(), HashMap::<Harm, usize>::new());
     let mut asked: Vec<Asked> = Vec::new();
     for _ in 0..faults() {
+        hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
         let harm = HARMS[moments.below(HARMS.len())];
         *harms.entry(harm).or_default() += 1;
         let host = &mut hosts[moments.below(HOSTS)];
@@ -142,7 +154,6 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 host.relay.mend();
             }
             Harm::DatabaseRestarted => {
-                let name = store.rsplit('/').next().expect("a name");
                 let end = format!(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
                 );
@@ -151,35 +162,53 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
             Harm::CutFromSlack => slack.drop_connections(),
         }
     }
-    until_async("everything is answered", || (answered(slack) >= asked.len()).then_some(())).await;
+    until_async("everything is answered", || {
+        hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
+        (answered(slack) >= asked.len()).then_some(())
+    })
+    .await;
     let told: Vec<Vec<String>> = (0..CONVERSATIONS)
         .map(|conversation| replies(slack, &user(conversation)).iter().map(Message::shown).collect())
         .collect();
-    assert!(slack.await_sockets(2 * HOSTS, PATIENCE).await, "all of them are back");
+    until_async("all of them are back", || {
+        hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
+        (slack.open_sockets().len() == 2 * HOSTS).then_some(())
+    })
+    .await;
     for host in &mut hosts {
         let ends = host.running();
         assert!(tokio::task::spawn_blocking(move || ends.terminate()).await.expect("it ends").success());
     }
     eprintln!("{} questions, {harms:?}", asked.len());
-    let known = Known::of(server, &store);
+    let known = Known::of(server, name);
     for (conversation, told) in told.iter().enumerate() {
         let asked: Vec<&Asked> = asked.iter().filter(|asked| asked.conversation == conversation).collect();
         is_in_order(&asked, told, &known);
     }
     assert_eq!(violations_but_lateness(slack), Vec::<String>::new());
     assert_eq!(slack.given_up(), Vec::<String>::new());
-    let open =
-        server.psql(store.rsplit('/').next().expect("a name"), "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
+    let open = server.psql(name, "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
     assert_eq!(open.as_deref(), Ok("0"));
 }
 
-/// When each question, by its `ts`, was stored, and when its turn was begun first, by the clock that all share.
+/// Has the database note in which order questions are stored and turns begun: hosts write one after the other.
+const IN_ORDER: &str = "
+    CREATE TABLE noted (number BIGSERIAL, what TEXT, ts TEXT);
+    CREATE FUNCTION note_question() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO noted (what, ts) VALUES ('stored', NEW.ts); RETURN NEW; END $$;
+    CREATE FUNCTION note_turn() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO noted (what, ts) SELECT 'begun', ts FROM inbox WHERE id = NEW.id; RETURN NEW; END $$;
+    CREATE TRIGGER note_question AFTER INSERT ON inbox FOR EACH ROW EXECUTE FUNCTION note_question();
+    CREATE TRIGGER note_turn AFTER INSERT ON turn FOR EACH ROW EXECUTE FUNCTION note_turn();";
+
+/// When each question, by its `ts`, was stored, and when its turn was begun first, in the order of all that the database did.
 struct Known(HashMap<String, (i64, i64)>);
 
 impl Known {
-    fn of(server: &Server, store: &str) -> Known {
-        let sql = "SELECT concat_ws(' ', i.ts, i.received_at, t.started_at) FROM inbox i JOIN turn t ON t.id = i.id";
-        let rows = server.psql(store.rsplit('/').next().expect("a name"), sql).expect("the questions");
+    fn of(server: &Server, name: &str) -> Known {
+        let sql = "SELECT concat_ws(' ', s.ts, s.number, b.number) FROM noted s JOIN noted b ON b.ts = s.ts
+            WHERE s.what = 'stored' AND b.what = 'begun'";
+        let rows = server.psql(name, sql).expect("the questions");
         let read = |row: &str| {
             let mut words = row.split(' ');
             let ts = words.next()?.to_owned();

@@ -106,6 +106,11 @@ impl Gateway {
         self.child.wait().expect("it is gone");
     }
 
+    /// Whether the program has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_some()
+    }
+
     /// How the program ends by itself.
     pub fn ends(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")

@@ -296,9 +296,7 @@ impl StoreError {
             StoreError::Refused { .. } => Some(
                 "look at user, password and database of `store`; the user has to own the schema that the store is in",
             ),
-            StoreError::TakenOver { .. } => {
-                Some("what it was at is answered by the other; start it again, and it waits for its turn")
-            }
+            StoreError::TakenOver { .. } => Some("what it was at is answered by the others; start it again"),
             StoreError::InUse { .. } => Some("stop it first"),
             StoreError::Unfinished { .. } => {
                 Some("do the same `pmk-host store copy` once more: it goes on where it was")

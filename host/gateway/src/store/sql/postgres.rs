@@ -39,8 +39,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// and what is asked: where that takes longer the database is not there any more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long nobody tries to connect after it has failed: from the one to the other.
-const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(4)];
+/// How long nobody tries to connect after it has failed: from the one to the other, which is a part of a host's lease.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 /// How many numbers of rows are fetched at once, where nobody has said how many it will be.
 const IDS_AT_ONCE: usize = 16;
