@@ -64,6 +64,7 @@ mod sql;
 mod tools;
 mod turns;
 mod types;
+mod undelivered;
 mod upgrade;
 mod uses;
 mod window;
@@ -159,7 +160,7 @@ struct Shared {
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
     /// What is left to do of turns.
-    undelivered: turns::Undelivered,
+    undelivered: undelivered::Undelivered,
     /// Who has written of late in threads of channels.
     last_words: following::LastWords,
     /// What is known of other hosts.
@@ -271,7 +272,7 @@ impl Store {
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
-        let (undelivered, last_words) = (turns::Undelivered::default(), following::LastWords::default());
+        let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
         let shared = Shared { place, link, owner, readers, writer, noting, texts, undelivered, last_words, others };
         Ok(Store { shared: Arc::new(shared) })
     }

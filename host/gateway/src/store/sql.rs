@@ -5,6 +5,7 @@
 //! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
 //! the database, on the store's own threads.
 
+mod own;
 mod postgres;
 mod session;
 mod tls;

@@ -1,9 +1,6 @@
 //! A turn's way through the store: begun, answered, delivered.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashSet;
 
 use pmk_core::Place;
 use pmk_models::Usage;
@@ -16,6 +13,7 @@ use super::{
     error::Fault,
     escalations, events, experiments, images, lease, proposals, receipt,
     sql::{Changed, Connection, OptionalExtension, ValueRef, params},
+    undelivered::Outstanding,
     uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
@@ -510,36 +508,6 @@ fn not_over(turn: TurnId, changed: &Changed) -> Result<(), StoreError> {
         0 => Err(StoreError::WrongState { turn, why: "is over" }),
         _ => Ok(()),
     }
-}
-
-/// What is left to do of turns that were recorded here, so that nobody has to ask. Nobody else delivers them while this host
-/// may write.
-#[derive(Debug, Default)]
-pub(super) struct Undelivered(Mutex<HashMap<TurnId, Outstanding>>);
-
-/// So many are remembered; then it is begun anew.
-const MOST_UNDELIVERED: usize = 1_024;
-
-impl Undelivered {
-    fn keep(&self, turn: TurnId, outstanding: Outstanding) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MOST_UNDELIVERED {
-            kept.clear();
-        }
-        kept.insert(turn, outstanding);
-    }
-
-    fn take(&self, turn: TurnId) -> Option<Outstanding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&turn)
-    }
-}
-
-/// What is left to do of a turn.
-#[derive(Clone, Debug)]
-struct Outstanding {
-    session: SessionId,
-    is_over: bool,
-    unsent: HashSet<u32>,
 }
 
 fn outstanding(conn: &Connection, turn: TurnId) -> Result<Option<Outstanding>, Fault> {

@@ -4,8 +4,6 @@
 //! it goes by its name, and the server neither parses nor plans it anew. Names are for a session that is nobody else's. Where
 //! a pooler shares it out they would lead to nothing, or to what somebody else has called so; there statements stay unnamed.
 
-mod own;
-
 use std::{
     cell::RefCell,
     collections::HashMap,
@@ -23,7 +21,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{translate::Translated, values::Given};
+use super::{own, translate::Translated, values::Given};
 
 /// So many statements have names. We have fewer; some have several, for what they are given.
 const MOST_NAMES: usize = 512;

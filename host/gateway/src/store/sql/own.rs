@@ -20,13 +20,11 @@ use tokio_postgres::{
     tls::{ChannelBinding, TlsConnect, TlsStream},
 };
 
-use super::Answer;
-
 const PROCESS: &str = "SELECT pg_backend_pid()";
 
 /// # Errors
 /// The server does not say.
-pub(super) async fn is_own(client: &Client) -> Answer<bool> {
+pub(super) async fn is_own(client: &Client) -> Result<bool, tokio_postgres::Error> {
     let said = client.simple_query(PROCESS).await?;
     let serves = said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0)?.parse::<i32>().ok(),
