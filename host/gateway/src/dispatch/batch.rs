@@ -64,7 +64,7 @@ impl Batch {
 impl Dispatcher {
     /// What is to be answered next, once no more is coming where several are answered together. `None` when the
     /// conversation has no messages left, and then no queue.
-    pub(super) async fn next_batch(&self, key: &SessionKey) -> Option<Batch> {
+    pub(super) async fn next_batch(self: &Arc<Self>, key: &SessionKey) -> Option<Batch> {
         let begun = queues::lock(&self.queues).begin(key);
         let QueueConfig { mode, most, .. } = self.queue;
         match begun {
@@ -72,6 +72,12 @@ impl Dispatcher {
             // One that is alone is answered at once: the pause begins with the second.
             Begun::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
                 self.await_more(key).await;
+                // Others may have heard of what belongs in between.
+                if self.store.has_other_hosts()
+                    && let Err(error) = self.look_at(key).await
+                {
+                    tracing::debug!(session = %key, %error, "what others have heard is seen later");
+                }
                 queues::lock(&self.queues).take(key, most - 1);
             }
             Begun::First | Begun::Alone => {}

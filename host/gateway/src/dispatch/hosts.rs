@@ -13,19 +13,22 @@ impl Dispatcher {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return,
+                () = self.stop.cancelled() => break,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             if let Err(error) = self.look_round().await {
                 tracing::debug!(%error, "what other hosts do is not known now");
             }
         }
+        if let Err(error) = self.store.leaves().await {
+            tracing::debug!(%error, "others take up what is left here once this host is gone");
+        }
     }
 
     async fn look_round(self: &Arc<Self>) -> Result<(), StoreError> {
         if self.store.look_after_hosts().await? {
             let pending = self.store.open_work().await?.pending;
-            tracing::info!(messages = pending.len(), "another host is gone; this one sees to what it has left");
+            tracing::info!(messages = pending.len(), "another host goes or is gone; this one sees to what it has left");
             self.enter_all(pending);
         }
         if !self.store.has_other_hosts() {

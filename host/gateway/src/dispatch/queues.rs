@@ -129,7 +129,7 @@ impl Queues {
     /// The conversation was changed so often by now: an attempt that was begun before is to be given up.
     pub fn stands_at(&self, key: &SessionKey, revision: i64) {
         if let Some(queue) = self.by_key.get(key)
-            && queue.revision.is_some_and(|begun| begun != revision)
+            && queue.revision.is_some_and(|begun| begun < revision)
         {
             queue.attempt.cancel();
         }

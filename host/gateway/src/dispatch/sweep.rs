@@ -9,6 +9,9 @@ use crate::{ids::InboxId, ledger::Event, store::Pending};
 /// How often it looks.
 pub(super) const EVERY: Duration = Duration::from_secs(10);
 
+/// So long after a message was parked the host that has done it tells of it.
+const OTHERS_TELL_FOR_MS: i64 = 60_000;
+
 impl Dispatcher {
     /// Looks until the gateway stops.
     pub(super) async fn sweep(self: Arc<Self>) {
@@ -57,7 +60,10 @@ impl Dispatcher {
     async fn tell_untold(&self) {
         match self.store.parked().await {
             Ok(parked) => {
-                for parked in parked.iter().filter(|parked| !parked.told) {
+                // One that another host has just parked is told by that.
+                let now_ms = self.clock.now_ms();
+                let is_told = |at_ms: i64| self.store.has_other_hosts() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
+                for parked in parked.iter().filter(|parked| !parked.told && !is_told(parked.at_ms)) {
                     self.tell(parked.inbox).await;
                 }
             }

@@ -21,8 +21,9 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// How long a host stands back while another works on a conversation.
-const STAND_BACK: Duration = Duration::from_millis(100);
+/// How long a host stands back while another works on a conversation: from the one to the other, for that one sees by itself
+/// what is open there.
+const STAND_BACK: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
 
 /// How often a turn may panic before it is parked, and how often somebody may say no to it.
 const MAX_PANICS: u32 = 2;
@@ -37,6 +38,8 @@ pub(super) const OTHERS_MEANWHILE: u64 = 3;
 #[derive(PartialEq, Eq)]
 enum Went {
     On,
+    /// Another host goes first. What was in hand waits again.
+    Aside,
     /// Nothing new may begin.
     Stopped,
 }
@@ -56,10 +59,16 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = Shift { dispatcher: &self, key: &key, is_over: false };
+        let mut pause = STAND_BACK[0];
         while let Some(batch) = self.next_batch(&key).await {
-            if self.see_through(&batch).await == Went::Stopped {
+            match self.see_through(&batch).await {
+                Went::On => pause = STAND_BACK[0],
+                Went::Aside => {
+                    self.stand_back(&key, pause).await;
+                    pause = (pause * 2).min(STAND_BACK[1]);
+                }
                 // What has not come to its end stays in the inbox for the next start.
-                return;
+                Went::Stopped => return,
             }
             queues::lock(&self.queues).done(&key);
         }
@@ -93,7 +102,10 @@ impl Dispatcher {
                     return Went::Stopped;
                 }
                 Ok(Err(Stuck::Anew)) => Duration::ZERO,
-                Ok(Err(Stuck::Elsewhere)) => return self.stand_back(batch).await,
+                Ok(Err(Stuck::Elsewhere)) => {
+                    queues::lock(&self.queues).keep(batch.key(), 0);
+                    return Went::Aside;
+                }
                 Ok(Err(Stuck::Apart)) => {
                     queues::lock(&self.queues).part(batch.key());
                     return Went::On;
@@ -138,18 +150,16 @@ impl Dispatcher {
         }
     }
 
-    /// Lets another host go first. What is in hand waits again, behind whatever else is open in the conversation by then.
-    async fn stand_back(self: &Arc<Self>, batch: &Batch) -> Went {
-        queues::lock(&self.queues).keep(batch.key(), 0);
+    /// Lets another host go first, and looks what is open in the conversation by then: its order counts.
+    async fn stand_back(self: &Arc<Self>, key: &SessionKey, pause: Duration) {
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => return Went::Stopped,
-            () = tokio::time::sleep(STAND_BACK) => {}
+            () = self.stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
         }
-        if let Err(error) = self.look_at(batch.key()).await {
-            tracing::debug!(session = %batch.key(), %error, "what else is open there is looked up later");
+        if let Err(error) = self.look_at(key).await {
+            tracing::debug!(session = %key, %error, "what else is open there is looked up later");
         }
-        Went::On
     }
 
     /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.

@@ -20,6 +20,25 @@ use crate::{
 /// The waits before a press is tried once more that could not be done; the first, too, of one whose message nobody knows yet.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
+/// How often a message that nobody knows is looked for all the same: where hosts share their atoms, what one has just written of a
+/// notice the others know a moment later.
+#[derive(Clone, Copy)]
+struct Patience(u32);
+
+impl Patience {
+    fn of(services: &Services) -> Patience {
+        Patience(if services.store.has_other_hosts() { 5 } else { 0 })
+    }
+
+    fn is_left(self) -> bool {
+        self.0 > 0
+    }
+
+    fn less(self) -> Patience {
+        Patience(self.0.saturating_sub(1))
+    }
+}
+
 /// Those who do what was pressed.
 pub(super) struct Presses {
     services: Arc<Services>,
@@ -87,7 +106,7 @@ async fn take(
         }
         return Ok(());
     }
-    match heed(services, dispatcher, number, &press).await? {
+    match heed(services, dispatcher, number, &press, Patience::of(services)).await? {
         Some(judged) => settle(services, number, press, judged).await,
         None => {
             look_again(services, dispatcher, number, press);
@@ -102,8 +121,9 @@ async fn heed(
     dispatcher: &Arc<Dispatcher>,
     number: i64,
     press: &Press,
+    patience: Patience,
 ) -> Result<Option<Judged>, StoreError> {
-    let may_be_ours = services.store.is_delivering_to(&press.channel).await?;
+    let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
     let judged = match press.choice {
         Choice::Like | Choice::Dislike => {
             match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
@@ -122,13 +142,15 @@ async fn heed(
 fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: Press) {
     let (looking, dispatcher) = (Arc::clone(services), Arc::clone(dispatcher));
     services.tasks.spawn(async move {
+        let mut patience = Patience::of(&looking);
         loop {
             tokio::select! {
                 biased;
                 () = looking.stop.cancelled() => return,
                 () = tokio::time::sleep(WAITS[0]) => {}
             }
-            let settled = match heed(&looking, &dispatcher, number, &press).await {
+            patience = patience.less();
+            let settled = match heed(&looking, &dispatcher, number, &press, patience).await {
                 Ok(None) => continue,
                 Ok(Some(judged)) => settle(&looking, number, press.clone(), judged).await,
                 Err(error) => Err(error),

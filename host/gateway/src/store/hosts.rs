@@ -11,7 +11,10 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -45,12 +48,22 @@ const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, 
 const LAST_SIGN: &str = "SELECT max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 const SCHEMA: &str = "SELECT version FROM pmk_schema";
-/// Those that are there, and whether each is gone: it has said so, or was not heard of for its lease.
-const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0 FROM host ORDER BY id";
+/// Those that are there, whether each is gone: it has said so, or was not heard of for its lease; and whether it is about to.
+const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
 /// Takes away the number of one that is gone, for one that was heard of all the time.
 const FORGET: &str = "DELETE FROM host h WHERE h.id = ?1 AND h.until <= pmk_now() AND (h.lease_ms = 0 OR EXISTS
             (SELECT 1 FROM host own WHERE own.id = ?2 AND own.heard_since <= pmk_now() - own.lease_ms))
-     RETURNING owner";
+     RETURNING owner, name";
+/// What a home has taken in is another's to see to.
+const TAKE_ON: &str = "UPDATE inbox SET home = ?2 WHERE home = ?1 AND message IS NOT NULL AND parked_at IS NULL";
+/// What has not begun there is the next host's to see to. What has begun is finished.
+const LEAVES: &str = "UPDATE host SET leaving = true WHERE id = ?1";
+const HAND_ON: &str = "UPDATE inbox SET home = (SELECT h.name FROM host h
+            WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving ORDER BY h.id LIMIT 1)
+     WHERE home = ?2 AND message IS NOT NULL AND parked_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = inbox.id)
+       AND EXISTS (SELECT 1 FROM host h WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving)
+       AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')";
 /// What is open in the conversations that this host works on, and how often those were changed. What was said on another
 /// host's terminal is answered there.
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
@@ -101,12 +114,14 @@ pub(super) struct Others {
     /// Whether this one does what one does for all. Where there is no other it is.
     is_first: AtomicBool,
     are_there: AtomicBool,
+    /// Those that were about to leave at the last look.
+    leaving: Mutex<Vec<i64>>,
 }
 
 impl Others {
     pub(super) fn of(conn: &Connection) -> Others {
         let is_alone = matches!(conn, Connection::Sqlite(_));
-        Others { is_first: AtomicBool::new(is_alone), are_there: AtomicBool::new(false) }
+        Others { is_first: AtomicBool::new(is_alone), are_there: AtomicBool::new(false), leaving: Mutex::default() }
     }
 }
 
@@ -152,48 +167,72 @@ impl Store {
         self.shared.others.are_there.load(Ordering::Acquire)
     }
 
-    /// Looks who is there. Who was not heard of for longer than its lease is gone from now on, and its conversations are
-    /// free. Whether anybody was.
+    /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.
+    ///
+    /// # Errors
+    /// Nothing was changed: others find out once it has left.
+    pub async fn leaves(&self) -> Result<(), StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(()) };
+        let (host, home) = (link.host(), link.home().clone());
+        self.write(move |conn| {
+            conn.prepare_cached(LEAVES)?.run([host])?;
+            Ok(conn.prepare_cached(HAND_ON)?.run(params![host, home])?)
+        })
+        .await
+    }
+
+    /// Looks who is there. Who was not heard of for longer than its lease is gone from now on, its conversations are
+    /// free, and what it has taken in is this host's to see to. Whether there is anything to see to since the last look.
     ///
     /// # Errors
     /// The database cannot be used, or has taken this host for gone.
     pub async fn look_after_hosts(&self) -> Result<bool, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(false) };
-        let own = link.host();
-        let seen: Vec<(i64, bool, bool)> = self
+        let (own, home) = (link.host(), link.home().clone());
+        let seen: Vec<(i64, bool, bool, bool)> = self
             .read(|conn| {
                 let mut statement = conn.prepare_cached(LOOK)?;
-                let seen = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                let seen = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
                 Ok(seen.collect::<Result<_, _>>()?)
             })
             .await?;
         let others = || seen.iter().filter(|(host, ..)| *host != own);
-        let is_there = |&&(_, is_silent, _): &&(i64, bool, bool)| !is_silent;
-        self.shared.others.are_there.store(others().any(|host| is_there(&host)), Ordering::Release);
-        let is_first = !others().filter(is_there).any(|(host, ..)| *host < own);
-        self.shared.others.is_first.store(is_first, Ordering::Release);
+        // One that is silent may be there all the same, until somebody has taken it for gone: where the database was away, all are.
+        let mut there = others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
+        let before = there.next();
+        self.shared.others.are_there.store(before.is_some(), Ordering::Release);
+        self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
         // Who seems silent to itself knows nothing of others.
-        let is_heard = seen.iter().any(|(host, is_silent, _)| *host == own && !is_silent);
+        let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);
         let gone: Vec<i64> = others()
-            .filter(|(_, is_silent, has_left)| *has_left || (*is_silent && is_heard))
+            .filter(|(_, is_silent, has_left, _)| *has_left || (*is_silent && is_heard))
             .map(|(host, ..)| *host)
             .collect();
+        let leaving: Vec<i64> = others().filter(|(.., leaves)| *leaves).map(|(host, ..)| *host).collect();
+        let has_handed_on = {
+            let mut before = self.shared.others.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_new = leaving.iter().any(|host| !before.contains(host));
+            *before = leaving;
+            is_new
+        };
         if gone.is_empty() {
-            return Ok(false);
+            return Ok(has_handed_on);
         }
-        self.write(move |conn| {
+        let work = move |conn: &Connection| {
             let mut forgotten = false;
             for host in &gone {
-                let owner: Option<String> =
-                    conn.prepare_cached(FORGET)?.query_row([host, &own], |row| row.get(0)).optional()?;
-                if let Some(owner) = owner {
+                let mut forget = conn.prepare_cached(FORGET)?;
+                let gone = forget.query_row([host, &own], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+                let gone: Option<(String, String)> = gone;
+                if let Some((owner, name)) = gone {
                     lease::void_of(conn, &owner)?;
+                    conn.prepare_cached(TAKE_ON)?.run([&name, &home])?;
                     forgotten = true;
                 }
             }
             Ok(forgotten)
-        })
-        .await
+        };
+        Ok(self.write(work).await? || has_handed_on)
     }
 
     /// What is open in the conversations that this host works on, whoever has taken it in.

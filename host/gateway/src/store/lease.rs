@@ -28,8 +28,12 @@ pub(super) const RELEASE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const FREE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
+/// What is taken along by a turn comes to its end while that is under way still.
 const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
-     WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2";
+     WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2
+       AND NOT EXISTS (SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id WHERE t.session_id = ?1
+             AND t.delivered_at IS NULL AND i.message IS NOT NULL AND i.parked_at IS NULL
+             AND (session.key LIKE 'slack:%' OR i.home = ?3))";
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
@@ -143,11 +147,14 @@ pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Op
     Ok(())
 }
 
-/// Ends the lease that this `run` has, if it has it. A file has one at a time.
+/// Ends the lease that this `run` has, if it has it, once nothing in the conversation is under way. A file has one `run` at a
+/// time.
 pub(super) fn free(conn: &Connection, session: SessionId, owner: &str) -> Result<(), Fault> {
     match conn {
         Connection::Sqlite(_) => conn.prepare_cached(FREE)?.run([session.0])?,
-        Connection::Postgres(_) => conn.prepare_cached(FREE_OF_HOST)?.run(params![session.0, owner])?,
+        Connection::Postgres(host) => {
+            conn.prepare_cached(FREE_OF_HOST)?.run(params![session.0, owner, host.link().home()])?;
+        }
     }
     Ok(())
 }

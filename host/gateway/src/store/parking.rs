@@ -40,6 +40,8 @@ impl Store {
     /// Nothing was changed.
     pub async fn park(&self, inbox: InboxId, why: &str, now_ms: i64) -> Result<Option<Parked>, StoreError> {
         let (why, pen, owner) = (why.to_owned(), self.pen(now_ms), self.owner());
+        // Whoever takes it up again may be another host.
+        self.shared.undelivered.take(TurnId(inbox.0));
         self.write_telling(move |conn| {
             let session: Option<i64> =
                 conn.prepare_cached(PARK)?.query_row(params![inbox.0, now_ms, why], |row| row.get(0)).optional()?;

@@ -66,7 +66,7 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
 /// Where the answer of a turn goes: whether it waits for one, the conversation, how often it was changed, and its next place in
 /// the live window.
 pub(super) const STANDING: &str = "SELECT t.answered_at IS NULL AND t.delivered_at IS NULL, t.session_id, s.revision,
-            (SELECT coalesce(max(l.position) + 1, 0) FROM live l WHERE l.session_id = t.session_id)
+            (SELECT coalesce(max(l.position) + 1, 0) FROM live l WHERE l.session_id = t.session_id), s.lease_owner
      FROM turn t JOIN session s ON s.id = t.session_id WHERE t.id = ?1";
 pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
@@ -123,6 +123,10 @@ impl Store {
             Ok((begun, live.found()?))
         };
         let (begun, live) = self.write(work).await?;
+        if let Begin::Deliver(answered) = &begun {
+            // Another host may have sent some of it since it was recorded here.
+            self.shared.undelivered.take(answered.turn);
+        }
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let (session, readers) = (open.session, &self.shared.readers);
@@ -236,18 +240,22 @@ impl Store {
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
+        let host = self.owner();
         let report = codec::to_json(&report);
         let work = move |conn: &Connection| {
             let mut standing = conn.ahead(STANDING, [turn.0])?;
             let bounds = calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
             conn.ids_ahead("message", messages.iter().filter(|(id, ..)| *id == 0).count())?;
-            let standing =
-                standing.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).optional()?;
-            let Some((true, session, stands_at, mut position)): Option<(bool, i64, i64, i64)> = standing else {
+            let standing = standing
+                .query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+                .optional()?;
+            let Some((true, session, stands_at, mut position, leased)): Option<Standing> = standing else {
                 return Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into());
             };
             let session = SessionId(session);
-            if revision.is_some_and(|revision| revision != stands_at) {
+            // Another host's by now, which has begun it anew.
+            let is_elsewhere = is_a_host(conn) && leased.as_ref() != Some(&host);
+            if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
             }
             answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
@@ -399,6 +407,14 @@ enum Hold {
     Along,
 }
 
+/// Whether a turn waits for its answer, its conversation, how often that was changed, its next place there, and who has leased it.
+type Standing = (bool, i64, i64, i64, Option<String>);
+
+/// Whether this process is one of several hosts.
+fn is_a_host(conn: &Connection) -> bool {
+    matches!(conn, Connection::Postgres(conn) if conn.link().host() != 0)
+}
+
 /// All of `begin` but the live window's entries.
 fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
     let (wanted, which) = match conn {
@@ -417,7 +433,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
     if lease::keeps_out_a_run(row.get("lease_until")?, now_ms) {
         return Ok(Begin::Busy);
     }
-    if hold == Hold::Alone && row.get("elsewhere")? {
+    if row.get("elsewhere")? {
         return Ok(Begin::Elsewhere);
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));

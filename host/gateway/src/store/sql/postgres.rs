@@ -49,8 +49,8 @@ const IDS_AT_ONCE: usize = 16;
 const MOST_SENT: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Begins a transaction that writes. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
-const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
+/// Begins a transaction that writes: each of its statements sees what was committed before it. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
 
 /// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
 const WRITES_ALONE: &str = "SELECT pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";

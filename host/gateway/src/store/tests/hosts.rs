@@ -95,8 +95,11 @@ async fn without_its_number_among_the_hosts_nothing_would_keep_a_host_that_slept
     let unfenced = "CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGINT) RETURNS VOID LANGUAGE sql AS ''";
     asked(&one, |conn| conn.execute_batch(unfenced).unwrap());
     ask(&host, inbox).await;
-    stopped.record(turn, recorded("q", "the answer of somebody who sleeps"), NOW).await.unwrap();
-    assert!(host.record(turn, recorded("q", "a"), NOW).await.is_err(), "and the other's is lost");
+    // Then only what asks for the lease is refused.
+    assert!(matches!(stopped.record(turn, recorded("q", "late"), NOW).await, Err(StoreError::Changed)));
+    host.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    stopped.part_sent(turn, (0, None), vec![], NOW).await.unwrap();
+    assert_eq!(number(&one, "SELECT count(*) FROM outbox WHERE sent_at IS NOT NULL"), 1);
 }
 
 #[tokio::test]
@@ -168,9 +171,9 @@ async fn each_host_sees_to_what_it_has_taken_in_and_to_what_one_has_left_that_is
     assert!(second.look_after_hosts().await.unwrap(), "it has said so");
     assert_eq!(open_at(&second).await, [theirs, own]);
     drop(lock);
-    // It is back, and so is what it has taken in.
+    // It is back, and what it had is the other's to see to.
     let (first, _lock) = at_work(&one).await;
-    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![theirs], vec![own]));
+    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![], vec![theirs, own]));
 }
 
 #[tokio::test]
@@ -201,6 +204,74 @@ async fn what_others_take_in_or_change_of_a_conversation_is_seen_by_who_works_on
     assert_eq!(seen.iter().map(|seen| seen.pending.inbox).collect::<Vec<_>>(), [inbox, later]);
     assert!(seen.iter().all(|seen| seen.revision > begun_at), "{seen:?}");
     assert_eq!(second.under_way().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_conversation_is_not_free_while_a_turn_is_under_way_that_has_taken_others_along() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let (inbox, along) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
+    let turn = ask(&first, inbox).await.turn;
+    let Begin::Ask(taken) = first.begin_along(along, NOW).await.unwrap() else { panic!("it is open") };
+    first.finish(taken.turn, vec![], vec![], NOW).await.unwrap();
+    assert!(matches!(second.begin(inbox, NOW).await.unwrap(), Begin::Elsewhere));
+    first.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let next = accept(&second, KEY, "Ev3").await;
+    answer(&second, next).await;
+}
+
+#[tokio::test]
+async fn what_another_host_has_begun_anew_is_recorded_by_nobody_else() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let inbox = accept(&first, KEY, "Ev1").await;
+    let turn = ask(&first, inbox).await.turn;
+    asked(&one, |conn| conn.execute("UPDATE session SET lease_owner = NULL", []).unwrap());
+    ask(&second, inbox).await;
+    assert!(matches!(first.record(turn, recorded("q", "a"), NOW).await, Err(StoreError::Changed)));
+    assert!(matches!(first.begin_along(inbox, NOW).await.unwrap(), Begin::Elsewhere));
+    second.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    second.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_for_all() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let (begun, waits) = (accept(&first, KEY, "Ev1").await, accept(&first, "slack:dm:U2", "Ev2").await);
+    let turn = ask(&first, begun).await.turn;
+    assert!(!second.look_after_hosts().await.unwrap() && !second.is_first());
+    first.leaves().await.unwrap();
+    assert!(second.look_after_hosts().await.unwrap(), "there is something to see to");
+    assert!(!second.look_after_hosts().await.unwrap(), "once");
+    assert!(second.is_first() && !second.has_other_hosts());
+    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![begun], vec![waits]));
+    answer(&second, waits).await;
+    // What it has begun it finishes.
+    assert!(matches!(second.begin(begun, NOW).await.unwrap(), Begin::Elsewhere));
+    first.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    // Alone it keeps what it has.
+    let left = accept(&second, KEY, "Ev3").await;
+    gone(first).await;
+    second.look_after_hosts().await.unwrap();
+    second.leaves().await.unwrap();
+    assert_eq!(open_at(&second).await, [left]);
+}
+
+#[tokio::test]
+async fn where_the_database_was_away_for_a_while_one_host_is_the_first_all_the_same() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    nothing_is_heard(&one);
+    first.look_after_hosts().await.unwrap();
+    second.look_after_hosts().await.unwrap();
+    assert!(first.is_first() && !second.is_first());
 }
 
 #[tokio::test]
@@ -262,7 +333,7 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     let (stopped, _lock) = at_work(&one).await;
     nothing_is_heard(&one);
     let back =
-        "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; DROP INDEX session_leased; DROP TABLE atom_file;
+        "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; ALTER TABLE host DROP COLUMN leaving; DROP INDEX session_leased; DROP TABLE atom_file;
                 CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";
     asked(&one, |conn| conn.execute_batch(back).unwrap());
     drop(open(&other));

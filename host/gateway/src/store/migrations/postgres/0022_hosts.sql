@@ -6,6 +6,7 @@ CREATE INDEX session_leased ON session (lease_owner) WHERE lease_owner IS NOT NU
 
 -- Since when a host was heard of without a break as long as its lease: only such a one tells who is gone.
 ALTER TABLE host ADD COLUMN heard_since BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE host ADD COLUMN leaving BOOLEAN NOT NULL DEFAULT false; -- it begins nothing any more
 
 CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGINT) RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
