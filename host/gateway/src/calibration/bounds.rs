@@ -86,6 +86,18 @@ pub struct Answered {
     pub since_ms: i64,
 }
 
+impl Answered {
+    /// What both know of one day, or the later day.
+    fn larger(one: Option<Answered>, other: Option<Answered>) -> Option<Answered> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        if (one.since_ms - other.since_ms).abs() >= DAY_MS {
+            return Some(if one.since_ms > other.since_ms { one } else { other });
+        }
+        let (size, tokens) = (one.size.max(other.size), one.tokens.max(other.tokens));
+        Some(Answered { size, tokens, since_ms: one.since_ms.min(other.since_ms) })
+    }
+}
+
 /// How long a bound holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
@@ -170,6 +182,23 @@ impl Bounds {
     /// These, learnt elsewhere; who tries more than they allow here still does.
     pub(super) fn with(&self, learnt: Bounds) -> Bounds {
         Bounds { trial: self.trial, ..learnt }
+    }
+
+    /// These and what another host has stored meanwhile: of each kind the later word, but what was answered since fits.
+    pub(crate) fn and_stored(&self, stored: &Bounds) -> Bounds {
+        let both = || self.both_days().chain(stored.both_days());
+        let (size, tokens) = (both().map(|day| day.size).max(), both().map(|day| day.tokens).max());
+        let refused = [self.refused, stored.refused].into_iter().flatten();
+        let named = [self.named, stored.named].into_iter().flatten();
+        Bounds {
+            refused: refused.filter(|of| size.is_none_or(|size| size < of.size)).max_by_key(|of| of.hold.learnt_ms),
+            named: named
+                .filter(|of| tokens.is_none_or(|tokens| tokens <= of.tokens))
+                .max_by_key(|of| of.hold.learnt_ms),
+            answered: Answered::larger(self.answered, stored.answered),
+            answered_before: Answered::larger(self.answered_before, stored.answered_before),
+            trial: None,
+        }
     }
 
     /// The largest request that may be sent now, where anything is known.

@@ -3,6 +3,8 @@
 
 use std::{future::Future, sync::Arc};
 
+use pmk_core::SessionKey;
+
 use crate::{
     dispatch::Dispatcher,
     may::Action,
@@ -111,10 +113,9 @@ pub(super) async fn stop_by_word(
     }
     let open = services.store.open_questions(&message.key).await?;
     let theirs = of_theirs(services, &message.user, open);
-    let working = dispatcher.working(&message.key);
-    let under_way = |open: &&Open| working.contains(&open.inbox);
+    let under_way = under_way(dispatcher, &message.key);
     // What is answered together is stopped together; else the one that comes next.
-    let mut stopped: Vec<_> = theirs.iter().filter(under_way).map(|open| open.inbox).collect();
+    let mut stopped: Vec<_> = theirs.iter().filter(|open| under_way(open)).map(|open| open.inbox).collect();
     if stopped.is_empty() {
         stopped.extend(theirs.first().map(|open| open.inbox));
     }
@@ -165,10 +166,10 @@ async fn stop_at(
 ) -> Result<bool, StoreError> {
     let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(false) };
     let mut all = vec![open.clone()];
-    let working = dispatcher.working(&key);
-    if working.contains(&open.inbox) {
+    let under_way = under_way(dispatcher, &key);
+    if under_way(&open) {
         let others = services.store.open_questions(&key).await?;
-        all = others.into_iter().filter(|other| working.contains(&other.inbox)).collect();
+        all = others.into_iter().filter(under_way).collect();
     }
     let stopped: Vec<_> = of_theirs(services, actor, all).into_iter().map(|open| open.inbox).collect();
     if stopped.is_empty() {
@@ -207,6 +208,12 @@ pub(super) async fn again(
         Ok(taken)
     })
     .await
+}
+
+/// What is just being answered of a conversation: here or, where nothing of it is, on another host.
+fn under_way(dispatcher: &Dispatcher, key: &SessionKey) -> impl Fn(&Open) -> bool + use<> {
+    let working = dispatcher.working(key);
+    move |open| if working.is_empty() { open.has_begun } else { working.contains(&open.inbox) }
 }
 
 /// Has what is under way begun anew, where a change concerns it.

@@ -3,6 +3,7 @@
 use super::{
     Store, StoreError,
     error::Fault,
+    hosts,
     sql::{self, Ahead, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::calibration::{
@@ -80,8 +81,10 @@ pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<
 pub(super) fn learn(conn: &Connection, learnt: &Learnt, mut known: Ahead<'_>) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
+    let known = bounds_in(known.query()?)?;
+    let bounds = if hosts::is_one(conn) { bounds.and_stored(&known) } else { *bounds };
     // Most turns teach nothing of them.
-    if bounds_in(known.query()?)? == *bounds {
+    if known == bounds {
         return Ok(());
     }
     conn.prepare_cached(UNLEARN_BOUNDS)?.run(params![provider, model])?;

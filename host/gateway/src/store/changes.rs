@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     events::Pen,
     following, intake, receipt, sessions,
-    sql::{Ahead, Connection, OptionalExtension, params},
+    sql::{self, Ahead, Connection, OptionalExtension, Row, params},
 };
 use crate::{
     ids::{InboxId, SessionId, TurnId},
@@ -50,12 +50,13 @@ pub(super) const FIND_EARLY: &str = "SELECT edited_at, text, at FROM early_chang
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 /// In the order in which they are answered.
-pub(super) const WAITING_IN: &str = "SELECT i.id, i.user FROM inbox i JOIN session s ON s.id = i.session_id
+pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
      ORDER BY i.ts, i.id";
 /// The one that shows a message as its question or its placeholder.
-const WAITING_AT: &str = "SELECT i.id, i.user, s.key FROM inbox i JOIN session s ON s.id = i.session_id
+const WAITING_AT: &str =
+    "SELECT i.id, i.user, t.id IS NOT NULL, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
        AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2)";
@@ -92,6 +93,8 @@ pub enum Changed {
 pub struct Open {
     pub inbox: InboxId,
     pub user: Option<String>,
+    /// Its turn has begun, here or on another host.
+    pub has_begun: bool,
 }
 
 /// What came of a wish to have a question asked once more.
@@ -153,7 +156,7 @@ impl Store {
         let key = key.to_string();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(WAITING_IN)?;
-            let rows = statement.query_map([key], |row| Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)? }))?;
+            let rows = statement.query_map([key], open)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
@@ -169,7 +172,7 @@ impl Store {
             let mut statement = conn.prepare_cached(WAITING_AT)?;
             let mut rows = statement.query([channel, ts])?;
             let Some(row) = rows.next()? else { return Ok(None) };
-            Ok(Some((codec::key(row.get_ref(2)?)?, Open { inbox: InboxId(row.get(0)?), user: row.get(1)? })))
+            Ok(Some((codec::key(row.get_ref(3)?)?, open(row)?)))
         })
         .await
     }
@@ -513,6 +516,10 @@ fn delete(
         changed = Changed::Here { key: known.key, anew: before || concerns_others };
     }
     Ok(changed)
+}
+
+fn open(row: Row<'_>) -> sql::Result<Open> {
+    Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)?, has_begun: row.get(2)? })
 }
 
 fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {

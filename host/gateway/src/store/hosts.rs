@@ -325,6 +325,11 @@ fn hosts(conn: &Connection) -> Result<Vec<Host>, Fault> {
     Ok(hosts.collect::<Result<_, _>>()?)
 }
 
+/// Whether this process works as one of several hosts.
+pub(super) fn is_one(conn: &Connection) -> bool {
+    matches!(conn, Connection::Postgres(conn) if conn.link().host() != 0)
+}
+
 pub(super) fn living(conn: &Connection) -> Result<Option<String>, Fault> {
     Ok(conn.prepare_cached(LIVING)?.query_row([], |row| row.get(0)).optional()?)
 }

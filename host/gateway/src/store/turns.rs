@@ -11,7 +11,7 @@ use super::{
     Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, experiments, images, lease, proposals, receipt,
+    escalations, events, experiments, hosts, images, lease, proposals, receipt,
     sql::{Changed, Connection, OptionalExtension, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
@@ -254,7 +254,7 @@ impl Store {
             };
             let session = SessionId(session);
             // Another host's by now, which has begun it anew.
-            let is_elsewhere = is_a_host(conn) && leased.as_ref() != Some(&host);
+            let is_elsewhere = hosts::is_one(conn) && leased.as_ref() != Some(&host);
             if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
             }
@@ -409,11 +409,6 @@ enum Hold {
 
 /// Whether a turn waits for its answer, its conversation, how often that was changed, its next place there, and who has leased it.
 type Standing = (bool, i64, i64, i64, Option<String>);
-
-/// Whether this process is one of several hosts.
-fn is_a_host(conn: &Connection) -> bool {
-    matches!(conn, Connection::Postgres(conn) if conn.link().host() != 0)
-}
 
 /// All of `begin` but the live window's entries.
 fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {

@@ -172,3 +172,20 @@ proptest! {
         prop_assert!(refused.len() <= 16, "{refused:?}");
     }
 }
+
+#[test]
+fn what_two_hosts_have_learnt_is_known_by_both_but_what_was_answered_since() {
+    let session = SessionId::of(1);
+    let (mut one, mut other) = (Bounds::default(), Bounds::default());
+    one.refused(session, 1_000, None, Source::Refused, 1);
+    other.answered(session, 400, None, 2);
+    let both = other.and_stored(&one);
+    assert_eq!(both.refused.map(|refused| refused.size), Some(1_000), "of a host that has not met it");
+    assert_eq!(both.answered.map(|answered| answered.size), Some(400));
+    assert_eq!(one.and_stored(&other).refused, both.refused, "whoever of them stores it");
+    other.answered(session, 1_200, None, 3);
+    assert_eq!(other.and_stored(&one).refused, None, "it fits");
+    assert_eq!(one.and_stored(&other).refused, None);
+    other.refused(session, 1_500, None, Source::Refused, 4);
+    assert_eq!(one.and_stored(&other).refused.map(|refused| refused.size), Some(1_500));
+}
