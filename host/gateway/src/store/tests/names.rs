@@ -113,11 +113,17 @@ async fn a_name_that_is_unknown_amid_a_transaction_undoes_that_and_it_can_come_a
 async fn names_that_somebody_else_has_given_are_not_used() {
     let Some([one, _]) = two() else { return };
     let store = open(&one);
-    let all = "DO $$ BEGIN FOR n IN 0..499 LOOP
-            IF NOT EXISTS (SELECT FROM pg_prepared_statements WHERE name = format('s%s', n)) THEN
-                EXECUTE format('PREPARE s%s AS SELECT 1', n);
-            END IF;
-        END LOOP; END $$";
+    // All connections of a process count on from each other: the next are given from where it stands.
+    for n in 0..TURNS {
+        let tell = move |conn: &Connection| {
+            Ok(conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?.run([format!("U{n}")])?)
+        };
+        store.write(tell).await.unwrap();
+    }
+    assert!(known(&store, "name ~ '^s[0-9]+$'").await > 0);
+    let all = "DO $$
+        DECLARE stands_at INT := (SELECT max(substr(name, 2)::INT) FROM pg_prepared_statements WHERE name ~ '^s[0-9]+$');
+        BEGIN FOR n IN stands_at + 1..stands_at + 3000 LOOP EXECUTE format('PREPARE s%s AS SELECT 1', n); END LOOP; END $$";
     store.write(move |conn| Ok(conn.execute_batch(all)?)).await.unwrap();
     for n in 0..TURNS {
         accepted(&store, &format!("Ev{n}")).await;
