@@ -19,9 +19,6 @@ use crate::{
 const HOSTS: usize = 3;
 const CONVERSATIONS: usize = 12;
 
-/// So long one is stopped: longer than its lease.
-const STOPPED_FOR: Duration = Duration::from_secs(6);
-
 /// `PMK_HOSTS_FAULTS=1000` for a night's worth.
 fn faults() -> usize {
     std::env::var("PMK_HOSTS_FAULTS").ok().map_or(14, |faults| faults.parse().expect("a number"))
@@ -31,7 +28,7 @@ fn faults() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Harm {
     Killed,
-    /// Stopped for longer than its lease, and gone on with.
+    /// Stopped until others take it for gone, and gone on with.
     Stopped,
     /// Asked to end, and started again.
     Restarted,
@@ -119,39 +116,48 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
         hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
         let harm = HARMS[moments.below(HARMS.len())];
         *harms.entry(harm).or_default() += 1;
-        let host = &mut hosts[moments.below(HOSTS)];
+        let at = moments.below(HOSTS);
         for _ in 0..2 + moments.below(6) {
             ask(slack, &mut asked, moments.below(CONVERSATIONS));
         }
         moments.pass(Duration::from_millis(400)).await;
         match harm {
             Harm::Killed => {
-                host.running().kill();
+                hosts[at].running().kill();
                 moments.pass(Duration::from_secs(6)).await;
-                host.start(&world);
+                hosts[at].start(&world);
             }
             Harm::Stopped => {
-                host.signal("-STOP");
+                hosts[at].signal("-STOP");
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
-                tokio::time::sleep(STOPPED_FOR).await;
-                host.signal("-CONT");
-                // It has to see that others have taken over, and to end.
-                let stopped = host.running();
+                // Others have to have been there for a while themselves.
+                let folder = hosts[at].home.path().canonicalize().expect("a home");
+                let is_there = format!("SELECT count(*) FROM host WHERE name LIKE '%:{}'", folder.display());
+                let is_gone = || server.psql(name, &is_there).is_ok_and(|count| count == "0");
+                until_async("others take it for gone", || {
+                    let others = hosts.iter_mut().enumerate().filter(|(other, _)| *other != at);
+                    others.for_each(|(_, host)| host.restart_if_ended(&world));
+                    is_gone().then_some(())
+                })
+                .await;
+                hosts[at].signal("-CONT");
+                // It has to see that, and to end.
+                let stopped = hosts[at].running();
                 let ended = tokio::task::spawn_blocking(move || stopped.ends());
                 assert!(!ended.await.expect("it ends").success());
-                host.start(&world);
+                hosts[at].start(&world);
             }
             Harm::Restarted => {
-                let ends = host.running();
+                let ends = hosts[at].running();
                 let ended = tokio::task::spawn_blocking(move || ends.terminate());
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
                 assert!(ended.await.expect("it ends").success());
-                host.start(&world);
+                hosts[at].start(&world);
             }
             Harm::CutFromDatabase => {
-                host.relay.cut();
+                hosts[at].relay.cut();
                 moments.pass(Duration::from_secs(2)).await;
-                host.relay.mend();
+                hosts[at].relay.mend();
             }
             Harm::DatabaseRestarted => {
                 let end = format!(
