@@ -151,7 +151,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 let ends = hosts[at].running();
                 let ended = tokio::task::spawn_blocking(move || ends.terminate());
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
-                assert!(ended.await.expect("it ends").success());
+                // It may have been begun a moment ago, or have been taken for gone.
+                ended.await.expect("it ends");
                 hosts[at].start(&world);
             }
             Harm::CutFromDatabase => {
