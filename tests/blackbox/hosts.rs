@@ -144,7 +144,7 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 // It has to see that, and to end.
                 let stopped = hosts[at].running();
                 let ended = tokio::task::spawn_blocking(move || stopped.ends());
-                assert!(!ended.await.expect("it ends").success());
+                assert!(!in_time(ended).await.success());
                 hosts[at].start(&world);
             }
             Harm::Restarted => {
@@ -152,7 +152,7 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 let ended = tokio::task::spawn_blocking(move || ends.terminate());
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
                 // It may have been begun a moment ago, or have been taken for gone.
-                ended.await.expect("it ends");
+                in_time(ended).await;
                 hosts[at].start(&world);
             }
             Harm::CutFromDatabase => {
@@ -184,7 +184,7 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     .await;
     for host in &mut hosts {
         let ends = host.running();
-        assert!(tokio::task::spawn_blocking(move || ends.terminate()).await.expect("it ends").success());
+        assert!(in_time(tokio::task::spawn_blocking(move || ends.terminate())).await.success());
     }
     eprintln!("{} questions, {harms:?}", asked.len());
     let known = Known::of(server, name);
@@ -240,6 +240,11 @@ fn is_in_order(asked: &[&Asked], told: &[String], Known(known): &Known) {
             assert!(earlier < later || stored >= begun, "stored at {stored}, begun at {begun}: {told:#?}");
         }
     }
+}
+
+/// How a host ends, which it does sooner or later.
+async fn in_time(ended: tokio::task::JoinHandle<std::process::ExitStatus>) -> std::process::ExitStatus {
+    tokio::time::timeout(PATIENCE, ended).await.expect("it ends in time").expect("it ends")
 }
 
 fn user(conversation: usize) -> String {
