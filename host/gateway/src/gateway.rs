@@ -92,6 +92,13 @@ impl Gateway {
             task.abort();
             let _ = task.await;
         }
+        // Nothing is taken in any more.
+        let store = services.store.clone();
+        services.tasks.spawn(async move {
+            if let Err(error) = store.leaves().await {
+                tracing::debug!(%error, "others take up what is left here once this host is gone");
+            }
+        });
         let drained = dispatcher.drain().await;
         services.front.leave().await;
         drained?;

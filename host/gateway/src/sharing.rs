@@ -94,9 +94,8 @@ enum Step {
 }
 
 /// The folder of one home, the store, and what both were when they were last the same. For threads that may wait.
-#[derive(Debug)]
 pub struct Sharing {
-    store: StoreOf,
+    store: Store,
     clock: Clock,
     mirror: Mirror,
     manifest: Manifest,
@@ -112,15 +111,6 @@ pub struct Sharing {
     refused: HashSet<String>,
 }
 
-/// A store shows nothing of itself.
-struct StoreOf(Store);
-
-impl std::fmt::Debug for StoreOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Store")
-    }
-}
-
 impl Sharing {
     /// That of the home that is locked. `wake` is called on another thread whenever somebody changes something in its folder, as
     /// far as the operating system tells.
@@ -134,7 +124,7 @@ impl Sharing {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Sharing, SharingError> {
         Ok(Sharing {
-            store: StoreOf(store),
+            store,
             clock,
             mirror: Mirror::open(lock.home(), wake)?,
             manifest: Manifest::open(lock.home()),
@@ -188,7 +178,7 @@ impl Sharing {
         if !self.is_compared {
             return self.compare();
         }
-        for row in self.store.0.atoms_since(self.seen)? {
+        for row in self.store.atoms_since(self.seen)? {
             self.seen = row.version;
             let Some(path) = self.path_of(&row) else { continue };
             if self.manifest.get(&path).is_none_or(|agreed| agreed.version < row.version) {
@@ -202,7 +192,7 @@ impl Sharing {
     /// Compares all that the store has with what was agreed upon. Of what it has not, or has as it was before that, it knows
     /// nothing: it is another one, or was put back.
     fn compare(&mut self) -> Result<(), SharingError> {
-        let rows = self.store.0.atoms_since(0)?;
+        let rows = self.store.atoms_since(0)?;
         self.seen = rows.last().map_or(0, |row| row.version);
         self.newer = rows.iter().filter_map(|row| Some((self.path_of(row)?, Newer::of(row)))).collect();
         let newer = &self.newer;
@@ -263,7 +253,7 @@ impl Sharing {
         let mut texts: BTreeMap<i64, String> = BTreeMap::new();
         for (newer, path, keeps) in taken {
             if !newer.is_deleted && texts.last_key_value().is_none_or(|(last, _)| *last < newer.version) {
-                texts = self.store.0.atom_texts(newer.version, MAX_TEXT_BYTES)?.into_iter().collect();
+                texts = self.store.atom_texts(newer.version, MAX_TEXT_BYTES)?.into_iter().collect();
             }
             let text = texts.remove(&newer.version);
             match (&text, newer.text()) {
@@ -340,7 +330,7 @@ impl Sharing {
         let (paths, offers): (Vec<&AtomPath>, Vec<AtomOffer>) = offers.into_iter().unzip();
         let sent: Vec<Option<TextDigest>> =
             offers.iter().map(|offer| offer.text.as_ref().map(|_| TextDigest::written(&offer.sha256))).collect();
-        let versions = self.store.0.offer_atoms(offers, self.clock.now_ms())?;
+        let versions = self.store.offer_atoms(offers, self.clock.now_ms())?;
         for ((path, sha256), version) in paths.into_iter().zip(sent).zip(versions) {
             match version {
                 Some(version) => self.agree(path.clone(), Agreed { version, sha256 }),

@@ -2,10 +2,12 @@
 //! of a conversation that is worked on here is seen. Looking is enough: a hint of the database's would save a quarter of a
 //! second at most, and does not come through a pooler.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Dispatcher, queues};
-use crate::store::{LOOK_EVERY, StoreError, UnderWay};
+use crate::store::{StoreError, UnderWay};
+
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
     /// Looks until the gateway stops.
@@ -13,15 +15,12 @@ impl Dispatcher {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break,
+                () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             if let Err(error) = self.look_round().await {
                 tracing::debug!(%error, "what other hosts do is not known now");
             }
-        }
-        if let Err(error) = self.store.leaves().await {
-            tracing::debug!(%error, "others take up what is left here once this host is gone");
         }
     }
 

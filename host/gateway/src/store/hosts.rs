@@ -37,9 +37,6 @@ pub const HOST_LEASE: Duration = Duration::from_secs(4);
 /// How often one that has nothing to write gives a sign.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
-/// How often a host looks after the others.
-pub const LOOK_EVERY: Duration = Duration::from_millis(250);
-
 const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
 const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, lease_ms, heard_since)
