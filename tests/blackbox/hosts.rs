@@ -1,7 +1,11 @@
 //! Several hosts on one database, in one workspace: whatever happens to them, every question is answered once, and those of a
 //! conversation in their order.
 
-use std::{collections::HashMap, process::Command, time::Duration};
+use std::{
+    collections::HashMap,
+    process::{Command, ExitStatus},
+    time::Duration,
+};
 
 use pmk_stand_ins::{
     anthropic::Anthropic,
@@ -81,13 +85,19 @@ impl Host {
 
     /// As a service manager does: one that others have taken for gone ends.
     fn restart_if_ended(&mut self, world: &World) {
-        if self.running.as_mut().is_some_and(Gateway::has_ended) {
+        if self.running.as_mut().is_some_and(|gateway| gateway.ended().is_some()) {
             self.start(world);
         }
     }
 
     fn running(&mut self) -> Gateway {
         self.running.take().expect("it runs")
+    }
+
+    /// How it ends, which it does sooner or later.
+    async fn ends(&mut self) -> ExitStatus {
+        let mut gateway = self.running();
+        until_async("it ends", || gateway.ended()).await
     }
 
     fn signal(&self, name: &str) {
@@ -142,17 +152,14 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 .await;
                 hosts[at].signal("-CONT");
                 // It has to see that, and to end.
-                let stopped = hosts[at].running();
-                let ended = tokio::task::spawn_blocking(move || stopped.ends());
-                assert!(!in_time(ended).await.success());
+                assert!(!hosts[at].ends().await.success());
                 hosts[at].start(&world);
             }
             Harm::Restarted => {
-                let ends = hosts[at].running();
-                let ended = tokio::task::spawn_blocking(move || ends.terminate());
+                hosts[at].signal("-TERM");
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
                 // It may have been begun a moment ago, or have been taken for gone.
-                in_time(ended).await;
+                hosts[at].ends().await;
                 hosts[at].start(&world);
             }
             Harm::CutFromDatabase => {
@@ -183,8 +190,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     })
     .await;
     for host in &mut hosts {
-        let ends = host.running();
-        assert!(in_time(tokio::task::spawn_blocking(move || ends.terminate())).await.success());
+        host.signal("-TERM");
+        assert!(host.ends().await.success());
     }
     eprintln!("{} questions, {harms:?}", asked.len());
     let known = Known::of(server, name);
@@ -240,11 +247,6 @@ fn is_in_order(asked: &[&Asked], told: &[String], Known(known): &Known) {
             assert!(earlier < later || stored >= begun, "stored at {stored}, begun at {begun}: {told:#?}");
         }
     }
-}
-
-/// How a host ends, which it does sooner or later.
-async fn in_time(ended: tokio::task::JoinHandle<std::process::ExitStatus>) -> std::process::ExitStatus {
-    tokio::time::timeout(PATIENCE, ended).await.expect("it ends in time").expect("it ends")
 }
 
 fn user(conversation: usize) -> String {

@@ -106,14 +106,9 @@ impl Gateway {
         self.child.wait().expect("it is gone");
     }
 
-    /// Whether the program has ended by itself.
-    pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("it can be asked").is_some()
-    }
-
-    /// How the program ends by itself.
-    pub fn ends(mut self) -> ExitStatus {
-        self.child.wait().expect("it ends")
+    /// How the program has ended, once it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it can be asked")
     }
 
     /// SIGTERM, and how the program ends.
