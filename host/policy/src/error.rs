@@ -186,6 +186,14 @@ pub enum LoadError {
         /// The engine's words.
         reason: String,
     },
+    /// The system did not give it the memory that its instances begin with.
+    #[error("the system does not give policy `{file}` its memory: {reason}")]
+    NoMemory {
+        /// The file as it was named.
+        file: String,
+        /// The system's words.
+        reason: String,
+    },
     /// It failed to describe itself.
     #[error("policy `{file}` could not describe itself: it {failure}")]
     Describe {
@@ -270,6 +278,9 @@ impl LoadError {
                 "raise `policy.limits.memoryMiB` or `tableElements` in gateway.json, or build a smaller policy".into()
             }
             LoadError::Describe { .. } => "`describe` should only call the methods of `description`".into(),
+            LoadError::NoMemory { .. } => {
+                "nothing is wrong with the policy; see that memory and address space are not used up".into()
+            }
             LoadError::Unreadable { .. } => "check that it is a file that you may read".into(),
             LoadError::BadDescription { .. } => "correct `describe` in the policy's source and build it again".into(),
             LoadError::Engine { .. } => return None,

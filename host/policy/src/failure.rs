@@ -1,6 +1,6 @@
 //! Why a decision failed inside a component.
 
-use std::fmt;
+use std::{fmt, io};
 
 use pmk_core::text;
 use thiserror::Error;
@@ -63,6 +63,12 @@ pub enum Failure {
         /// The status it gave.
         code: i32,
     },
+    /// The system did not give it an instance; not its fault, and not reproducible.
+    #[error("was not started: {reason}")]
+    NotStarted {
+        /// The system's words.
+        reason: String,
+    },
     /// It trapped: a panic, a wild pointer, a stack overflow.
     #[error("trapped: {reason}{}{}", LastWords(.last_words), At(.backtrace))]
     Trapped {
@@ -85,13 +91,14 @@ impl Failure {
             Failure::OutOfTable { .. } => "table",
             Failure::HostAllocation { .. } => "host-allocation",
             Failure::Exit { .. } => "exit",
+            Failure::NotStarted { .. } => "system",
             Failure::Trapped { .. } => "trap",
         }
     }
 
     /// Whether the same input fails in the same way on every machine.
     pub(crate) fn is_reproducible(&self) -> bool {
-        !matches!(self, Failure::OutOfTime { .. })
+        !matches!(self, Failure::OutOfTime { .. } | Failure::NotStarted { .. })
     }
 
     /// The functions on the component's stack, innermost first; empty unless it trapped.
@@ -130,6 +137,9 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
         _ => {}
     }
     let reason = error.root_cause().to_string();
+    if error.root_cause().is::<io::Error>() {
+        return Failure::NotStarted { reason };
+    }
     // The engine keeps the type of this error to itself.
     if reason.contains("fuel allocated for hostcalls") {
         return Failure::HostAllocation { limit: circumstances.host_allocation_bytes };

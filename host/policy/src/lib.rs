@@ -34,6 +34,7 @@ pub mod trust;
 mod checks;
 mod engine;
 mod host;
+mod images;
 mod instance;
 #[cfg(test)]
 mod later;

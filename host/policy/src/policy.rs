@@ -1,4 +1,4 @@
-//! Loading a policy: file → checks → compile aside → link → describe.
+//! Loading a policy: file → checks → compile aside → link → lay out its memory → describe.
 
 use std::{fmt, path::Path};
 
@@ -20,6 +20,7 @@ use crate::{
     engine::first_line,
     error::LoadError,
     failure::Failure,
+    images,
     instance::{self, Answer, CapParams, DescribeParams, PruneParams, RecoverParams, SummarizeParams},
     limits::Size,
     runtime::Runtime,
@@ -102,6 +103,8 @@ impl Policy {
                 Some((wants, lacking)) => LoadError::LaterVersion { file: file(), wants, lacking },
                 None => LoadError::Unlinkable { file: file(), reason: first_line(&error) },
             })?;
+        images::lay_out(&component)
+            .map_err(|error| LoadError::NoMemory { file: file(), reason: first_line(&error) })?;
         let description = describe_itself(runtime, &label, &pre, describe, &functions)?;
         Ok(Policy {
             runtime: runtime.clone(),

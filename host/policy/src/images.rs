@@ -1,0 +1,75 @@
+//! What a component's memories begin with, laid out once for all its instances.
+//!
+//! The engine would do it when the first instance is made, amid a decision, and what the system refuses then would look
+//! like a failure of the component.
+
+use std::{
+    io::{Error, ErrorKind},
+    thread,
+    time::{Duration, Instant},
+};
+
+use wasmtime::component::Component;
+
+/// How long the system may take to let go of what it was just given.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Lays them out. The error is the system's.
+///
+/// Linux refuses to seal a file in memory as busy while the kernel itself holds one of its pages, as it does for a
+/// moment where memory is moved about (`memfd_wait_for_pins`).
+pub(crate) fn lay_out(component: &Component) -> wasmtime::Result<()> {
+    patiently(PATIENCE, || component.initialize_copy_on_write_image())
+}
+
+fn patiently(patience: Duration, mut step: impl FnMut() -> wasmtime::Result<()>) -> wasmtime::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match step() {
+            Err(error) if is_busy(&error) && begun.elapsed() < patience => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &wasmtime::Error) -> bool {
+    error.root_cause().downcast_ref::<Error>().is_some_and(|cause| cause.kind() == ErrorKind::ResourceBusy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the engine passes on what the system says.
+    fn refusal(kind: ErrorKind) -> wasmtime::Error {
+        wasmtime::Error::from(Error::from(kind)).context("cannot add seals to the memfd")
+    }
+
+    #[test]
+    fn a_memory_that_the_kernel_still_held_was_taken_for_a_trap_of_the_policy() {
+        let mut tries = 0;
+        let done = patiently(PATIENCE, || {
+            tries += 1;
+            if tries < 3 { Err(refusal(ErrorKind::ResourceBusy)) } else { Ok(()) }
+        });
+        assert!(done.is_ok());
+        assert_eq!(tries, 3);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_told() {
+        let mut tries = 0;
+        let mut refuse = |kind, patience| {
+            tries = 0;
+            let refused = patiently(patience, || {
+                tries += 1;
+                Err(refusal(kind))
+            });
+            (refused.is_err(), tries)
+        };
+        assert_eq!(refuse(ErrorKind::OutOfMemory, PATIENCE), (true, 1));
+        assert_eq!(refuse(ErrorKind::ResourceBusy, Duration::ZERO), (true, 1));
+    }
+}
