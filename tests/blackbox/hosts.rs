@@ -138,12 +138,18 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 hosts[at].start(&world);
             }
             Harm::Stopped => {
-                hosts[at].signal("-STOP");
-                ask(slack, &mut asked, moments.below(CONVERSATIONS));
-                // Others have to have been there for a while themselves.
                 let folder = hosts[at].home.path().canonicalize().expect("a home");
                 let is_there = format!("SELECT count(*) FROM host WHERE name LIKE '%:{}'", folder.display());
                 let is_gone = || server.psql(name, &is_there).is_ok_and(|count| count == "0");
+                // One that was begun a moment ago is nobody yet that could be taken for gone.
+                until_async("it is one of the hosts", || {
+                    hosts[at].restart_if_ended(&world);
+                    (!is_gone()).then_some(())
+                })
+                .await;
+                hosts[at].signal("-STOP");
+                ask(slack, &mut asked, moments.below(CONVERSATIONS));
+                // Others have to have been there for a while themselves.
                 until_async("others take it for gone", || {
                     let others = hosts.iter_mut().enumerate().filter(|(other, _)| *other != at);
                     others.for_each(|(_, host)| host.restart_if_ended(&world));
