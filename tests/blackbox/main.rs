@@ -13,6 +13,7 @@ mod changes;
 mod chat;
 mod claude_cli;
 mod commands;
+mod common;
 mod compare;
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod component;

@@ -21,6 +21,7 @@ mod document;
 mod edit;
 mod effective;
 pub(crate) mod experiment;
+mod followed;
 mod keys;
 mod people;
 mod policy;
@@ -33,6 +34,7 @@ mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
+pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
 pub use keys::{SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;

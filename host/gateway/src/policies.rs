@@ -3,11 +3,14 @@
 //!
 //! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
 
+mod for_all;
+mod hosts;
 mod load;
 mod loading;
 mod swap;
 mod watch;
 
+pub use for_all::{OnHost, Outcome};
 pub use load::{Loader, Named, open_for_authoring};
 pub use loading::{load, load_unseen};
 pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};

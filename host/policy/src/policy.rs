@@ -1,6 +1,6 @@
 //! Loading a policy: file → checks → compile aside → link → lay out its memory → describe.
 
-use std::{fmt, path::Path};
+use std::{fmt, path::Path, sync::Arc};
 
 use pmk_core::text::hex;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct Policy {
     runtime: Runtime,
     identity: Identity,
     description: Description,
-    size_bytes: u64,
+    source: Arc<[u8]>,
     compiled: Option<Taken>,
     imports: Vec<String>,
     capabilities: Vec<Capability>,
@@ -110,7 +110,7 @@ impl Policy {
             runtime: runtime.clone(),
             identity: Identity { name: description.name.clone(), version: description.version.clone(), sha256 },
             description,
-            size_bytes: bytes.len() as u64,
+            source: bytes.into(),
             compiled,
             imports,
             capabilities: capabilities::of(runtime.engine(), &component_type),
@@ -137,7 +137,12 @@ impl Policy {
 
     /// The size of the component.
     pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.source.len() as u64
+    }
+
+    /// The component.
+    pub fn source(&self) -> &Arc<[u8]> {
+        &self.source
     }
 
     /// What compiling it took; `None` if it was found compiled.

@@ -6,9 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::ChangeError;
-use crate::config::{self, ExperimentConfig, Json, Object, WrongShape};
+use crate::config::{self, EXPERIMENT, ExperimentConfig, Json, Object, WrongShape};
 
-const KEY: &str = "experiment";
 const START: &str = "start";
 
 /// Writes an experiment down, or takes the one that is written down, and begins it: at the moment that it says
@@ -18,20 +17,20 @@ const START: &str = "start";
 /// There is none, or one is on already; it makes no sense; gateway.json cannot be changed.
 pub fn start_experiment(home: &Path, written: Option<Object>, now: &str) -> Result<ExperimentConfig, ChangeError> {
     config::edit(home, |root| {
-        if let Some(on) = root.get(KEY).map(parse).transpose()?.filter(|there| there.start.is_some()) {
+        if let Some(on) = root.get(EXPERIMENT).map(parse).transpose()?.filter(|there| there.start.is_some()) {
             return Err(ChangeError::ExperimentOn(on.name));
         }
         if let Some(written) = written {
-            root.set(KEY, Json::Object(written));
+            root.set(EXPERIMENT, Json::Object(written));
         }
-        if !root.contains(KEY) {
+        if !root.contains(EXPERIMENT) {
             return Err(ChangeError::NoExperiment);
         }
-        let section = root.object_at(&[KEY])?;
+        let section = root.object_at(&[EXPERIMENT])?;
         if section.get(START).is_none() {
             section.set(START, now);
         }
-        root.get(KEY).map_or(Err(ChangeError::NoExperiment), parse)
+        root.get(EXPERIMENT).map_or(Err(ChangeError::NoExperiment), parse)
     })
 }
 
@@ -41,8 +40,8 @@ pub fn start_experiment(home: &Path, written: Option<Object>, now: &str) -> Resu
 /// None is on, or gateway.json cannot be changed.
 pub fn stop_experiment(home: &Path) -> Result<ExperimentConfig, ChangeError> {
     config::edit(home, |root| {
-        let there = root.get(KEY).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
-        match root.object_at(&[KEY])?.remove(START) {
+        let there = root.get(EXPERIMENT).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
+        match root.object_at(&[EXPERIMENT])?.remove(START) {
             true => Ok(there),
             false => Err(ChangeError::ExperimentOff(there.name)),
         }
@@ -55,11 +54,11 @@ pub fn stop_experiment(home: &Path) -> Result<ExperimentConfig, ChangeError> {
 /// None is on, there is no such arm, or gateway.json cannot be changed.
 pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeError> {
     config::edit(home, |root| {
-        let there = root.get(KEY).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
+        let there = root.get(EXPERIMENT).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
         if there.arm(arm).is_none() {
             return Err(ChangeError::NoArm { experiment: there.name, arm: arm.to_owned() });
         }
-        let section = root.object_at(&[KEY])?;
+        let section = root.object_at(&[EXPERIMENT])?;
         // What serves is only swapped while the gateway still has the arms.
         if !section.remove(START) {
             return Err(ChangeError::ExperimentOff(there.name));
@@ -92,9 +91,9 @@ fn parse(written: &Json) -> Result<ExperimentConfig, ChangeError> {
     let value = serde_json::to_value(written).unwrap_or(Value::Null);
     let bad = |what: String| ChangeError::BadExperiment(what);
     if !value.is_object() {
-        return Err(WrongShape { key: KEY.to_owned(), wanted: "an object" }.into());
+        return Err(WrongShape { key: EXPERIMENT.to_owned(), wanted: "an object" }.into());
     }
-    let config = ExperimentConfig::deserialize(value).map_err(|error| bad(format!("`{KEY}`: {error}")))?;
+    let config = ExperimentConfig::deserialize(value).map_err(|error| bad(format!("`{EXPERIMENT}`: {error}")))?;
     config.check().map_err(bad)?;
     Ok(config)
 }

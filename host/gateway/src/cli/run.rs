@@ -44,7 +44,7 @@ use crate::{
         vitals::Vitals,
     },
     services::{Parts, Services, SharedLibrary},
-    sharing::Keeping,
+    sharing::{self, Keeping},
     store::Store,
     waiting::{self, Taken, Waiting},
 };
@@ -180,9 +180,9 @@ impl Run {
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
-        let sharing = match store.is_shared() {
-            true => Some(share(lock, &store, &manager).await?),
-            false => None,
+        let shared = match store.is_shared() {
+            true => share(lock, &store, &manager).await?,
+            false => vec![],
         };
         let library =
             Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
@@ -208,6 +208,7 @@ impl Run {
         let services = Services::new(parts, stop.clone());
         let gateway = Gateway::new(&services);
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
+        swapper.take_choice().await?;
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
         let presence =
@@ -228,8 +229,8 @@ impl Run {
             how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
         };
         // What was learnt last is known to the others.
-        if let Some(sharing) = sharing {
-            sharing.end().await;
+        for shared in shared {
+            shared.end().await;
         }
         // They hold the ledger, which writes its last events when it goes.
         swaps.shutdown().await;
@@ -318,12 +319,13 @@ impl Run {
     }
 }
 
-/// Has the atoms of the home be those of all hosts of the database.
-async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Keeping, Failure> {
+/// Has the home and the others of the database have in common what they are to.
+async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<Keeping>, Failure> {
+    let config = sharing::keep_config(lock, store.clone(), Clock::system()).await;
     let _waiting = Waiting::when_long("comparing the atoms with those of the database");
     tokio::select! {
-        begun = Keeping::begin(lock, store.clone(), Clock::system()) => {
-            begun.or_hint("is `knowledge` in the home a folder that you may write?")
+        begun = sharing::keep_atoms(lock, store.clone(), Clock::system()) => {
+            Ok(vec![config, begun.or_hint("is `knowledge` in the home a folder that you may write?")?])
         }
         never = manager.keep_waiting() => match never {},
     }

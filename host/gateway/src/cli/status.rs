@@ -15,8 +15,9 @@ use crate::{
     control::{Look, look},
     ledger::Trouble,
     messages::{Messages, terminal},
+    policies,
     presence::health::Level,
-    store::{Host, HostState, Place, Store, StoreError},
+    store::{Decides, Host, HostState, Place, Store, StoreError},
 };
 
 /// The exit code where nobody is there, as of service scripts.
@@ -101,6 +102,7 @@ impl Shared {
                     "since": at(host.since_ms),
                     "last_sign_seconds": seconds(host.silent_ms),
                     "turns": host.turns,
+                    "policies": host.decides,
                 })
             };
             hosts.iter().map(host).collect::<Vec<_>>()
@@ -152,6 +154,9 @@ impl Shown {
                 let name = format!("{}:{}", host.machine, host.home);
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
+                if let Some(Decides { layers, refused, .. }) = &host.decides {
+                    line(messages.status_policies(policies::names(layers), refused.as_deref()));
+                }
             }
         }
         if let Some(trouble) = self.trouble() {

@@ -1,6 +1,6 @@
 //! What an operator's terminal shows: notices of the start, and how the gateway does.
 
-use super::Messages;
+use super::{Messages, terminal};
 use crate::{ledger::Trouble, talk::Connection};
 
 /// Something that was chosen for the operator.
@@ -119,6 +119,14 @@ impl Messages {
             ("seconds", seconds.into()),
         ];
         (self.text("status-host", []), self.text("status-host-is", filled))
+    }
+
+    /// What decides on a host, and why that is not what was chosen for all of them.
+    pub fn status_policies(&self, policies: String, refused: Option<&str>) -> (String, String) {
+        let is_refused = if refused.is_some() { "yes" } else { "no" };
+        let why = terminal::translated(refused.unwrap_or_default(), self.language).into_owned();
+        let filled = [("policies", policies.into()), ("refused", is_refused.into()), ("why", why.into())];
+        (self.text("status-policies", []), self.text("status-policies-is", filled))
     }
 
     /// Its sockets.

@@ -110,6 +110,20 @@ impl Loader {
         self.assemble(config, files, &self.overrides(config))
     }
 
+    /// Layers of components that another host has sent, each with what it is called, the last on top.
+    ///
+    /// # Errors
+    /// As [`load`](Loader::load).
+    pub fn take(&self, config: &PolicyConfig, components: &[(String, Vec<u8>)]) -> Result<Stack, Failure> {
+        let load = |theirs: &Runtime| {
+            let each = components.iter().rev().map(|(label, bytes)| Policy::from_bytes(theirs, label, bytes));
+            Ok(each.collect::<Result<_, _>>()?)
+        };
+        let (stack, odd) = self.over_the_base(config, load, &self.overrides(config))?;
+        tell_odd(&odd);
+        Ok(stack)
+    }
+
     /// The layers of an arm of an experiment: it is what it says itself, whatever the command line and the environment
     /// say of the policies that serve.
     ///
@@ -136,9 +150,7 @@ impl Loader {
         if let Some(stats) = self.runtime.cache_stats() {
             tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
         }
-        for odd in odd {
-            tracing::warn!("{odd}");
-        }
+        tell_odd(&odd);
         Ok(stack)
     }
 
@@ -148,13 +160,23 @@ impl Loader {
         files: &[PathBuf],
         overrides: &Overrides,
     ) -> Result<(Stack, Vec<String>), Failure> {
+        let load = |theirs: &Runtime| embedded::layers(files).rev().map(|file| loading::load(theirs, file)).collect();
+        self.over_the_base(config, load, overrides)
+    }
+
+    /// What is loaded, the top one first, over the embedded policy.
+    fn over_the_base(
+        &self,
+        config: &PolicyConfig,
+        load: impl FnOnce(&Runtime) -> Result<Vec<Policy>, Failure>,
+        overrides: &Overrides,
+    ) -> Result<(Stack, Vec<String>), Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
         let waiting = Waiting::when_long("compiling `standard`");
         let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
         drop(waiting);
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
-        let layers =
-            embedded::layers(files).rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
+        let layers = load(&theirs)?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         let idle = config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str()));
         let mut odd = Vec::new();
@@ -196,6 +218,12 @@ impl Loader {
             .filter_map(|(name, _)| set_in_environment(name).map(|value| ((*name).to_owned(), value)))
             .collect();
         Overrides { set: self.named.set.clone(), env, language: self.language, config: config.settings.clone() }
+    }
+}
+
+fn tell_odd(odd: &[String]) {
+    for odd in odd {
+        tracing::warn!("{odd}");
     }
 }
 

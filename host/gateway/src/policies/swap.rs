@@ -17,13 +17,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::{Loader, Policies};
+use super::{
+    Loader, Policies,
+    for_all::{ForAll, OnHost},
+};
 use crate::{
     admins::Admins,
     config::{Config, PolicyConfig},
     embedded,
     ledger::{Event, Ledger},
     messages::Messages,
+    store::Store,
 };
 
 /// What made other policies take over.
@@ -37,6 +41,8 @@ pub enum By {
     Signal,
     /// An experiment ended with one of its arms.
     Promotion,
+    /// An operator asked for them on another host of the database.
+    Host,
 }
 
 impl By {
@@ -46,6 +52,7 @@ impl By {
             By::File => "file",
             By::Signal => "signal",
             By::Promotion => "promotion",
+            By::Host => "host",
         }
     }
 }
@@ -63,6 +70,9 @@ pub struct Swapped {
     pub files_unchanged: bool,
     /// What a start would load, if the gateway were started as it was.
     pub next_start: NextStart,
+    /// What the other hosts of the database make of it.
+    #[serde(default)]
+    pub hosts: Vec<OnHost>,
 }
 
 /// What a start would load.
@@ -90,6 +100,7 @@ pub struct Ports {
     pub ledger: Ledger,
     pub admins: Admins,
     pub messages: Arc<Messages>,
+    pub store: Store,
     /// The arms of experiments that are promoted.
     pub promotions: watch::Receiver<Option<Arc<Promotion>>>,
 }
@@ -106,16 +117,18 @@ pub struct Promotion {
 
 /// Has other policies take over.
 pub struct Swapper {
-    ports: Ports,
+    pub(super) ports: Ports,
     loader: Loader,
     home: PathBuf,
+    /// Held from what is told to other hosts to the swap here.
+    pub(super) swapping: tokio::sync::Mutex<()>,
     /// Locked for the moment of a swap.
     chosen: Mutex<Chosen>,
     /// The files of those that serve, for who watches them.
     files: watch::Sender<Vec<PathBuf>>,
 }
 
-struct Chosen {
+pub(super) struct Chosen {
     files: Vec<PathBuf>,
     /// What served before, as it was then: its files may have changed since.
     previous: Option<Previous>,
@@ -129,6 +142,16 @@ struct Chosen {
     /// for later goes before what is ready later.
     asked: u64,
     granted: u64,
+    /// What is known of what was chosen for all hosts.
+    pub(super) for_all: ForAll,
+}
+
+/// What a swap has replaced by what.
+pub(super) struct Replaced {
+    before: Vec<Identity>,
+    serving: Vec<Identity>,
+    /// Of the choice for all hosts, where it is one.
+    version: Option<i64>,
 }
 
 /// Stops what is being loaded when nobody waits for it any more.
@@ -154,6 +177,7 @@ impl Swapper {
             ports,
             loader,
             home: home.to_owned(),
+            swapping: tokio::sync::Mutex::default(),
             chosen: Mutex::new(Chosen {
                 files: files.clone(),
                 previous: None,
@@ -162,6 +186,7 @@ impl Swapper {
                 swaps: 0,
                 asked: 0,
                 granted: 0,
+                for_all: ForAll::default(),
             }),
             files: watch::Sender::new(files),
         }
@@ -178,13 +203,16 @@ impl Swapper {
     /// They cannot be loaded, or may not be; those that served still do.
     pub async fn choose(&self, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
         let (request, wanted) = (self.chosen().ask(), files.clone());
-        let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await.and_then(|stack| {
-            let mut chosen = self.chosen();
-            chosen.grant(request)?;
-            Ok(self.take_over(&mut chosen, By::Command, files.clone(), &stack))
-        });
-        match loaded {
-            Ok((before, serving)) => self.swapped(before, serving, files).await,
+        let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
+        let replaced = match loaded {
+            Ok(stack) => {
+                let _alone = self.swapping.lock().await;
+                self.replace(request, By::Command, files.clone(), &stack, true).await
+            }
+            Err(failure) => Err(failure),
+        };
+        match replaced {
+            Ok(replaced) => self.swapped(replaced, files).await,
             Err(failure) => {
                 self.refused(By::Command, &files, &failure);
                 Err(failure)
@@ -210,14 +238,13 @@ impl Swapper {
             self.refused(By::Command, &files, &failure);
             return Err(failure);
         }
-        let (before, serving) = {
-            let mut chosen = self.chosen();
-            chosen.grant(request)?;
-            let replaced = self.take_over(&mut chosen, By::Command, files.clone(), &stack);
-            chosen.went_back = true;
+        let replaced = {
+            let _alone = self.swapping.lock().await;
+            let replaced = self.replace(request, By::Command, files.clone(), &stack, true).await?;
+            self.chosen().went_back = true;
             replaced
         };
-        self.swapped(before, serving, files).await
+        self.swapped(replaced, files).await
     }
 
     /// Whether a file holds another component than the one that was loaded from it: loading takes seconds where it
@@ -242,25 +269,30 @@ impl Swapper {
         let wanted = files.clone();
         let loaded = self.aside(move |loader, config| match by {
             By::Signal => Ok((absolute(loader.files(config)), loader.start(config)?)),
-            By::File | By::Command | By::Promotion => loader.load(config, &wanted).map(|stack| (wanted, stack)),
+            By::File | By::Command | By::Promotion | By::Host => {
+                loader.load(config, &wanted).map(|stack| (wanted, stack))
+            }
         });
         let loaded = loaded.await;
-        let mut chosen = self.chosen();
+        let _alone = self.swapping.lock().await;
         match loaded {
-            _ if by == By::File && chosen.swaps != swaps => {
+            _ if by == By::File && self.chosen().swaps != swaps => {
                 tracing::debug!("the policy files changed, and meanwhile others took over");
             }
             Ok((_, stack)) if by == By::File && identities(&stack) == self.serving() => {
                 tracing::debug!("the policy files were written anew with the same components");
-                chosen.told = false;
+                self.chosen().told = false;
             }
-            Ok((files, stack)) => match chosen.grant(request) {
-                Ok(()) => _ = self.take_over(&mut chosen, by, files, &stack),
-                Err(overtaken) => self.refused(by, &files, &overtaken),
-            },
+            Ok((files, stack)) => {
+                // What each host was started with it follows by itself.
+                let is_for_all = by != By::File || self.chosen().for_all.is_ours;
+                if let Err(failure) = self.replace(request, by, files.clone(), &stack, is_for_all).await {
+                    self.refused(by, &files, &failure);
+                }
+            }
             Err(failure) => {
                 self.refused(by, &files, &failure);
-                if !std::mem::replace(&mut chosen.told, true) {
+                if !std::mem::replace(&mut self.chosen().told, true) {
                     self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
                 }
             }
@@ -272,18 +304,18 @@ impl Swapper {
         let mut promotions = self.ports.promotions.clone();
         while promotions.changed().await.is_ok() {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
-            self.taken_over(
-                &mut self.chosen(),
-                By::Promotion,
-                absolute(&promotion.files),
-                &promotion.stack,
-                promotion.before.clone(),
-            );
+            let (files, stack) = (absolute(&promotion.files), &promotion.stack);
+            let _alone = self.swapping.lock().await;
+            self.taken_over(&mut self.chosen(), By::Promotion, files.clone(), stack, promotion.before.clone());
+            match self.publish(&files, stack).await {
+                Ok(version) => self.chosen().for_all.made(version),
+                Err(failure) => tracing::warn!("the arm that was promoted decides on this host alone: {failure}"),
+            }
         }
     }
 
     /// Does something with the loader and gateway.json as it is now, where blocking is no harm.
-    async fn aside<T: Send + 'static>(
+    pub(super) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Loader, &PolicyConfig) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
@@ -296,58 +328,72 @@ impl Swapper {
         .await
     }
 
-    /// The moment of the swap; who served until now, and who serves.
-    fn take_over(
+    /// A swap that was asked for, on all hosts of the database where it is for all. Who asks has locked out others.
+    async fn replace(
         &self,
-        chosen: &mut Chosen,
+        request: u64,
         by: By,
         files: Vec<PathBuf>,
         stack: &Stack,
-    ) -> (Vec<Identity>, Vec<Identity>) {
+        is_for_all: bool,
+    ) -> Result<Replaced, Failure> {
+        self.chosen().grant(request)?;
+        let version = if is_for_all { self.publish(&files, stack).await? } else { None };
+        let mut chosen = self.chosen();
+        let replaced = self.take_over(&mut chosen, by, files, stack);
+        if is_for_all {
+            chosen.for_all.made(version);
+        }
+        Ok(Replaced { version, ..replaced })
+    }
+
+    /// The moment of the swap.
+    pub(super) fn take_over(&self, chosen: &mut Chosen, by: By, files: Vec<PathBuf>, stack: &Stack) -> Replaced {
         let replaced = self.ports.policies.swap(stack);
         self.taken_over(chosen, by, files, stack, replaced)
     }
 
     /// What follows from a swap.
-    fn taken_over(
-        &self,
-        chosen: &mut Chosen,
-        by: By,
-        files: Vec<PathBuf>,
-        stack: &Stack,
-        replaced: Stack,
-    ) -> (Vec<Identity>, Vec<Identity>) {
+    fn taken_over(&self, chosen: &mut Chosen, by: By, files: Vec<PathBuf>, stack: &Stack, replaced: Stack) -> Replaced {
         let (before, serving) = (identities(&replaced), identities(stack));
-        let files_before = std::mem::replace(&mut chosen.files, files.clone());
+        let files_before = self.follow_files(chosen, files);
         if before != serving {
             chosen.previous = Some(Previous { files: files_before, stack: replaced });
         }
         (chosen.went_back, chosen.told) = (false, false);
         chosen.swaps += 1;
+        tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
+        let (from, to) = (before.clone(), serving.clone());
+        self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
+        Replaced { before, serving, version: None }
+    }
+
+    /// From now on changes of these are followed; which were until now.
+    fn follow_files(&self, chosen: &mut Chosen, files: Vec<PathBuf>) -> Vec<PathBuf> {
+        let before = std::mem::replace(&mut chosen.files, files.clone());
         self.files.send_if_modified(|followed| {
             let differs = *followed != files;
             *followed = files;
             differs
         });
-        tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
-        let (from, to) = (before.clone(), serving.clone());
-        self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
-        (before, serving)
+        before
     }
 
-    fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
+    /// What decides is what was chosen elsewhere, and not what the files here come to hold.
+    pub(super) fn follow_no_files(&self, chosen: &mut Chosen) {
+        self.follow_files(chosen, vec![]);
+    }
+
+    pub(super) fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
         tracing::warn!(by = by.name(), "policies not swapped, those before still decide: {failure}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });
     }
 
-    async fn swapped(
-        &self,
-        before: Vec<Identity>,
-        serving: Vec<Identity>,
-        files: Vec<PathBuf>,
-    ) -> Result<Swapped, Failure> {
+    async fn swapped(&self, replaced: Replaced, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
+        let Replaced { before, serving, version } = replaced;
+        let hosts = self.on_hosts(version).await;
         self.aside(move |loader, config| {
             let by = match (loader.named().files.as_slice(), config.files.as_slice()) {
                 ([_, ..], _) => Source::CommandLine,
@@ -355,17 +401,17 @@ impl Swapper {
                 ([], []) => Source::Default,
             };
             let next_start = NextStart { by, files: absolute(loader.files(config)) };
-            Ok(Swapped { files_unchanged: hold(&files, &serving), serving, before, files, next_start })
+            Ok(Swapped { files_unchanged: hold(&files, &serving), serving, before, files, next_start, hosts })
         })
         .await
     }
 
-    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+    pub(super) fn chosen(&self) -> MutexGuard<'_, Chosen> {
         // Changed field by field after the swap itself, so a panic in between leaves what still makes sense.
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serving(&self) -> Vec<Identity> {
+    pub(super) fn serving(&self) -> Vec<Identity> {
         identities(self.ports.policies.serving().stack())
     }
 }

@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pmk_system::{clock::Clock, home::HomeLock, threads::offload};
+use pmk_system::threads::offload;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{Sharing, SharingError};
-use crate::store::Store;
+use super::shared::{Shared, SharingError};
 
 /// How often the store is asked what others have changed.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -23,20 +22,14 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// Has the home and the store the same, as far as can be, and begins to keep them so. The lock has to be held until it has
-    /// [ended](Keeping::end).
-    ///
-    /// # Errors
-    /// The folder of atoms cannot be made.
-    pub async fn begin(lock: &HomeLock, store: Store, clock: Clock) -> Result<Keeping, SharingError> {
-        let changed = Arc::new(Notify::new());
-        let wake = Arc::clone(&changed);
-        let sharing = Sharing::open(lock, store, clock, move || wake.notify_one())?;
+    /// Has the home and the store the same, as far as can be, and begins to keep them so; `changed` tells that something has
+    /// changed in the home, where somebody can tell. The home's lock has to be held until it has [ended](Keeping::end).
+    pub(super) async fn begin<S: Shared>(shared: S, changed: Arc<Notify>) -> Keeping {
         let mut told = Told::default();
-        let sharing = pass(sharing, &mut told).await;
+        let shared = pass(shared, &mut told).await;
         let ends = CancellationToken::new();
-        let task = tokio::spawn(keep(sharing, told, changed, ends.clone()));
-        Ok(Keeping { ends, task })
+        let task = tokio::spawn(keep(shared, told, changed, ends.clone()));
+        Keeping { ends, task }
     }
 
     /// Offers what was changed last, and ends.
@@ -47,7 +40,7 @@ impl Keeping {
     }
 }
 
-async fn keep(mut sharing: Sharing, mut told: Told, changed: Arc<Notify>, ends: CancellationToken) {
+async fn keep<S: Shared>(mut shared: S, mut told: Told, changed: Arc<Notify>, ends: CancellationToken) {
     loop {
         tokio::select! {
             biased;
@@ -55,19 +48,19 @@ async fn keep(mut sharing: Sharing, mut told: Told, changed: Arc<Notify>, ends: 
             () = changed.notified() => tokio::time::sleep(GATHERS).await,
             () = tokio::time::sleep(ASK_EVERY) => {}
         }
-        sharing = pass(sharing, &mut told).await;
+        shared = pass(shared, &mut told).await;
     }
-    pass(sharing, &mut told).await;
+    pass(shared, &mut told).await;
 }
 
-async fn pass(mut sharing: Sharing, told: &mut Told) -> Sharing {
-    let (sharing, done) = offload(move || {
-        let done = sharing.pass();
-        (sharing, done)
+async fn pass<S: Shared>(mut shared: S, told: &mut Told) -> S {
+    let (shared, done) = offload(move || {
+        let done = shared.pass();
+        (shared, done)
     })
     .await;
-    told.outcome(done);
-    sharing
+    told.outcome(S::tell, done);
+    shared
 }
 
 /// What was said last of what goes wrong.
@@ -75,7 +68,7 @@ async fn pass(mut sharing: Sharing, told: &mut Told) -> Sharing {
 struct Told(Option<String>);
 
 impl Told {
-    fn outcome(&mut self, done: Result<(), SharingError>) {
+    fn outcome(&mut self, tell: fn(&str), done: Result<(), SharingError>) {
         let why = match done {
             Ok(()) => None,
             // Of a database that is away the store tells, and one that is lost ends the program.
@@ -85,7 +78,7 @@ impl Told {
         if let Some(why) = &why
             && self.0.as_ref() != Some(why)
         {
-            tracing::warn!("atoms are not shared with other hosts for the moment: {why}");
+            tell(why);
         }
         self.0 = why;
     }

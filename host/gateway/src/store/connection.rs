@@ -46,6 +46,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021_waiting.sql"),
     include_str!("migrations/0022_hosts.sql"),
     include_str!("migrations/0023_atoms.sql"),
+    include_str!("migrations/0024_common.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

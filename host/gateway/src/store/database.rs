@@ -3,24 +3,44 @@
 use std::{cmp::Ordering, path::Path, sync::Arc};
 
 use super::{
-    connection::MIGRATIONS,
     error::{Fault, StoreError},
     hosts,
     sql::{Connection, Link, NO_OPTIONS, Postgres},
     upgrade::Step,
 };
 
+type Schema = (u32, &'static str);
+
 /// Each takes the schema to that version, in order. The first makes all of it.
-const SCHEMAS: &[(u32, &str)] = &[
+const SCHEMAS: &[Schema] = &[
     (20, include_str!("migrations/postgres/0020_base.sql")),
     (21, include_str!("migrations/postgres/0021_waiting.sql")),
     (22, include_str!("migrations/postgres/0022_hosts.sql")),
     (23, include_str!("migrations/postgres/0023_atoms.sql")),
+    (24, include_str!("migrations/postgres/0024_common.sql")),
 ];
+
+/// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and
+/// columns that nobody has to fill. Where one does more, it is its number.
+const OLDEST: u32 = 24;
+
+/// From here on hosts say which one their program knows.
+const FIRST_TOLD: u32 = 24;
+
+/// What a program knows.
+pub(super) struct Known<'a> {
+    pub schemas: &'a [Schema],
+    /// Programs of which schemas may work beside it.
+    pub oldest: u32,
+}
+
+pub(super) const OURS: Known<'static> = Known { schemas: SCHEMAS, oldest: OLDEST };
 
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM pmk_schema";
-const SET_VERSION: &str = "DELETE FROM pmk_schema; INSERT INTO pmk_schema (version) VALUES";
+/// One that is newer says this.
+const OLDEST_PROGRAM: &str = "SELECT coalesce(oldest, version) FROM pmk_schema";
+const SET_VERSION: &str = "DELETE FROM pmk_schema; INSERT INTO pmk_schema (version, oldest) VALUES";
 const ENCODING: &str = "SELECT current_setting('server_encoding')";
 const SCHEMA: &str = "SELECT CAST(current_schema() AS TEXT)";
 const HAS_ITS_PATH: &str = "SELECT 1 FROM pg_settings WHERE name = 'search_path' AND source IN ('client', 'session')";
@@ -28,6 +48,7 @@ const TABLES: &str = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.o
      WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')";
 /// Whom a change of the schema would take by surprise.
 const ANY_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() LIMIT 1";
+const ANY_OLDER_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() AND schema < ?1 LIMIT 1";
 
 /// Whether there has to be a store already.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,8 +68,8 @@ pub(super) fn writer(link: &Arc<Link>, wanted: Wanted) -> Result<Connection, Sto
     let open = || -> Result<Connection, Fault> {
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
         check(&conn, link)?;
-        if standing(&conn, name)? != Standing::Known {
-            bring_up_to_date(&conn, name, wanted)?;
+        if standing(&conn, name, &OURS)? != Standing::Known {
+            bring_up_to_date(&conn, name, wanted, &OURS)?;
         }
         Ok(conn)
     };
@@ -74,10 +95,10 @@ pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>,
     let look = || -> Result<Option<(u32, Option<String>)>, Fault> {
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
         check(&conn, link)?;
-        let schema = match standing(&conn, name)? {
+        let schema = match standing(&conn, name, &OURS)? {
             Standing::Empty => return Ok(None),
             Standing::Older(found) => found,
-            Standing::Known => known(),
+            Standing::Known => OURS.version(),
         };
         Ok(Some((schema, hosts::living(&conn)?)))
     };
@@ -99,8 +120,18 @@ fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     schema.map(drop).ok_or_else(|| refused("the search path of the user leads to no schema".into()))
 }
 
-fn known() -> u32 {
-    MIGRATIONS.len() as u32
+impl Known<'_> {
+    fn version(&self) -> u32 {
+        self.schemas.last().map_or(0, |(version, _)| *version)
+    }
+}
+
+/// A newer program may have changed the schema since the store was opened.
+///
+/// # Errors
+/// [`StoreError::Newer`]: in a way that this one does not know.
+pub(super) fn check_schema(conn: &Connection, name: &Path) -> Result<(), Fault> {
+    standing_of_ours(conn, name, &OURS).map(drop)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,7 +141,7 @@ enum Standing {
     Known,
 }
 
-fn standing(conn: &Connection, name: &Path) -> Result<Standing, Fault> {
+fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
     let is_ours = || conn.query_row(IS_OURS, [], |row| row.get::<_, bool>(0));
     if !is_ours()? {
         if conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? == 0 {
@@ -121,33 +152,42 @@ fn standing(conn: &Connection, name: &Path) -> Result<Standing, Fault> {
             return Err(StoreError::Foreign { path: name.to_owned() }.into());
         }
     }
-    let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known());
+    standing_of_ours(conn, name, known)
+}
+
+fn standing_of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
+    let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known.version());
     match found.cmp(&known) {
         Ordering::Equal => Ok(Standing::Known),
         Ordering::Less => Ok(Standing::Older(found)),
+        Ordering::Greater if conn.query_row(OLDEST_PROGRAM, [], |row| row.get::<_, u32>(0))? <= known => {
+            Ok(Standing::Known)
+        }
         Ordering::Greater => Err(StoreError::Newer { path: name.to_owned(), found, known }.into()),
     }
 }
 
 /// All of it or nothing: PostgreSQL undoes changes of a schema as any other.
-fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted) -> Result<(), Fault> {
+pub(super) fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted, known: &Known<'_>) -> Result<(), Fault> {
     conn.begin()?;
     let migrate = || -> Result<(), Fault> {
         // Another process may have been faster: only now it is certain.
-        let found = match standing(conn, name)? {
+        let found = match standing(conn, name, known)? {
             Standing::Known => return Ok(()),
             Standing::Empty if wanted == Wanted::There => {
                 return Err(StoreError::Missing { path: name.to_owned() }.into());
             }
             Standing::Empty => 0,
-            Standing::Older(found) => match conn.prepare_cached(ANY_HOST)?.exists([])? {
-                true => return Err(StoreError::Outdated { path: name.to_owned(), found, known: known() }.into()),
+            Standing::Older(found) => match surprises_somebody(conn, found, known)? {
+                true => {
+                    return Err(StoreError::Outdated { path: name.to_owned(), found, known: known.version() }.into());
+                }
                 false => found,
             },
         };
-        apply(conn, found).map_err(|fault| match (found, fault.at(name)) {
+        apply(conn, found, known).map_err(|fault| match (found, fault.at(name)) {
             (0, error) => error.into(),
-            (_, error) => Fault::from(Step { found, known: known() }.failed(name, &error, None)),
+            (_, error) => Fault::from(Step { found, known: known.version() }.failed(name, &error, None)),
         })
     };
     let done = migrate();
@@ -157,26 +197,38 @@ fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted) -> Result<()
     done
 }
 
-fn apply(conn: &Connection, found: u32) -> Result<(), Fault> {
-    if found != 0 {
-        // Whoever has worked and was not heard of for too long does not go on in a schema that it does not know.
-        conn.execute_batch("DELETE FROM host")?;
+/// Whether somebody is at work who could not go on.
+fn surprises_somebody(conn: &Connection, found: u32, known: &Known<'_>) -> Result<bool, Fault> {
+    Ok(match found < FIRST_TOLD {
+        true => conn.prepare_cached(ANY_HOST)?.exists([])?,
+        false => conn.prepare_cached(ANY_OLDER_HOST)?.exists([known.oldest])?,
+    })
+}
+
+fn apply(conn: &Connection, found: u32, known: &Known<'_>) -> Result<(), Fault> {
+    // Whoever has worked and was not heard of for too long does not go on in a schema that it does not know.
+    match found {
+        0 => {}
+        1..FIRST_TOLD => conn.execute_batch("DELETE FROM host")?,
+        _ => conn.execute_batch(&format!("DELETE FROM host WHERE schema < {}", known.oldest))?,
     }
-    for (_, schema) in SCHEMAS.iter().filter(|(version, _)| *version > found) {
+    for (_, schema) in known.schemas.iter().filter(|(version, _)| *version > found) {
         conn.execute_batch(schema)?;
     }
-    conn.execute_batch(&format!("{SET_VERSION} ({})", known()))?;
+    conn.execute_batch(&format!("{SET_VERSION} ({}, {})", known.version(), known.oldest))?;
     Ok(conn.commit()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::connection::MIGRATIONS;
 
     #[test]
     fn both_databases_have_the_same_schemas() {
         let last = SCHEMAS.last().map(|(version, _)| *version);
         assert_eq!(last, Some(MIGRATIONS.len() as u32), "what one learns the other has to");
         assert!(SCHEMAS.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
+        assert!((FIRST_TOLD..=OURS.version()).contains(&OLDEST));
     }
 }

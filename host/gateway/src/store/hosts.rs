@@ -23,8 +23,9 @@ use rustix::system::uname;
 use serde::Serialize;
 
 use super::{
-    Pending, Store, StoreError, codec,
+    Decides, Pending, Store, StoreError, choice, codec,
     connection::MIGRATIONS,
+    database,
     error::Fault,
     lease,
     sql::{Connection, OptionalExtension, params},
@@ -39,12 +40,11 @@ pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
-const ENTER: &str = "INSERT INTO host (name, owner, version, started_at, until, lease_ms, heard_since)
-     VALUES (?1, ?2, ?3, pmk_now(), pmk_now() + ?4, ?4, pmk_now()) RETURNING id";
+const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
+     VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
 /// When any of them was last heard of.
 const LAST_SIGN: &str = "SELECT max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
-const SCHEMA: &str = "SELECT version FROM pmk_schema";
 /// Those that are there, whether each is gone: it has said so, or was not heard of for its lease; and whether it is about to.
 const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
 /// Takes away the number of one that is gone, for one that was heard of all the time.
@@ -68,8 +68,8 @@ const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOI
      ORDER BY i.ts, i.id";
 /// One that has ended in an orderly way is not worth a word.
 const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
-            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner)
-     FROM host h WHERE lease_ms <> 0 ORDER BY id";
+            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner), deciding
+     FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id";
 
 /// A host of a database, by the clock of that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Host {
     pub silent_ms: i64,
     /// How many conversations it is just working on.
     pub turns: u64,
+    /// What decides there, once it has said so.
+    pub decides: Option<Decides>,
 }
 
 /// What a host does.
@@ -261,7 +263,21 @@ impl Store {
     /// The store cannot be read.
     pub async fn hosts(&self) -> Result<Vec<Host>, StoreError> {
         match self.shared.link {
-            Some(_) => self.read(hosts).await,
+            Some(_) => self.read(|conn| hosts(conn, 0)).await,
+            None => Ok(vec![]),
+        }
+    }
+
+    /// Those beside this one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn other_hosts(&self) -> Result<Vec<Host>, StoreError> {
+        match &self.shared.link {
+            Some(link) => {
+                let own = link.host();
+                self.read(move |conn| hosts(conn, own)).await
+            }
             None => Ok(vec![]),
         }
     }
@@ -280,33 +296,26 @@ impl Store {
 
 /// Among the hosts from now on, in the place of whoever had this home before.
 fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>), Fault> {
-    check_schema(conn)?;
+    if let Connection::Postgres(postgres) = conn {
+        database::check_schema(conn, Path::new(postgres.link().name()))?;
+    }
     let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
     let before: Vec<String> =
         conn.prepare_cached(FORGET_HOME)?.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for owner in before {
         lease::void_of(conn, &owner)?;
     }
+    choice::begins(conn)?;
     let lease_ms = HOST_LEASE.as_millis() as i64;
-    let entered = params![name, owner, env!("CARGO_PKG_VERSION"), lease_ms];
+    let entered = params![name, owner, env!("CARGO_PKG_VERSION"), MIGRATIONS.len() as i64, lease_ms];
     let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;
     Ok((host, last_sign_ms))
 }
 
-/// A newer program may have changed the schema since the store was opened.
-fn check_schema(conn: &Connection) -> Result<(), Fault> {
-    let (found, known) = (conn.query_row(SCHEMA, [], |row| row.get::<_, u32>(0))?, MIGRATIONS.len() as u32);
-    match conn {
-        Connection::Postgres(postgres) if found > known => {
-            Err(StoreError::Newer { path: postgres.link().name().into(), found, known }.into())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn hosts(conn: &Connection) -> Result<Vec<Host>, Fault> {
+/// All but one; none has the number 0.
+fn hosts(conn: &Connection, but: i64) -> Result<Vec<Host>, Fault> {
     let mut statement = conn.prepare_cached(HOSTS)?;
-    let hosts = statement.query_map([], |row| {
+    let hosts = statement.query_map([but], |row| {
         let name = row.get::<_, String>(1)?;
         let (machine, home) = name.split_once(':').unwrap_or((&name, ""));
         Ok(Host {
@@ -317,6 +326,7 @@ fn hosts(conn: &Connection) -> Result<Vec<Host>, Fault> {
             since_ms: row.get(3)?,
             silent_ms: row.get(4)?,
             turns: u64::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
+            decides: row.get::<_, Option<String>>(6)?.and_then(|said| serde_json::from_str(&said).ok()),
         })
     })?;
     Ok(hosts.collect::<Result<_, _>>()?)

@@ -17,7 +17,7 @@ use crate::{
     config::{self, EditError, Json},
     control::{self, Reply, Request},
     embedded,
-    policies::{Source, Swapped},
+    policies::{OnHost, Outcome, Source, Swapped},
 };
 
 #[derive(Debug, Args)]
@@ -89,15 +89,22 @@ impl Use {
                 "files": swapped.files,
                 "survives_restart": survives,
                 "otherwise": otherwise,
+                "hosts": swapped.hosts,
             }));
         }
         let mut page = Page::new(context.language);
         page.line("serving", layers(&swapped.serving));
         page.line("before", layers(&swapped.before));
+        for host in &swapped.hosts {
+            page.line("host", on_host(&page, host));
+        }
         page.tell(
             "restart",
             &match survival {
                 Survival::Yes => "survives it".to_owned(),
+                Survival::No(_) if !swapped.hosts.is_empty() => {
+                    "survives it as long as one of the hosts works".to_owned()
+                }
                 Survival::No(otherwise) => format!("does not survive it: {otherwise}"),
             },
         );
@@ -125,6 +132,16 @@ fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {
         *list = files.iter().map(|file| Json::from(file.display().to_string().as_str())).collect();
         Ok(())
     })
+}
+
+/// What another host of the database makes of it.
+fn on_host(page: &Page, OnHost { machine, home, outcome }: &OnHost) -> String {
+    let name = format!("{machine}:{home}");
+    match outcome {
+        Outcome::Decide => page.filled("`{}` goes by them, too", &[&name]),
+        Outcome::Refused { reason } => page.filled("`{}` does not take them: {}", &[&name, &page.translated(reason)]),
+        Outcome::Unknown => page.filled("`{}` has not said yet whether it takes them", &[&name]),
+    }
 }
 
 /// One line a layer.

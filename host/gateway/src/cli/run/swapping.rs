@@ -44,6 +44,8 @@ pub(super) fn start(
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         tasks.spawn(reload_on(hangup, Arc::clone(&swapper)));
     }
+    let among_others = Arc::clone(&swapper);
+    tasks.spawn(async move { among_others.follow_hosts().await });
     let promoted = Arc::clone(&swapper);
     tasks.spawn(async move { promoted.follow_promotions().await });
     tasks.spawn(policies::follow(swapper));
@@ -57,6 +59,7 @@ pub(super) fn ports(services: &Services) -> Ports {
         ledger: services.ledger.clone(),
         admins: services.admins.clone(),
         messages: Arc::clone(&services.messages),
+        store: services.store.clone(),
         promotions: services.experiment.promotions(),
     }
 }

@@ -56,6 +56,11 @@ status-host-is = `{ $name }` { $does ->
     }
    *[silent] is silent
 }, version { $version }, since { $since }, last heard of { $seconds } s ago
+status-policies = policies
+status-policies-is = { $refused ->
+    [yes] { $policies }, and not those that were chosen for all hosts: { $why }
+   *[no] { $policies }
+}
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }
 status-ledger-hint = is there room on the disk, and may it write there? They are kept, and written once they can be

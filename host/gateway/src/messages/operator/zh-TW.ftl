@@ -50,6 +50,11 @@ status-host-is = `{ $name }` { $does ->
     [works] 正在處理 { $turns } 個對話
    *[silent] 沒有消息
 }，版本 { $version }，從 { $since } 起，{ $seconds } 秒前有消息
+status-policies = 策略
+status-policies-is = { $refused ->
+    [yes] { $policies }，沒有採用為所有主機選的策略：{ $why }
+   *[no] { $policies }
+}
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }
 status-ledger-hint = 磁碟還有空間嗎，可以寫入嗎？待寫的內容都留著，可以寫入時就會補上

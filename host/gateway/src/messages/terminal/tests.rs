@@ -25,7 +25,6 @@ const NOT_SAID: &[&str] = &[
     "memory allocation of ",
     "mra ask {} {}",
     "npm run build",
-    "pmk-host run on {}",
     "policies loaded",
     "pooling allocator",
     "prompt is too long: {} tokens > {} maximum",

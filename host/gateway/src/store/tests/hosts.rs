@@ -9,7 +9,11 @@ use super::{
     on_postgres::{Home, asked, home, number, open},
     *,
 };
-use crate::store::{error::Fault, sql::params};
+use crate::store::{
+    database::{self, Known, Wanted, bring_up_to_date},
+    error::Fault,
+    sql::params,
+};
 
 const KEY: &str = "slack:dm:U1";
 
@@ -321,10 +325,36 @@ async fn a_host_does_not_work_on_a_schema_that_a_newer_program_has_changed_since
     let Some([one, other]) = two() else { return };
     drop(open(&one));
     let (store, lock) = (open(&other), HomeLock::take(other.path()).unwrap());
-    asked(&one, |conn| conn.execute("UPDATE pmk_schema SET version = 99", []).unwrap());
+    asked(&one, |conn| conn.execute("UPDATE pmk_schema SET version = 99, oldest = 99", []).unwrap());
     let refused = store.take_over(&lock).await.unwrap_err();
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     assert_eq!(number(&one, "SELECT count(*) FROM host"), 0);
+}
+
+#[tokio::test]
+async fn hosts_go_on_beside_a_newer_program_whose_schema_only_adds() {
+    let Some([one, other]) = two() else { return };
+    let (store, _lock) = at_work(&one).await;
+    let inbox = accept(&store, KEY, "Ev1").await;
+    let mut schemas = database::OURS.schemas.to_vec();
+    let next = 1 + schemas.last().unwrap().0;
+    schemas.push((next, "ALTER TABLE session ADD COLUMN mood TEXT"));
+    let upgraded = |oldest| {
+        let (schemas, name) = (schemas.clone(), Path::new("pmk").to_owned());
+        asked(&one, move |conn| {
+            let known = Known { schemas: &schemas, oldest };
+            bring_up_to_date(conn, &name, Wanted::There, &known).map_err(|fault| fault.at(&name))
+        })
+    };
+    assert!(matches!(upgraded(next), Err(StoreError::Outdated { .. })), "somebody works who could not go on");
+    upgraded(next - 1).unwrap();
+    assert_eq!(number(&one, "SELECT version FROM pmk_schema"), i64::from(next));
+    answer(&store, inbox).await;
+    // One that comes again is still of the program of before.
+    let (again, _other_lock) = at_work(&other).await;
+    let later = accept(&again, KEY, "Ev2").await;
+    answer(&again, later).await;
+    assert_eq!(number(&one, "SELECT count(*) FROM message"), 4);
 }
 
 #[tokio::test]
@@ -334,6 +364,8 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     nothing_is_heard(&one);
     let back =
         "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; ALTER TABLE host DROP COLUMN leaving; DROP INDEX session_leased; DROP TABLE atom_file;
+                DROP TABLE common_config; DROP TABLE chosen_policies; DROP TABLE component; ALTER TABLE host DROP COLUMN deciding;
+                ALTER TABLE host DROP COLUMN schema; ALTER TABLE pmk_schema DROP COLUMN oldest;
                 CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";
     asked(&one, |conn| conn.execute_batch(back).unwrap());
     drop(open(&other));
@@ -445,7 +477,7 @@ async fn a_database_that_is_none_of_ours_or_newer_is_refused_and_stays_as_it_was
     asked(&one, |conn| conn.execute_batch("DROP TABLE theirs").unwrap());
     assert!(matches!(Store::open_existing(&one).err(), Some(StoreError::Missing { .. })));
     drop(open(&one));
-    asked(&one, |conn| conn.execute("UPDATE pmk_schema SET version = 99", []).unwrap());
+    asked(&one, |conn| conn.execute("UPDATE pmk_schema SET version = 99, oldest = 99", []).unwrap());
     let refused = Store::open(&other).err().unwrap();
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("postgres://pmk@127.0.0.1:"), "{refused}");

@@ -10,18 +10,11 @@ use std::{
 use pmk_knowledge::mirror::{AtomPath, TextDigest};
 use pmk_system::{files, home};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use crate::sharing::shared::SharingError;
 
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "atoms.json";
-
-/// It cannot be kept.
-#[derive(Debug, Error)]
-#[error("`{}` cannot be written: {source}", path.display())]
-pub struct ManifestError {
-    path: PathBuf,
-    source: io::Error,
-}
 
 /// What both had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,14 +93,14 @@ impl Manifest {
     ///
     /// # Errors
     /// It cannot be written; the old one is still there then.
-    pub fn save(&mut self) -> Result<(), ManifestError> {
+    pub fn save(&mut self) -> Result<(), SharingError> {
         if self.is_saved {
             return Ok(());
         }
         let written = serde_json::to_vec(&self.kept).map_err(io::Error::from);
         written
             .and_then(|written| home::replace_private_file(&self.path, &written))
-            .map_err(|source| ManifestError { path: self.path.clone(), source })?;
+            .map_err(|source| SharingError::Memory { path: self.path.clone(), source })?;
         self.is_saved = true;
         Ok(())
     }

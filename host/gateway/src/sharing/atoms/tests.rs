@@ -17,10 +17,14 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{database::Database, store::Place};
+use crate::{
+    database::Database,
+    sharing::{Keeping, keep_atoms},
+    store::{Place, StoreError},
+};
 
 /// A database of its own, in a schema.
-struct Shared {
+struct Base {
     server: &'static Server,
     address: String,
 }
@@ -30,14 +34,14 @@ struct House {
     folder: TempDir,
     store: Store,
     lock: HomeLock,
-    sharing: Sharing,
+    sharing: SharedAtoms,
 }
 
-impl Shared {
+impl Base {
     /// None where tests are to do without PostgreSQL, which the server says.
-    fn new() -> Option<Shared> {
+    fn new() -> Option<Base> {
         let server = postgres::server()?;
-        Some(Shared { server, address: server.schema() })
+        Some(Base { server, address: server.schema() })
     }
 
     fn house(&self) -> House {
@@ -55,8 +59,8 @@ impl Shared {
     }
 }
 
-fn opened(lock: &HomeLock, store: &Store) -> Sharing {
-    Sharing::open(lock, store.clone(), Clock::system(), || ()).unwrap()
+fn opened(lock: &HomeLock, store: &Store) -> SharedAtoms {
+    SharedAtoms::open(lock, store.clone(), Clock::system(), || ()).unwrap()
 }
 
 impl House {
@@ -133,7 +137,7 @@ fn settle(houses: &mut [&mut House], expected: &[(&str, &str)]) {
 
 #[test]
 fn what_is_new_edited_and_deleted_in_one_home_is_so_in_the_other() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     one.write("erp/a.md", "an answer");
     one.pass();
@@ -162,7 +166,7 @@ fn what_is_new_edited_and_deleted_in_one_home_is_so_in_the_other() {
 
 #[test]
 fn a_new_home_gets_what_there_is_and_brings_what_it_has() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut new) = (shared.house(), shared.house());
     for (path, text) in [("erp/a.md", "a"), ("erp/same.md", "same"), ("erp/other.md", "of the first")] {
         one.write(path, text);
@@ -178,7 +182,7 @@ fn a_new_home_gets_what_there_is_and_brings_what_it_has() {
 
 #[test]
 fn of_two_who_change_one_file_the_first_has_its_place_and_both_texts_are_there() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     one.write("erp/a.md", "as it was");
     settle(&mut [&mut one, &mut other], &[("erp/a.md", "as it was")]);
@@ -215,7 +219,7 @@ fn of_two_who_change_one_file_the_first_has_its_place_and_both_texts_are_there()
 
 #[test]
 fn a_row_writes_nowhere_but_where_a_library_has_its_atoms() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let mut house = shared.house();
     house.pass();
     let digest = TextDigest::of("x");
@@ -267,7 +271,7 @@ fn a_row_writes_nowhere_but_where_a_library_has_its_atoms() {
 
 #[test]
 fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     one.write("erp/a.md", "a");
     one.write("erp/b.md", "b");
@@ -305,7 +309,7 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
 
 #[test]
 fn a_folder_that_is_gone_or_another_deletes_nothing() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     one.write("erp/a.md", "a");
     settle(&mut [&mut one, &mut other], &[("erp/a.md", "a")]);
@@ -317,7 +321,7 @@ fn a_folder_that_is_gone_or_another_deletes_nothing() {
 
 #[test]
 fn without_a_manifest_both_come_to_the_same_and_nothing_is_lost_or_there_twice() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     for path in ["erp/a.md", "erp/b.md", "erp/c.md"] {
         one.write(path, path);
@@ -358,7 +362,7 @@ fn without_a_manifest_both_come_to_the_same_and_nothing_is_lost_or_there_twice()
 
 #[test]
 fn a_database_that_was_put_back_or_is_another_is_told_what_it_does_not_know() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     one.write("erp/a.md", "old");
     settle(&mut [&mut one, &mut other], &[("erp/a.md", "old")]);
@@ -379,7 +383,7 @@ fn a_database_that_was_put_back_or_is_another_is_told_what_it_does_not_know() {
 
 #[test]
 fn a_host_that_lost_its_right_shares_nothing_more() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(one.store.take_over(&one.lock)).unwrap();
@@ -395,7 +399,7 @@ fn a_host_that_lost_its_right_shares_nothing_more() {
 
 #[test]
 fn what_is_changed_is_known_elsewhere_within_moments_of_its_change() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (one, other) = (shared.house(), shared.house());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -412,7 +416,7 @@ fn what_is_changed_is_known_elsewhere_within_moments_of_its_change() {
 }
 
 async fn begun(house: &House) -> Keeping {
-    Keeping::begin(&house.lock, house.store.clone(), Clock::system()).await.unwrap()
+    keep_atoms(&house.lock, house.store.clone(), Clock::system()).await.unwrap()
 }
 
 /// What is done in one home.
@@ -443,7 +447,7 @@ fn deeds(homes: usize) -> impl Strategy<Value = Vec<Deed>> {
     proptest::collection::vec(deed, 1..40)
 }
 
-fn run(shared: &Shared, homes: usize, deeds: &[Deed]) {
+fn run(shared: &Base, homes: usize, deeds: &[Deed]) {
     let mut houses: Vec<House> = (0..homes).map(|_| shared.house()).collect();
     shared.sql("DELETE FROM atom_file");
     // Every text that was ever there, and those that somebody took away or wrote another in the place of.
@@ -498,7 +502,7 @@ proptest! {
     fn whatever_is_done_in_several_homes_they_come_to_the_same_and_no_text_is_lost(
         (homes, deeds) in (2..=3_usize).prop_flat_map(|homes| (Just(homes), deeds(homes)))
     ) {
-        thread_local!(static SHARED: Option<Shared> = Shared::new());
+        thread_local!(static SHARED: Option<Base> = Base::new());
         SHARED.with(|shared| shared.iter().for_each(|shared| run(shared, homes, &deeds)));
     }
 }
@@ -508,7 +512,7 @@ proptest! {
 #[ignore = "it measures"]
 fn figures_of_ten_thousand_atoms() {
     const ATOMS: usize = 10_000;
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = Base::new() else { return };
     let (mut one, mut other) = (shared.house(), shared.house());
     for number in 0..ATOMS {
         one.write(

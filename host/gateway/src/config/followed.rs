@@ -1,0 +1,96 @@
+//! The part of gateway.json that a running gateway follows, which hosts of one database have in common.
+
+use std::{io, path::Path};
+
+use pmk_system::{files, home};
+use serde_json::{Map, Value};
+
+use super::{
+    Config,
+    document::{Json, Object},
+    edit::{EditError, edit},
+    refusal,
+};
+
+/// Its keys.
+pub const FOLLOWED: [&str; 5] = ["admins", "blocklist", "audience", "escalation", EXPERIMENT];
+/// Of them the one that is what somebody wrote, and no collection of what many have added.
+pub const EXPERIMENT: &str = "experiment";
+
+/// Why the file does not say what it was to say.
+#[derive(Debug)]
+pub enum NotWritten {
+    /// It says something else by now than was known of it.
+    Changed,
+    /// It would make no sense.
+    Unusable(String),
+    Failed(EditError),
+}
+
+impl From<EditError> for NotWritten {
+    fn from(error: EditError) -> Self {
+        NotWritten::Failed(error)
+    }
+}
+
+/// What the file of a home says of them; nothing where there is none.
+///
+/// # Errors
+/// The file cannot be read, or makes no sense.
+pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
+    let path = home::config_file(home);
+    let invalid = |what| EditError::Invalid { path: path.clone(), what };
+    let text = match files::read_text(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(invalid(error.to_string())),
+        text => text.map_err(|source| EditError::Io { action: "read", path: path.clone(), source })?,
+    };
+    if let (None, problems) = Config::parse(&text, home) {
+        return Err(invalid(refusal(&problems)));
+    }
+    let root: Map<String, Value> = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+    Ok(Some(only_followed(root)))
+}
+
+/// Has the file of a home say this of them, where it still says that. Everything else stays as it is.
+///
+/// # Errors
+/// [`NotWritten`]; the file is as it was.
+pub fn write_followed(
+    home: &Path,
+    wanted: &Map<String, Value>,
+    instead_of: &Map<String, Value>,
+) -> Result<(), NotWritten> {
+    edit(home, |root| {
+        let unusable = |error: serde_json::Error| NotWritten::Unusable(error.to_string());
+        let there = only_followed(serde_json::from_value(value_of(root).map_err(unusable)?).map_err(unusable)?);
+        if there != *instead_of {
+            return Err(NotWritten::Changed);
+        }
+        for key in FOLLOWED {
+            match wanted.get(key) {
+                value if value == there.get(key) => {}
+                Some(value) => {
+                    let value: Json = serde_json::from_value(value.clone()).map_err(unusable)?;
+                    root.set(key, value);
+                }
+                None => _ = root.remove(key),
+            }
+        }
+        let text = serde_json::to_string(root).map_err(unusable)?;
+        match Config::parse(&text, home) {
+            (Some(_), _) => Ok(()),
+            (None, problems) => Err(NotWritten::Unusable(refusal(&problems))),
+        }
+    })
+}
+
+fn value_of(root: &Object) -> serde_json::Result<Value> {
+    serde_json::to_value(root)
+}
+
+/// A key that is `null` is none.
+fn only_followed(mut root: Map<String, Value>) -> Map<String, Value> {
+    root.retain(|key, value| FOLLOWED.contains(&key.as_str()) && !value.is_null());
+    root
+}

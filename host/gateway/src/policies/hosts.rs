@@ -1,0 +1,117 @@
+//! Policies that somebody has chosen on one host of a database decide on all of them, as long as one works.
+//!
+//! Whoever chooses sends the components along; each host loads them as it would a file of its own, by its own gateway.json, and says
+//! what decides there. One that may not load them keeps what it has.
+
+use std::{path::PathBuf, time::Duration};
+
+use pmk_policy::Stack;
+use pmk_system::error::Failure;
+use tokio::time::Instant;
+
+use super::{
+    for_all::{ForAll, OnHost, Outcome},
+    swap::{By, Swapper, identities},
+};
+use crate::{
+    embedded,
+    store::{Choice, ChosenLayer, Decides, HostState, StoreError},
+};
+
+/// How often is looked whether somebody has chosen others.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// So long is waited for other hosts to say what they make of a choice: a large component compiles for seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Swapper {
+    /// Has all hosts of the database go by these; the version of that choice, none where there is no database.
+    pub(super) async fn publish(&self, files: &[PathBuf], stack: &Stack) -> Result<Option<i64>, Failure> {
+        let store = &self.ports.store;
+        if !store.is_shared() {
+            return Ok(None);
+        }
+        let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
+        let layers = embedded::layers(files).zip(above_the_base.iter().rev()).map(|(file, layer)| {
+            let sha256 = layer.policy.identity().sha256.clone();
+            (ChosenLayer { file: file.display().to_string(), sha256 }, layer.policy.source().clone())
+        });
+        Ok(store.choose(layers.collect()).await?)
+    }
+
+    /// Goes by what was chosen on another host, where something was.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn take_choice(&self) -> Result<(), StoreError> {
+        let Some(Choice { version, host, layers }) = self.ports.store.choice().await? else { return Ok(()) };
+        if self.chosen().for_all.knows(version) {
+            return Ok(());
+        }
+        let mut components = Vec::new();
+        for ChosenLayer { file, sha256 } in layers {
+            // Where it is gone others were chosen meanwhile.
+            let Some(bytes) = self.ports.store.component(sha256).await? else { return Ok(()) };
+            components.push((format!("{file} of {host}"), bytes));
+        }
+        let labels = components.iter().map(|(label, _)| PathBuf::from(label)).collect::<Vec<_>>();
+        let loaded = self.aside(move |loader, config| loader.take(config, &components)).await;
+        let _alone = self.swapping.lock().await;
+        let mut chosen = self.chosen();
+        // Somebody may have chosen others here meanwhile.
+        if chosen.for_all.knows(version) {
+            return Ok(());
+        }
+        let mut refused = None;
+        match loaded {
+            Ok(stack) if identities(&stack) == self.serving() => self.follow_no_files(&mut chosen),
+            Ok(stack) => _ = self.take_over(&mut chosen, By::Host, vec![], &stack),
+            Err(failure) => {
+                self.refused(By::Host, &labels, &failure);
+                refused = Some(failure.message().to_owned());
+            }
+        }
+        chosen.for_all.taken(version, refused);
+        Ok(())
+    }
+
+    /// Keeps up with what is chosen on other hosts, and tells them what decides here; at once to an end where there can be none.
+    pub async fn follow_hosts(&self) {
+        let mut said = None;
+        while self.ports.store.is_shared() {
+            if let Err(error) = self.take_choice().await {
+                tracing::debug!(%error, "what other hosts have chosen is taken later");
+            }
+            let decides = self.decides();
+            if said.as_ref() != Some(&decides) {
+                match self.ports.store.decides(&decides).await {
+                    Ok(()) => said = Some(decides),
+                    Err(error) => tracing::debug!(%error, "other hosts learn later what decides here"),
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn decides(&self) -> Decides {
+        let chosen = self.chosen();
+        let ForAll { version: choice, refused, .. } = &chosen.for_all;
+        Decides { layers: self.serving(), choice: *choice, refused: refused.clone() }
+    }
+
+    /// What the other hosts make of a choice, once all that work have said so or it takes too long.
+    pub(super) async fn on_hosts(&self, version: Option<i64>) -> Vec<OnHost> {
+        let Some(version) = version else { return vec![] };
+        let begun = Instant::now();
+        loop {
+            // Nobody is told of, where nobody can be asked.
+            let others = self.ports.store.other_hosts().await.unwrap_or_default();
+            let others = others.into_iter().filter(|host| host.state == HostState::Works);
+            let outcomes: Vec<OnHost> = others.map(|host| OnHost::of(host, version)).collect();
+            let is_known = outcomes.iter().all(|host| host.outcome != Outcome::Unknown);
+            if is_known || begun.elapsed() > PATIENCE {
+                return outcomes;
+            }
+            tokio::time::sleep(LOOK_EVERY / 5).await;
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Atoms of several homes as one: what the store has and what is in a home's folder are kept the same.
+//!
+//! The files stay what people and the library work with. A home remembers what it last saw in agreement
+//! ([`manifest`]); what differs from that in the folder was changed here, what is newer in the store was changed elsewhere.
+//! One [pass](Shared::pass) brings what is newer into the folder and offers what was changed, with what it was before: the store
+//! refuses what somebody else has changed meanwhile, and that is newer the next time. Where both have changed, the store's takes
+//! the place, and the text of this home is kept beside it: no text goes that nobody meant to take away.
+//!
+//! What comes from the store is foreign: a path that no library has a file at, or a text that is not the one it is said to be, is
+//! left there. Whatever is lost or cut short between two steps is made up for by the next pass: it goes by what is there.
+
+mod manifest;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use pmk_knowledge::{
+    files::FileError,
+    mirror::{AtomPath, Local, MAX_TEXT_BYTES, Mirror, Put, TextDigest, tell_kept},
+};
+use pmk_system::{clock::Clock, home::HomeLock};
+
+use super::shared::{Shared, SharingError};
+use crate::store::{AtomOffer, AtomRow, Store};
+use manifest::{Agreed, Manifest};
+
+/// So much is offered in one transaction: others wait while it is written.
+const MOST_OFFERED: usize = 64;
+const MOST_BYTES_OFFERED: usize = 4 << 20;
+
+/// So much of a path that is refused is shown.
+const SHOWN_OF_A_PATH: usize = 120;
+
+/// What is newer in the store than what was agreed upon.
+#[derive(Clone, Debug)]
+struct Newer {
+    version: i64,
+    /// Of the text, or of what was deleted.
+    sha256: TextDigest,
+    is_deleted: bool,
+    /// It is not what it is said to be, and stays where it is.
+    is_refused: bool,
+}
+
+impl Newer {
+    fn of(row: &AtomRow) -> Newer {
+        Newer {
+            version: row.version,
+            sha256: TextDigest::written(&row.sha256),
+            is_deleted: row.bytes.is_none(),
+            is_refused: row.bytes.is_some_and(|bytes| bytes > MAX_TEXT_BYTES),
+        }
+    }
+
+    /// Of the text; nothing where it is deleted.
+    fn text(&self) -> Option<&TextDigest> {
+        (!self.is_deleted).then_some(&self.sha256)
+    }
+
+    fn agreed(&self) -> Agreed {
+        Agreed { version: self.version, sha256: self.text().cloned() }
+    }
+}
+
+/// What is to be done about a file.
+#[derive(Debug)]
+enum Step {
+    /// Both are the same.
+    Nothing,
+    /// It cannot be told yet.
+    Wait,
+    /// Both are the same, by chance or after a crash.
+    Agree(Agreed),
+    /// The store's takes the place, and what is there is kept beside it or not.
+    Take(Newer, bool),
+    /// It was changed here, from that.
+    Offer(Option<TextDigest>),
+}
+
+/// The folder of one home, the store, and what both were when they were last the same. For threads that may wait.
+pub struct SharedAtoms {
+    store: Store,
+    clock: Clock,
+    mirror: Mirror,
+    manifest: Manifest,
+    /// The last version of the store's that was seen.
+    seen: i64,
+    /// Whether all of the store was compared, and what is newer will do.
+    is_compared: bool,
+    newer: BTreeMap<AtomPath, Newer>,
+    /// What has to be looked into.
+    open: BTreeSet<AtomPath>,
+    /// What was said about files that cannot be kept the same.
+    said: BTreeMap<AtomPath, String>,
+    refused: HashSet<String>,
+}
+
+impl Shared for SharedAtoms {
+    fn tell(why: &str) {
+        tracing::warn!("atoms are not shared with other hosts for the moment: {why}");
+    }
+
+    fn pass(&mut self) -> Result<(), SharingError> {
+        self.look()?;
+        self.hear()?;
+        let (mut taken, mut offered) = (Vec::new(), Vec::new());
+        for path in self.open.clone() {
+            match self.step(&path) {
+                Step::Wait => {}
+                Step::Nothing => self.is_settled(&path),
+                Step::Agree(agreed) => self.agree(path, agreed),
+                Step::Take(newer, keeps) => taken.push((newer, path, keeps)),
+                Step::Offer(base) => offered.push((path, base)),
+            }
+        }
+        let done = self.take(taken).and_then(|()| self.offer(&offered));
+        self.manifest.save()?;
+        done
+    }
+}
+
+impl SharedAtoms {
+    /// That of the home that is locked. `wake` is called on another thread whenever somebody changes something in its folder, as
+    /// far as the operating system tells.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn open(
+        lock: &HomeLock,
+        store: Store,
+        clock: Clock,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Result<SharedAtoms, SharingError> {
+        Ok(SharedAtoms {
+            store,
+            clock,
+            mirror: Mirror::open(lock.home(), wake)?,
+            manifest: Manifest::open(lock.home()),
+            seen: 0,
+            is_compared: false,
+            newer: BTreeMap::new(),
+            open: BTreeSet::new(),
+            said: BTreeMap::new(),
+            refused: HashSet::new(),
+        })
+    }
+
+    /// Looks at what has changed in the folder.
+    fn look(&mut self) -> Result<(), SharingError> {
+        self.open.append(&mut self.mirror.look()?);
+        let identity = self.mirror.identity();
+        if self.manifest.folder() != Some(identity) {
+            // Another folder in its place: what is not in that one was not deleted by anybody.
+            let mirror = &self.mirror;
+            self.manifest.retain(|path, _| mirror.local(path) != Local::Missing);
+            self.manifest.is_of(identity);
+            self.is_compared = false;
+        }
+        Ok(())
+    }
+
+    /// Asks the store what has changed there.
+    fn hear(&mut self) -> Result<(), SharingError> {
+        if !self.is_compared {
+            return self.compare();
+        }
+        for row in self.store.atoms_since(self.seen)? {
+            self.seen = row.version;
+            let Some(path) = self.path_of(&row) else { continue };
+            if self.manifest.get(&path).is_none_or(|agreed| agreed.version < row.version) {
+                self.open.insert(path.clone());
+                self.newer.insert(path, Newer::of(&row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares all that the store has with what was agreed upon. Of what it has not, or has as it was before that, it knows
+    /// nothing: it is another one, or was put back.
+    fn compare(&mut self) -> Result<(), SharingError> {
+        let rows = self.store.atoms_since(0)?;
+        self.seen = rows.last().map_or(0, |row| row.version);
+        self.newer = rows.iter().filter_map(|row| Some((self.path_of(row)?, Newer::of(row)))).collect();
+        let newer = &self.newer;
+        self.manifest.retain(|path, agreed| {
+            newer.get(path).is_some_and(|row| row.version > agreed.version || row.agreed() == *agreed)
+        });
+        let manifest = &self.manifest;
+        self.newer.retain(|path, row| manifest.get(path).is_none_or(|agreed| *agreed != row.agreed()));
+        self.open.extend(self.mirror.paths().chain(self.newer.keys().cloned()).chain(self.manifest.paths().cloned()));
+        self.is_compared = true;
+        Ok(())
+    }
+
+    fn path_of(&mut self, row: &AtomRow) -> Option<AtomPath> {
+        let path = AtomPath::parse(&row.path);
+        if path.is_none() && self.refused.insert(row.path.clone()) {
+            let shown: String = row.path.chars().take(SHOWN_OF_A_PATH).collect();
+            tracing::warn!(path = ?shown, "an atom of the database is left there: no file has such a path");
+        }
+        path
+    }
+
+    fn step(&self, path: &AtomPath) -> Step {
+        let local = match self.mirror.local(path) {
+            Local::Unusable(_) => return Step::Wait,
+            Local::Missing => None,
+            Local::Text(digest) => Some(digest),
+        };
+        let agreed = self.manifest.get(path).and_then(|agreed| agreed.sha256.clone());
+        let is_changed = local != agreed;
+        match self.newer.get(path) {
+            None if is_changed => Step::Offer(agreed),
+            None => Step::Nothing,
+            Some(row) if row.is_refused => Step::Wait,
+            Some(row) if row.text() == local.as_ref() => Step::Agree(row.agreed()),
+            // Of a text that was deleted as it is here nothing is lost.
+            Some(row) => {
+                let keeps = is_changed && local.is_some_and(|local| !(row.is_deleted && row.sha256 == local));
+                Step::Take(row.clone(), keeps)
+            }
+        }
+    }
+
+    fn agree(&mut self, path: AtomPath, agreed: Agreed) {
+        self.is_settled(&path);
+        self.newer.remove(&path);
+        self.manifest.set(path, agreed);
+    }
+
+    fn is_settled(&mut self, path: &AtomPath) {
+        self.open.remove(path);
+        self.said.remove(path);
+    }
+
+    /// Brings what is newer in the store into the folder. One file that cannot be written keeps no other from that.
+    fn take(&mut self, mut taken: Vec<(Newer, AtomPath, bool)>) -> Result<(), SharingError> {
+        taken.sort_by_key(|(newer, ..)| newer.version);
+        let mut texts: BTreeMap<i64, String> = BTreeMap::new();
+        for (newer, path, keeps) in taken {
+            if !newer.is_deleted && texts.last_key_value().is_none_or(|(last, _)| *last < newer.version) {
+                texts = self.store.atom_texts(newer.version, MAX_TEXT_BYTES)?.into_iter().collect();
+            }
+            let text = texts.remove(&newer.version);
+            match (&text, newer.text()) {
+                (None, None) => {}
+                (Some(text), Some(digest)) if TextDigest::of(text) == *digest => {}
+                // It has changed since, and comes with the next pass.
+                (None, Some(_)) => continue,
+                (Some(_), _) => {
+                    tracing::warn!(
+                        "the atom `{path}` of the database is left there: its text is not the one it is said to be"
+                    );
+                    self.newer.entry(path).and_modify(|row| row.is_refused = true);
+                    continue;
+                }
+            }
+            match self.put(&path, text.as_deref(), keeps) {
+                Ok(Put::Done) => self.agree(path, newer.agreed()),
+                Ok(Put::Changed) => {}
+                Err(error) => self.say(path, error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &AtomPath, text: Option<&str>, keeps: bool) -> Result<Put, FileError> {
+        if !keeps {
+            return self.mirror.put(path, text);
+        }
+        let kept = self.mirror.keep(path)?;
+        let put = self.mirror.put(path, text)?;
+        if put == Put::Done {
+            tell_kept(&self.mirror.file(path), &kept);
+        }
+        Ok(put)
+    }
+
+    /// Offers the store what was changed here, each with what it was before.
+    fn offer(&mut self, offered: &[(AtomPath, Option<TextDigest>)]) -> Result<(), SharingError> {
+        let (mut offers, mut bytes) = (Vec::new(), 0);
+        for (path, base) in offered {
+            let offer = match self.mirror.local(path) {
+                Local::Text(_) => match self.mirror.text(path) {
+                    // It may have changed once more, which the next look tells.
+                    Ok(text) if !text.contains('\0') => AtomOffer {
+                        path: path.to_string(),
+                        sha256: written(&TextDigest::of(&text)),
+                        text: Some(text),
+                        base: base.as_ref().map(written),
+                    },
+                    _ => continue,
+                },
+                Local::Missing => match base.as_ref().map(written) {
+                    Some(base) => {
+                        AtomOffer { path: path.to_string(), sha256: base.clone(), text: None, base: Some(base) }
+                    }
+                    None => continue,
+                },
+                Local::Unusable(_) => continue,
+            };
+            bytes += offer.text.as_ref().map_or(0, String::len);
+            offers.push((path, offer));
+            if offers.len() == MOST_OFFERED || bytes >= MOST_BYTES_OFFERED {
+                self.send(std::mem::take(&mut offers))?;
+                bytes = 0;
+            }
+        }
+        self.send(offers)
+    }
+
+    fn send(&mut self, offers: Vec<(&AtomPath, AtomOffer)>) -> Result<(), SharingError> {
+        if offers.is_empty() {
+            return Ok(());
+        }
+        let (paths, offers): (Vec<&AtomPath>, Vec<AtomOffer>) = offers.into_iter().unzip();
+        let sent: Vec<Option<TextDigest>> =
+            offers.iter().map(|offer| offer.text.as_ref().map(|_| TextDigest::written(&offer.sha256))).collect();
+        let versions = self.store.offer_atoms(offers, self.clock.now_ms())?;
+        for ((path, sha256), version) in paths.into_iter().zip(sent).zip(versions) {
+            match version {
+                Some(version) => self.agree(path.clone(), Agreed { version, sha256 }),
+                // What is known of the store is not what it has. Mostly that is newer.
+                None => self.is_compared = false,
+            }
+        }
+        Ok(())
+    }
+
+    /// Says once what is in the way of a file.
+    fn say(&mut self, path: AtomPath, why: String) {
+        if self.said.get(&path) != Some(&why) {
+            tracing::warn!("{why}; what is in the database is not taken from there yet");
+            self.said.insert(path, why);
+        }
+    }
+}
+
+fn written(digest: &TextDigest) -> String {
+    digest.as_str().to_owned()
+}

@@ -1,0 +1,139 @@
+//! What all hosts of one database go by, whichever of them was told.
+
+use std::process::Command;
+
+use pmk_stand_ins::postgres;
+use serde_json::{Value, json};
+
+use crate::support::{Home, Running, component, until};
+
+struct Hosts {
+    homes: Vec<Home>,
+    store: String,
+}
+
+impl Hosts {
+    /// None where tests are to do without PostgreSQL, which the server says.
+    fn new(count: usize) -> Option<Hosts> {
+        Some(Hosts { homes: (0..count).map(|_| Home::new()).collect(), store: postgres::server()?.database() })
+    }
+
+    fn start(&self, at: usize) -> Running {
+        let running = Running::start(self.command(at, &["run", "--model", "sim"]));
+        until("it says what decides", || self.status(at, at)["policies"]["layers"].is_array().then_some(()));
+        running
+    }
+
+    fn command(&self, at: usize, arguments: &[&str]) -> Command {
+        let mut command = self.homes[at].command(arguments);
+        command.env("PMK_STORE", &self.store);
+        command
+    }
+
+    /// A host, as another home knows of it.
+    fn status(&self, at: usize, of: usize) -> Value {
+        let mut command = self.command(at, &["--json", "status"]);
+        let told = String::from_utf8(command.output().expect("it runs").stdout).expect("UTF-8");
+        let status: Value = serde_json::from_str(&told).expect("JSON");
+        let folder = self.homes[of].path().canonicalize().expect("a home").display().to_string();
+        let hosts = status["store"]["hosts"].as_array().cloned().unwrap_or_default();
+        hosts.into_iter().find(|host| host["home"] == folder.as_str()).unwrap_or_default()
+    }
+
+    fn use_policies(&self, at: usize, named: &[&str]) -> Value {
+        let arguments = [&["--json", "policy", "use"], named].concat();
+        self.homes[at].run(&arguments, "").ok().json()
+    }
+
+    fn write(&self, at: usize, config: Value) {
+        self.homes[at].write("gateway.json", config.to_string());
+    }
+
+    fn says(&self, at: usize) -> Value {
+        let text = std::fs::read_to_string(self.homes[at].path().join("gateway.json")).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+/// Which policy decides about a turn.
+fn decides(gateway: &mut Running) -> String {
+    assert!(gateway.say(&json!({"type": "message", "text": "who decides?"}).to_string()));
+    let turn = gateway.next_of("turn");
+    turn["policy"]["name"].as_str().unwrap_or_else(|| panic!("{turn}")).to_owned()
+}
+
+#[test]
+fn policies_that_are_chosen_on_one_host_decide_on_all_as_long_as_one_works() {
+    let Some(hosts) = Hosts::new(3) else { return };
+    let (mut one, mut other) = (hosts.start(0), hosts.start(1));
+    assert_eq!((decides(&mut one), decides(&mut other)), ("standard".into(), "standard".into()));
+
+    // A file that the other has not got.
+    let strict = hosts.homes[0].write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let chosen = hosts.use_policies(0, &[strict.to_str().expect("UTF-8")]);
+    assert_eq!(chosen["hosts"].as_array().map(Vec::len), Some(1), "{chosen}");
+    assert_eq!(chosen["hosts"][0]["state"], "decide", "{chosen}");
+    assert_eq!((decides(&mut one), decides(&mut other)), ("strict".into(), "strict".into()));
+    assert_eq!(hosts.status(0, 1)["policies"]["layers"][0]["name"], "strict");
+    assert_eq!(hosts.homes[1].await_events("policy.swapped", 1)[0]["by"], "host");
+
+    // A host that comes later goes by them, and so does one that comes again.
+    let mut third = hosts.start(2);
+    assert_eq!(decides(&mut third), "strict");
+    assert!(one.end().0.success());
+    let mut one = hosts.start(0);
+    assert_eq!(decides(&mut one), "strict");
+
+    // Back, from another one than where it was chosen.
+    let back = hosts.use_policies(1, &["--previous"]);
+    assert_eq!(back["hosts"].as_array().map(Vec::len), Some(2), "{back}");
+    for host in [&mut one, &mut other, &mut third] {
+        assert_eq!(decides(host), "standard");
+    }
+
+    // Where nobody works any more, each begins with what it is started with.
+    hosts.use_policies(2, &["recall"]);
+    assert_eq!(decides(&mut one), "recall");
+    for host in [one, other, third] {
+        assert!(host.end().0.success());
+    }
+    assert_eq!(decides(&mut hosts.start(0)), "standard");
+}
+
+#[test]
+fn a_host_that_may_not_load_what_was_chosen_says_so_and_keeps_what_it_has() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    hosts.write(1, json!({"version": 1, "policy": {"allow": []}}));
+    let (mut one, mut other) = (hosts.start(0), hosts.start(1));
+    let chosen = hosts.use_policies(0, &[&component("strict")]);
+    assert_eq!(chosen["hosts"][0]["state"], "refused", "{chosen}");
+    assert_eq!((decides(&mut one), decides(&mut other)), ("strict".into(), "standard".into()));
+    let reason = hosts.status(0, 1)["policies"]["refused"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("is not in `policy.allow`"), "{reason}");
+    let told = |language: &str| {
+        let mut command = hosts.command(0, &["status"]);
+        let told = command.env("LC_ALL", language).output().expect("it runs").stdout;
+        String::from_utf8(told).expect("UTF-8")
+    };
+    let told = [told("C"), told("zh_TW.UTF-8")];
+    assert!(told[0].contains("standard 1.0.0, and not those that were chosen for all hosts: policy `"), "{}", told[0]);
+    assert!(told[1].contains("standard 1.0.0，沒有採用為所有主機選的策略："), "{}", told[1]);
+}
+
+#[test]
+fn who_is_blocked_or_made_an_admin_on_one_host_is_so_on_all() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    hosts.write(0, json!({"version": 1, "model": "sim", "admins": ["U1"]}));
+    let (one, other) = (hosts.start(0), hosts.start(1));
+    until("a home without a file gets one", || (hosts.says(1)["admins"] == json!(["U1"])).then_some(()));
+    hosts.homes[1].run(&["admin", "add", "U2"], "").ok();
+    until("it is in the other's file", || (hosts.says(0)["admins"] == json!(["U1", "U2"])).then_some(()));
+    hosts.write(0, json!({"version": 1, "model": "sim", "admins": ["U1", "U2"], "blocklist": ["U9"]}));
+    until("so is who is blocked", || (hosts.says(1)["blocklist"] == json!(["U9"])).then_some(()));
+    assert_eq!(hosts.says(1).get("model"), None, "all else is each home's own");
+    // The last word of one that ends, too.
+    hosts.write(1, json!({"version": 1, "admins": ["U2"]}));
+    assert!(other.end().0.success());
+    until("it is known", || (hosts.says(0)["admins"] == json!(["U2"])).then_some(()));
+    assert!(one.end().0.success());
+}
