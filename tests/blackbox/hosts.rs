@@ -17,7 +17,7 @@ use pmk_stand_ins::{
 use crate::{
     moments::Moments,
     support::{Home, PATIENCE, component, until_async},
-    workspace::{Gateway, rules_for_kills, violations_but_lateness},
+    workspace::{self, Gateway, rules_for_kills, violations_but_lateness},
 };
 
 const HOSTS: usize = 3;
@@ -104,6 +104,50 @@ impl Host {
         let pid = self.running.as_ref().expect("it runs").pid().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_host_is_at_that_does_not_reach_slack_is_answered_by_another_that_does() {
+    let Some(server) = postgres::server() else { return };
+    let (store, slack) = (server.database(), Slack::start(rules_for_kills().unlimited()).await);
+    let name = store.rsplit('/').next().expect("a name");
+    let homes = [Home::new(), Home::new()];
+    let api: std::net::SocketAddr =
+        slack.api_url().split('/').nth(2).and_then(|at| at.parse().ok()).expect("an address");
+    let relay = Relay::start(api);
+    let begin = |home: &Home, url: String| {
+        home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
+        let mut command = workspace::command(home, &slack, &["--store", &store, "--model", "sim:delay=8000"]);
+        command.env("PMK_SLACK_API_URL", url);
+        Gateway::spawn(home, command)
+    };
+    let mut cut = begin(&homes[0], slack.api_url().replace(&api.to_string(), &relay.address().to_string()));
+    assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
+    slack.dm("U1", "what is left of the margin?");
+    until_async("it is at it", || {
+        let at_work = server.psql(name, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL");
+        (at_work.as_deref() == Ok("1")).then_some(())
+    })
+    .await;
+    let other = begin(&homes[1], slack.api_url());
+    assert!(slack.await_sockets(4, PATIENCE).await, "both do");
+    relay.cut();
+    slack.drop_connections();
+    let ended = until_async("it goes", || cut.ended()).await;
+    assert!(!ended.success());
+    assert!(
+        cut.log().contains("error: this host does not reach Slack any more, and another one does"),
+        "{}",
+        cut.log()
+    );
+    until_async("the other answers", || {
+        let answered = server.psql(name, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL");
+        (answered.as_deref() == Ok("1")).then_some(())
+    })
+    .await;
+    let told: Vec<String> = replies(&slack, "U1").iter().map(Message::shown).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(other.terminate().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

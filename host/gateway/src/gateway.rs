@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod changes;
+mod deaf;
 mod judged;
 mod learnt;
 mod looks;
@@ -107,6 +108,14 @@ impl Gateway {
             Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),
             Err(error) => Err(Failure::new(error)),
         }
+    }
+
+    /// Waits until this host of a database has heard nothing from where people talk for so long, while another hears, that it has to
+    /// go. It waits for ever where that does not happen.
+    pub async fn cut_off(&self) -> Failure {
+        deaf::until_others_hear_alone(Arc::clone(&self.services)).await;
+        Failure::new("this host does not reach Slack any more, and another one does")
+            .hint("what it was at is answered by the others; start it again once its network lets it through")
     }
 }
 

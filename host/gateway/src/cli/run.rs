@@ -227,6 +227,11 @@ impl Run {
             }) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.
             how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
+            // What it has begun it could not tell anybody; others can.
+            why = gateway.cut_off(), if services.store.is_shared() => {
+                stop.cancel();
+                Err(why)
+            }
         };
         // What was learnt last is known to the others.
         for shared in shared {

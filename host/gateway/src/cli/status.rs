@@ -88,7 +88,7 @@ impl Shared {
     /// How many work on it.
     fn working(&self) -> Result<usize, &String> {
         let hosts = self.hosts.as_ref()?;
-        Ok(hosts.iter().filter(|host| host.state == HostState::Works).count())
+        Ok(hosts.iter().filter(|host| host.state != HostState::Silent).count())
     }
 
     fn document(&self) -> Value {

@@ -105,7 +105,7 @@ impl Swapper {
         loop {
             // Nobody is told of, where nobody can be asked.
             let others = self.ports.store.other_hosts().await.unwrap_or_default();
-            let others = others.into_iter().filter(|host| host.state == HostState::Works);
+            let others = others.into_iter().filter(|host| host.state != HostState::Silent);
             let outcomes: Vec<OnHost> = others.map(|host| OnHost::of(host, version)).collect();
             let is_known = outcomes.iter().all(|host| host.outcome != Outcome::Unknown);
             if is_known || begun.elapsed() > PATIENCE {

@@ -61,6 +61,9 @@ const HAND_ON: &str = "UPDATE inbox SET home = (SELECT h.name FROM host h
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = inbox.id)
        AND EXISTS (SELECT 1 FROM host h WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving)
        AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')";
+const IS_DEAF: &str = "UPDATE host SET deaf = (?2 <> 0) WHERE id = ?1";
+const ANYBODY_HEARS: &str =
+    "SELECT 1 FROM host WHERE id <> ?1 AND until > pmk_now() AND NOT deaf AND NOT leaving LIMIT 1";
 /// What is open in the conversations that this host works on, and how often those were changed. What was said on another
 /// host's terminal is answered there.
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
@@ -68,7 +71,7 @@ const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOI
      ORDER BY i.ts, i.id";
 /// One that has ended in an orderly way is not worth a word.
 const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
-            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner), deciding
+            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner), deciding, deaf
      FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id";
 
 /// A host of a database, by the clock of that.
@@ -93,6 +96,8 @@ pub struct Host {
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
     Works,
+    /// It works, and hears nothing from where people talk.
+    Deaf,
     /// It was not heard of for longer than its lease. Nobody has taken its work over yet.
     Silent,
 }
@@ -102,6 +107,7 @@ impl HostState {
     pub fn name(self) -> &'static str {
         match self {
             HostState::Works => "works",
+            HostState::Deaf => "deaf",
             HostState::Silent => "silent",
         }
     }
@@ -178,6 +184,26 @@ impl Store {
             Ok(conn.prepare_cached(HAND_ON)?.run(params![host, home])?)
         })
         .await
+    }
+
+    /// Tells the others whether this host hears nothing from where people talk.
+    ///
+    /// # Errors
+    /// They do not know.
+    pub async fn is_deaf(&self, deaf: bool) -> Result<(), StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(()) };
+        let host = link.host();
+        self.write(move |conn| Ok(conn.prepare_cached(IS_DEAF)?.run([host, i64::from(deaf)])?)).await
+    }
+
+    /// Whether another host hears what people say.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_heard_elsewhere(&self) -> Result<bool, StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(false) };
+        let host = link.host();
+        self.read(move |conn| Ok(conn.prepare_cached(ANYBODY_HEARS)?.exists([host])?)).await
     }
 
     /// Looks who is there. Who was not heard of for longer than its lease is gone from now on, its conversations are
@@ -319,7 +345,11 @@ fn hosts(conn: &Connection, but: i64) -> Result<Vec<Host>, Fault> {
         let name = row.get::<_, String>(1)?;
         let (machine, home) = name.split_once(':').unwrap_or((&name, ""));
         Ok(Host {
-            state: if row.get(0)? { HostState::Works } else { HostState::Silent },
+            state: match (row.get(0)?, row.get(7)?) {
+                (true, false) => HostState::Works,
+                (true, true) => HostState::Deaf,
+                (false, _) => HostState::Silent,
+            },
             machine: machine.to_owned(),
             home: home.to_owned(),
             version: row.get(2)?,

@@ -54,6 +54,10 @@ status-host-is = `{ $name }` { $does ->
         [one] one conversation
        *[other] { $turns } conversations
     }
+    [deaf] hears nothing from Slack, and works on { $turns ->
+        [one] one conversation
+       *[other] { $turns } conversations
+    }
    *[silent] is silent
 }, version { $version }, since { $since }, last heard of { $seconds } s ago
 status-policies = policies

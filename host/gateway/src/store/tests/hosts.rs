@@ -303,6 +303,10 @@ async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_
     assert_eq!((second.is_first(), second.has_other_hosts()), (false, true));
     ask(&first, accept(&first, KEY, "Ev1").await).await;
     asked(&one, |conn| conn.execute("UPDATE host SET version = '7.7.7' WHERE id = 2", []).unwrap());
+    assert_eq!(second.hosts().await.unwrap()[0].state, HostState::Deaf, "it has not said that it hears");
+    assert!(!second.is_heard_elsewhere().await.unwrap());
+    first.is_deaf(false).await.unwrap();
+    assert!(second.is_heard_elsewhere().await.unwrap() && !first.is_heard_elsewhere().await.unwrap());
     let [works, works_too]: [Host; 2] = second.hosts().await.unwrap().try_into().unwrap();
     assert_eq!((works.turns, works_too.turns, works.state), (1, 0, HostState::Works));
     assert_eq!((&*works.home, &*works_too.home), (&*folder(&one), &*folder(&other)));
@@ -364,7 +368,7 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     nothing_is_heard(&one);
     let back =
         "ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; ALTER TABLE host DROP COLUMN leaving; DROP INDEX session_leased; DROP TABLE atom_file;
-                DROP TABLE common_config; DROP TABLE chosen_policies; DROP TABLE component; ALTER TABLE host DROP COLUMN deciding;
+                DROP TABLE common_config; DROP TABLE chosen_policies; DROP TABLE component; ALTER TABLE host DROP COLUMN deciding; ALTER TABLE host DROP COLUMN deaf;
                 ALTER TABLE host DROP COLUMN schema; ALTER TABLE pmk_schema DROP COLUMN oldest;
                 CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";
     asked(&one, |conn| conn.execute_batch(back).unwrap());

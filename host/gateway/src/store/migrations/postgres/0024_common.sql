@@ -23,6 +23,9 @@ ALTER TABLE component ALTER COLUMN bytes SET STORAGE EXTERNAL;
 -- The policies that decide there, and whether those that were chosen for all are among them, as JSON. NULL: it has not said.
 ALTER TABLE host ADD COLUMN deciding TEXT COLLATE "C";
 
+-- Whether it hears nothing from where people talk, as before it is connected.
+ALTER TABLE host ADD COLUMN deaf BOOLEAN NOT NULL DEFAULT true;
+
 -- Which programs may work on it: those that know this schema or a later one.
 ALTER TABLE pmk_schema ADD COLUMN oldest BIGINT;
 ALTER TABLE host ADD COLUMN schema BIGINT NOT NULL DEFAULT 23; -- that its program knows
