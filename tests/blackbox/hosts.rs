@@ -182,15 +182,17 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 hosts[at].start(&world);
             }
             Harm::Stopped => {
-                let folder = hosts[at].home.path().canonicalize().expect("a home");
-                let is_there = format!("SELECT count(*) FROM host WHERE name LIKE '%:{}'", folder.display());
-                let is_gone = || server.psql(name, &is_there).is_ok_and(|count| count == "0");
+                let are_there = |pid: u32| {
+                    server.psql(name, &format!("SELECT count(*) FROM host WHERE owner LIKE '%(pid {pid}, %'"))
+                };
                 // One that was begun a moment ago is nobody yet that could be taken for gone.
-                until_async("it is one of the hosts", || {
+                let pid = until_async("it is one of the hosts", || {
                     hosts[at].restart_if_ended(&world);
-                    (!is_gone()).then_some(())
+                    let pid = hosts[at].running.as_ref().map(Gateway::pid)?;
+                    (are_there(pid).as_deref() == Ok("1")).then_some(pid)
                 })
                 .await;
+                let is_gone = || are_there(pid).is_ok_and(|count| count == "0");
                 hosts[at].signal("-STOP");
                 ask(slack, &mut asked, moments.below(CONVERSATIONS));
                 // Others have to have been there for a while themselves.
