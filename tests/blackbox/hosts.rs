@@ -42,10 +42,27 @@ enum Harm {
     DatabaseRestarted,
     /// All sockets of Slack's end without a word.
     CutFromSlack,
+    /// A program of a later version adds to the schema while all work.
+    Upgraded,
 }
 
-const HARMS: [Harm; 6] =
-    [Harm::Killed, Harm::Stopped, Harm::Restarted, Harm::CutFromDatabase, Harm::DatabaseRestarted, Harm::CutFromSlack];
+const HARMS: [Harm; 7] = [
+    Harm::Killed,
+    Harm::Stopped,
+    Harm::Restarted,
+    Harm::CutFromDatabase,
+    Harm::DatabaseRestarted,
+    Harm::CutFromSlack,
+    Harm::Upgraded,
+];
+
+/// What a later version may do to the schema, while nobody else writes: this one's programs go on.
+const ADDS: &str = "BEGIN; SELECT pg_advisory_xact_lock(1886219112, hashtext(current_schema())); UPDATE pmk_schema SET oldest = least(oldest, version), version = version + 1;
+    DO $$ DECLARE name TEXT; BEGIN
+        FOREACH name IN ARRAY ARRAY['session', 'inbox', 'turn', 'message', 'outbox', 'host'] LOOP
+            EXECUTE format('ALTER TABLE %I ADD COLUMN later_%s TEXT', name, (SELECT version FROM pmk_schema));
+        END LOOP;
+    END $$; COMMIT";
 
 /// What all of them talk to.
 struct World {
@@ -226,6 +243,10 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 server.psql("postgres", &end).expect("cut off");
             }
             Harm::CutFromSlack => slack.drop_connections(),
+            // It and who reads meanwhile may wait for each other, and then it is begun anew.
+            Harm::Upgraded => {
+                until_async("the schema grows", || server.psql(name, ADDS).ok()).await;
+            }
         }
     }
     until_async("everything is answered", || {

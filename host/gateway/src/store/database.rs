@@ -1,6 +1,6 @@
 //! A store in PostgreSQL: opened, and its schema brought up to date.
 
-use std::{cmp::Ordering, path::Path, sync::Arc};
+use std::{cmp::Ordering, path::Path, sync::Arc, thread, time::Duration};
 
 use super::{
     error::{Fault, StoreError},
@@ -167,34 +167,55 @@ fn standing_of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result
     }
 }
 
+/// Whoever reads two tables while the schema changes and the change itself may wait for each other, and then one of them has to
+/// begin anew: it is tried so often.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
 /// All of it or nothing: PostgreSQL undoes changes of a schema as any other.
 pub(super) fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted, known: &Known<'_>) -> Result<(), Fault> {
-    conn.begin()?;
-    let migrate = || -> Result<(), Fault> {
+    for _ in 1..TRIES {
+        match change_schema(conn, name, wanted, known) {
+            Err((_, StoreError::Busy { .. })) => thread::sleep(BETWEEN_TRIES),
+            done => return done.map_err(|(found, error)| told(found, error, name, known)),
+        }
+    }
+    change_schema(conn, name, wanted, known).map_err(|(found, error)| told(found, error, name, known))
+}
+
+/// Where there was a store, what went wrong with its change.
+fn told(found: u32, error: StoreError, name: &Path, known: &Known<'_>) -> Fault {
+    match error {
+        StoreError::Missing { .. } | StoreError::Newer { .. } | StoreError::Outdated { .. } => error.into(),
+        error if found == 0 => error.into(),
+        error => Step { found, known: known.version() }.failed(name, &error, None).into(),
+    }
+}
+
+/// The error, and the schema that was found.
+fn change_schema(conn: &Connection, name: &Path, wanted: Wanted, known: &Known<'_>) -> Result<(), (u32, StoreError)> {
+    let at = |found: u32| move |fault: Fault| (found, fault.at(name));
+    conn.begin().map_err(|error| at(0)(error.into()))?;
+    let change = || -> Result<(), (u32, StoreError)> {
         // Another process may have been faster: only now it is certain.
-        let found = match standing(conn, name, known)? {
+        let found = match standing(conn, name, known).map_err(at(0))? {
             Standing::Known => return Ok(()),
             Standing::Empty if wanted == Wanted::There => {
-                return Err(StoreError::Missing { path: name.to_owned() }.into());
+                return Err((0, StoreError::Missing { path: name.to_owned() }));
             }
             Standing::Empty => 0,
-            Standing::Older(found) => match surprises_somebody(conn, found, known)? {
-                true => {
-                    return Err(StoreError::Outdated { path: name.to_owned(), found, known: known.version() }.into());
-                }
-                false => found,
-            },
+            Standing::Older(found) if surprises_somebody(conn, found, known).map_err(at(found))? => {
+                return Err((found, StoreError::Outdated { path: name.to_owned(), found, known: known.version() }));
+            }
+            Standing::Older(found) => found,
         };
-        apply(conn, found, known).map_err(|fault| match (found, fault.at(name)) {
-            (0, error) => error.into(),
-            (_, error) => Fault::from(Step { found, known: known.version() }.failed(name, &error, None)),
-        })
+        apply(conn, found, known).map_err(at(found))
     };
-    let done = migrate();
+    let changed = change();
     if !conn.is_autocommit() {
-        conn.roll_back()?;
+        conn.roll_back().map_err(|error| at(0)(error.into()))?;
     }
-    done
+    changed
 }
 
 /// Whether somebody is at work who could not go on.
