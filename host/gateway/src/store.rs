@@ -70,6 +70,7 @@ mod undelivered;
 mod upgrade;
 mod uses;
 mod window;
+mod windows;
 mod writer;
 
 #[cfg(test)]
@@ -163,6 +164,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
+    /// Live windows that are known.
+    windows: Arc<windows::Windows>,
     /// What is left to do of turns.
     undelivered: undelivered::Undelivered,
     /// Who has written of late in threads of channels.
@@ -277,7 +280,9 @@ impl Store {
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
         let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
-        let shared = Shared { place, link, owner, readers, writer, noting, texts, undelivered, last_words, others };
+        let windows = Arc::default();
+        let shared =
+            Shared { place, link, owner, readers, writer, noting, texts, windows, undelivered, last_words, others };
         Ok(Store { shared: Arc::new(shared) })
     }
 
@@ -318,6 +323,11 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         self.shared.readers.read_waiting(work)
+    }
+
+    /// What is known of live windows.
+    fn windows(&self) -> Arc<windows::Windows> {
+        Arc::clone(&self.shared.windows)
     }
 
     fn owner(&self) -> String {

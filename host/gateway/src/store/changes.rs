@@ -143,7 +143,12 @@ impl Store {
         if !self.read(move |conn| concerns_us(conn, &asked)).await? {
             return Ok(Changed::Unknown);
         }
-        let deleted = self.write_telling(move |conn| delete(conn, pen, &deletion, words.as_ref(), now_ms)).await;
+        let windows = self.windows();
+        let work = move |conn: &Connection| {
+            windows.forget_all();
+            delete(conn, pen, &deletion, words.as_ref(), now_ms)
+        };
+        let deleted = self.write_telling(work).await;
         self.shared.texts.forget();
         deleted
     }

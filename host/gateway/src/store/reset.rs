@@ -31,7 +31,9 @@ impl Store {
     /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn goes on.
     pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<(), StoreError> {
         let lease = self.lease(key, "pmk-host sessions reset", TURN_WAIT, now_ms).await?;
+        let windows = self.windows();
         self.write(move |conn| {
+            windows.forget(lease.session);
             conn.prepare_cached(EMPTY_LIVE)?.run([lease.session.0])?;
             conn.prepare_cached(FORGET_DROPPED)?.run([lease.session.0])?;
             lease::end(conn, &lease)
@@ -47,7 +49,9 @@ impl Store {
     /// As [`reset`](Store::reset).
     pub async fn reset_to_turn(&self, key: &SessionKey, turns: usize, now_ms: i64) -> Result<Cut, StoreError> {
         let lease = self.lease(key, "pmk-host sessions reset", TURN_WAIT, now_ms).await?;
+        let windows = self.windows();
         self.write(move |conn| {
+            windows.forget(lease.session);
             let live = window::read(conn, lease.session)?;
             let entries: Vec<_> = live.iter().map(|live| &*live.entry.message).collect();
             let Structure { turn_starts, cuts, .. } = Structure::of(&entries);

@@ -73,7 +73,12 @@ impl Store {
             self.read(move |conn| refuse_messages(conn, &key)).await?;
         }
         let lease = self.lease(&ready.key, "pmk-host sessions import", reset::TURN_WAIT, now_ms).await?;
-        self.write(move |conn| restore_over(conn, &ready, replace, &lease)).await
+        let windows = self.windows();
+        self.write(move |conn| {
+            windows.forget(lease.session);
+            restore_over(conn, &ready, replace, &lease)
+        })
+        .await
     }
 }
 

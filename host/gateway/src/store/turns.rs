@@ -1,20 +1,22 @@
 //! A turn's way through the store: begun, answered, delivered.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use pmk_core::Place;
+use pmk_core::{Entry, Place};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, Beginning, Begun, CalledOff, Concern, Escalating, Live, Offers, OpenTurn, Outgoing, Outturn, Part,
-    Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
+    Answered, Begin, Beginning, Begun, CalledOff, Concern, Escalating, Live, LiveEntry, Offers, OpenTurn, Outgoing,
+    Outturn, Part, Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases,
+    changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, hosts, images, lease, proposals, receipt,
     sql::{Changed, Connection, OptionalExtension, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
+    windows::{self, Entries, Windows},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -116,18 +118,26 @@ impl Store {
     }
 
     async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
-        let owner = self.owner();
+        let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
             let live = window::short(conn, inbox)?;
             let begun = begin(conn, inbox, hold, &owner, now_ms)?;
-            Ok((begun, live.found()?))
+            let known = match &begun {
+                Begin::Ask(open) => find_window(conn, &windows, open)?,
+                _ => (None, None),
+            };
+            Ok((begun, live.found()?, known))
         };
-        let (begun, live) = self.write(work).await?;
+        let (begun, live, (place, known)) = self.write(work).await?;
         if let Begin::Deliver(answered) = &begun {
             // Another host may have sent some of it since it was recorded here.
             self.shared.undelivered.take(answered.turn);
         }
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
+        if let Some(known) = known {
+            open.live.entries = known.to_vec();
+            return Ok(Begin::Ask(open));
+        }
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let (session, readers) = (open.session, &self.shared.readers);
         let short = match live {
@@ -136,7 +146,12 @@ impl Store {
             _ => readers.read_here(|conn| window::read_short(conn, session))?,
         };
         open.live.entries = match short {
-            Some(entries) => entries,
+            Some(entries) => {
+                if let Some(place) = place {
+                    self.shared.windows.put(place, Arc::new(entries.clone()));
+                }
+                entries
+            }
             None => self.read(move |conn| window::read(conn, session)).await?,
         };
         Ok(Begin::Ask(open))
@@ -236,16 +251,21 @@ impl Store {
         } = recorded;
         let texts = self.shared.texts.fresh(&mut receipts);
         let lines = self.pen(now_ms).lines(&events);
-        let messages: Vec<(i64, NewMessage, Shown)> =
-            messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
+        let messages: Vec<(Entry, NewMessage, Shown)> = messages
+            .into_iter()
+            .map(|entry| {
+                let (message, shown) = (entry.source().into(), Shown::from(&entry));
+                (entry, message, shown)
+            })
+            .collect();
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
-        let host = self.owner();
+        let (host, windows) = (self.owner(), self.windows());
         let report = codec::to_json(&report);
         let work = move |conn: &Connection| {
             let mut standing = conn.ahead(STANDING, [turn.0])?;
             let bounds = calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
-            conn.ids_ahead("message", messages.iter().filter(|(id, ..)| *id == 0).count())?;
+            conn.ids_ahead("message", messages.iter().filter(|(entry, ..)| entry.id == 0).count())?;
             let standing = standing
                 .query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
                 .optional()?;
@@ -259,15 +279,18 @@ impl Store {
                 return Err(StoreError::Changed.into());
             }
             answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
+            let known = windows.take(conn, session, stands_at)?;
             let mut stored = Vec::with_capacity(messages.len());
-            for (id, message, shown) in &messages {
-                let id = match id {
+            let mut added = Vec::new();
+            for (entry, message, shown) in &messages {
+                let id = match entry.id {
                     0 => window::record(conn, session, Some(turn), message, now_ms)?,
-                    archived => *archived,
+                    archived => archived,
                 };
                 stored.push((id, message));
                 if keep_live {
                     window::show(conn, session, position, id, shown)?;
+                    added.push(LiveEntry { position, entry: Entry { id, ..entry.clone() } });
                     position += 1;
                 }
             }
@@ -313,9 +336,15 @@ impl Store {
                 Some(Escalating::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
                 Some(Escalating::HandedOn) | None => Ok(()),
             }?;
-            Ok(session)
+            // What was answered along may have left it.
+            Ok((session, known.filter(|_| also.is_empty()), added))
         };
-        let session = self.write_telling(work).await?;
+        let (session, known, added) = self.write_telling(work).await?;
+        if let Some((place, known)) = known {
+            let mut entries = Arc::unwrap_or_clone(known);
+            entries.extend(added);
+            self.shared.windows.put(place, Arc::new(entries));
+        }
         self.shared.texts.are_stored(texts);
         self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent });
         Ok(())
@@ -409,6 +438,19 @@ enum Hold {
 
 /// Whether a turn waits for its answer, its conversation, how often that was changed, its next place there, and who has leased it.
 type Standing = (bool, i64, i64, i64, Option<String>);
+
+/// The live window of a turn that begins, where it is known.
+fn find_window(
+    conn: &Connection,
+    windows: &Windows,
+    OpenTurn { inbound, session, live, .. }: &OpenTurn,
+) -> Result<(Option<windows::Place>, Option<Entries>), Fault> {
+    if changes::is_again(inbound) {
+        // What was asked before has left it.
+        windows.forget(*session);
+    }
+    live.revision.map_or(Ok((None, None)), |revision| windows.find(conn, *session, revision))
+}
 
 /// All of `begin` but the live window's entries.
 fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {

@@ -1,5 +1,7 @@
 //! The live window: a list of references into the archive.
 
+use std::sync::Arc;
+
 use pmk_core::{CapVerdict, Entry, Language, Message, cap};
 
 use super::{
@@ -69,8 +71,16 @@ impl Store {
                 (replacement, json)
             })
             .collect();
-        self.write_telling(move |conn| {
+        let windows = self.windows();
+        let work = move |conn: &Connection| {
             changes::refuse_stale(conn, session, edit.revision)?;
+            let known = match edit.revision {
+                Some(revision) => windows.take(conn, session, revision)?,
+                None => {
+                    windows.forget(session);
+                    None
+                }
+            };
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
             for (first, last) in &removed {
                 remove.run(params![session.0, first, last])?;
@@ -83,9 +93,13 @@ impl Store {
             }
             let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
             conn.prepare_cached(MARK_SESSION)?.run(marked)?;
-            events::add(conn, None, &lines)
-        })
-        .await
+            events::add(conn, None, &lines)?;
+            Ok(known.map(|(place, entries)| (place, edited(&entries, &removed, &replaced))))
+        };
+        if let Some((place, entries)) = self.write_telling(work).await? {
+            self.shared.windows.put(place, Arc::new(entries));
+        }
+        Ok(())
     }
 
     /// Puts a summary in the place of a part of the live window, with what there is to tell of it. The archive keeps what
@@ -101,7 +115,9 @@ impl Store {
         now_ms: i64,
     ) -> Result<Option<LiveEntry>, StoreError> {
         let lines = self.pen(now_ms).lines(&events);
+        let windows = self.windows();
         self.write_telling(move |conn| {
+            windows.forget(session);
             let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = &edit;
             changes::refuse_stale(conn, session, *revision)?;
             events::add(conn, None, &lines)?;
@@ -130,7 +146,9 @@ impl Store {
         language: Language,
         now_ms: i64,
     ) -> Result<(Vec<LiveEntry>, Vec<(usize, usize)>), StoreError> {
+        let windows = self.windows();
         self.write(move |conn| {
+            windows.forget(session);
             let id = record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
             let (seed, sizes) = cap::message(id, seed.clone(), kind, &[verdict], language);
@@ -235,6 +253,20 @@ fn entries_in(mut rows: Rows<'_>, (most_entries, most_bytes): (usize, usize)) ->
         entries.push(LiveEntry { entry: codec::entry(row)?, position: row.get("position")? });
     }
     Ok(Some(entries))
+}
+
+/// A window without what was removed of it, and with what was replaced.
+fn edited(entries: &[LiveEntry], removed: &[(i64, i64)], replaced: &[(Replacement, String)]) -> Vec<LiveEntry> {
+    let stays = |live: &&LiveEntry| !removed.iter().any(|&(first, last)| (first..=last).contains(&live.position));
+    let mut entries: Vec<LiveEntry> = entries.iter().filter(stays).cloned().collect();
+    for (Replacement { position, message, tokens, chars }, _) in replaced {
+        if let Some(LiveEntry { entry, .. }) = entries.iter_mut().find(|live| live.position == *position) {
+            let before = std::mem::replace(&mut entry.message, Arc::clone(message));
+            entry.original.get_or_insert(before);
+            (entry.tokens, entry.chars) = (*tokens, *chars);
+        }
+    }
+    entries
 }
 
 /// Positions as first and last of each unbroken run.

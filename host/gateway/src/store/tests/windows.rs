@@ -101,9 +101,12 @@ async fn a_turn_begins_while_others_read_for_long() {
     let (release, is_started, reading) = long_read();
     is_started.await.unwrap();
     let second = accept(&store, KEY, "Ev2").await;
+    store.windows().forget_all();
     assert_eq!(ask(&store, second).await.live.entries.len(), 2, "over the connection that is left");
     let (release_other, is_started, reading_other) = long_read();
     is_started.await.unwrap();
+    assert_eq!(ask(&store, second).await.live.entries.len(), 2, "from what is known of it");
+    store.windows().forget_all();
     let begun = tokio::spawn({
         let store = store.clone();
         async move { ask(&store, second).await }
@@ -122,6 +125,54 @@ async fn a_turn_begins_while_others_read_for_long() {
 }
 
 #[tokio::test]
+async fn what_is_known_of_a_window_holds_until_anybody_changes_it() {
+    let home = home();
+    let store = open(&home);
+    let other = Store::open_existing(&home).unwrap();
+    let mut left = 0;
+    for round in 0..4 {
+        turn(&store, KEY, &format!("Ev{round}-1")).await;
+        let open = turn(&store, KEY, &format!("Ev{round}-2")).await;
+        assert_eq!(open.live.entries.len(), left + 2, "round {round}");
+        left += 4;
+        let edit = |edit: WindowEdit| store.edit_live(open.session, edit, vec![], NOW);
+        match round {
+            // As another process does it.
+            0 => other.reset(&key(), NOW).await.unwrap(),
+            1 => store.reset(&key(), NOW).await.unwrap(),
+            2 => {
+                let revision = open.live.revision;
+                edit(WindowEdit { removed: (0..4).collect(), revision, ..WindowEdit::default() }).await.unwrap();
+            }
+            _ => break,
+        }
+        left = 0;
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_is_changed_while_it_is_read_is_not_remembered() {
+    let home = home();
+    let store = open(&home);
+    let session = turn(&store, KEY, "Ev1").await.session;
+    let windows = store.windows();
+    windows.forget_all();
+    let find = || {
+        let windows = store.windows();
+        store.write(move |conn| windows.find(conn, session, 0))
+    };
+    let Some(place) = find().await.unwrap().0 else { return assert!(home.database.is_some()) };
+    windows.forget(session);
+    let late = Arc::new(vec![]);
+    windows.put(place, Arc::clone(&late));
+    let (Some(place), None) = find().await.unwrap() else { panic!("a window is known that was forgotten") };
+    let whole = store.read(move |conn| window::read(conn, session)).await.unwrap();
+    windows.put(place, Arc::new(whole));
+    let (None, Some(known)) = find().await.unwrap() else { panic!("what was read is not known") };
+    assert_eq!(known.len(), 2);
+}
+
+#[tokio::test]
 async fn a_prune_edits_the_window_and_nothing_else() {
     let home = home();
     let store = open(&home);
@@ -134,6 +185,7 @@ async fn a_prune_edits_the_window_and_nothing_else() {
     let positions: Vec<i64> = open.live.entries.iter().map(|entry| entry.position).collect();
     let short = Arc::new(Message::assistant("short"));
     let edit = WindowEdit {
+        revision: open.live.revision,
         removed: positions[0..4].to_vec(),
         replaced: vec![Replacement { position: positions[5], message: Arc::clone(&short), tokens: 6, chars: 5 }],
         dropped_turns_total: 2,
