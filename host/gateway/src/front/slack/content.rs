@@ -107,15 +107,29 @@ fn with_emoji(source: &str) -> String {
 pub(super) fn without_mentions(source: &str) -> String {
     static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let opening = r"(?:<|&lt;|&#0*60;|&#x0*3c;)(?:@[A-Z]|#[A-Z]|!(?:channel|here|everyone|subteam|date))";
-        Regex::new(&format!(r"(?i:{opening})|@(?:channel|here|everyone)\b")).ok()
+        Regex::new(&format!(r"^(?:(?i:{opening})|@(?:channel|here|everyone)\b)")).ok()
     });
     let Some(mention) = &*MENTION else { return source.replace('<', &format!("<{JOINER}")) };
-    let broken = |found: &regex::Captures<'_>| {
+    let mut shown = String::with_capacity(source.len());
+    let mut rest = source;
+    // Looked for where one may begin, and not at each character of a long text.
+    while let Some(start) = rest.find(['<', '&', '@']) {
+        let (before, from) = rest.split_at(start);
+        shown.push_str(before);
+        let Some(found) = mention.find(from) else {
+            shown.push_str(&from[..1]);
+            rest = &from[1..];
+            continue;
+        };
         // Behind the bracket, or the `@`.
-        let at = found[0].rfind(['<', ';']).map_or(1, |at| at + 1);
-        format!("{}{JOINER}{}", &found[0][..at], &found[0][at..])
-    };
-    mention.replace_all(source, broken).into_owned()
+        let opening = found.as_str().rfind(['<', ';']).map_or(1, |at| at + 1);
+        shown.push_str(&from[..opening]);
+        shown.push(JOINER);
+        shown.push_str(&from[opening..found.end()]);
+        rest = &from[found.end()..];
+    }
+    shown.push_str(rest);
+    shown
 }
 
 #[cfg(test)]
