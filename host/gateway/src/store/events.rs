@@ -123,7 +123,7 @@ impl Waiting for Store {
         let line = self.pen(self.shared.noting.clock.now_ms()).lines(&[noted]);
         let (unstored, kept) = (Arc::clone(&self.shared.noting.unstored), line.clone());
         let wake = lock(&self.shared.noting.wake).clone();
-        let answer = move |stored: Result<(), StoreError>| {
+        let answer = move |stored: Result<(), StoreError>, _| {
             if let Err(error) = stored {
                 tracing::warn!(%error, "an event of the ledger cannot be stored now; it is kept");
                 lock(&unstored).extend(kept);

@@ -98,11 +98,13 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        // A caller that has gone away does not need to know.
-        let queued = self.queue(work, |result| drop(caller.send(result)));
+        // A caller that has gone away does not need to know. One that has not gets the work back as well, to be freed where
+        // such things are made: the allocator keeps what a thread frees for that thread, and this one makes nothing.
+        let queued = self.queue(work, |result, work| drop(caller.send((result, work))));
         async move {
             queued?;
-            answer.await.map_err(|_| StoreError::Closed)?
+            let (result, _work) = answer.await.map_err(|_| StoreError::Closed)?;
+            result
         }
     }
 
@@ -113,7 +115,7 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, mut answer) = oneshot::channel();
-        self.queue(work, |result| drop(caller.send(result)))?;
+        self.queue(work, |result, _| drop(caller.send(result)))?;
         match &self.queue {
             Queue::Thread { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
             Queue::Task(task) => {
@@ -123,7 +125,8 @@ impl Writer {
         }
     }
 
-    /// Has `work` run in a transaction, and `answer` called on the writer's thread once it is known what came of it.
+    /// Has `work` run in a transaction, and `answer` called on the writer's thread once it is known what came of it; it gets the
+    /// work, too.
     ///
     /// # Errors
     /// There is no writer any more: neither is called.
@@ -131,7 +134,7 @@ impl Writer {
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
-        A: FnOnce(Result<T, StoreError>) + Send + 'static,
+        A: FnOnce(Result<T, StoreError>, F) + Send + 'static,
     {
         let operation = Box::new(Pending { work, result: None, answer });
         match &self.queue {
@@ -223,7 +226,7 @@ impl<T, F, A> Operation for Pending<T, F, A>
 where
     T: Send,
     F: Fn(&Connection) -> Result<T, Fault> + Send,
-    A: FnOnce(Result<T, StoreError>) + Send,
+    A: FnOnce(Result<T, StoreError>, F) + Send,
 {
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
         let work = || {
@@ -250,7 +253,7 @@ where
             (Some(result), _) => result,
             (None, Ok(())) => Err(StoreError::Closed),
         };
-        (self.answer)(result);
+        (self.answer)(result, self.work);
     }
 }
 
