@@ -91,10 +91,29 @@ fn policies_that_are_chosen_on_one_host_decide_on_all_as_long_as_one_works() {
         assert_eq!(decides(host), "standard");
     }
 
-    // Where nobody works any more, each begins with what it is started with.
-    hosts.use_policies(2, &["recall"]);
-    assert_eq!(decides(&mut one), "recall");
+    // To what another host has chosen, too.
+    hosts.use_policies(0, &["strict"]);
+    hosts.use_policies(0, &["recall"]);
+    until("it has heard of both", || (decides(&mut other) == "recall").then_some(()));
+    let back = hosts.use_policies(1, &["--previous"]);
+    assert!(back["hosts"].as_array().is_some_and(|hosts| hosts.iter().all(|host| host["state"] == "decide")), "{back}");
+    for host in [&mut one, &mut other, &mut third] {
+        assert_eq!(decides(host), "strict");
+    }
+    let kept = hosts.homes[1].run(&["policy", "use", "--previous", "--persist"], "");
+    assert!(kept.stderr.contains("no file here has them"), "{}", kept.stderr);
+    for host in [&mut one, &mut other, &mut third] {
+        assert_eq!(decides(host), "recall");
+    }
+
+    // A crash of all ends nothing. Where all have ended, each begins with what it is started with.
     for host in [one, other, third] {
+        host.kill();
+    }
+    let (mut one, mut other) = (hosts.start(0), hosts.start(1));
+    assert_eq!((decides(&mut one), decides(&mut other)), ("recall".into(), "recall".into()));
+    until("the third is not heard of any more", || hosts.status(0, 2).is_null().then_some(()));
+    for host in [one, other] {
         assert!(host.end().0.success());
     }
     assert_eq!(decides(&mut hosts.start(0)), "standard");
@@ -118,6 +137,11 @@ fn a_host_that_may_not_load_what_was_chosen_says_so_and_keeps_what_it_has() {
     let told = [told("C"), told("zh_TW.UTF-8")];
     assert!(told[0].contains("standard 1.0.0, and not those that were chosen for all hosts: policy `"), "{}", told[0]);
     assert!(told[1].contains("standard 1.0.0，沒有採用為所有主機選的策略："), "{}", told[1]);
+
+    // It is tried again once it may be.
+    let allowed = &chosen["serving"][0]["sha256"];
+    hosts.write(1, json!({"version": 1, "policy": {"allow": [allowed]}}));
+    until("it takes them", || (decides(&mut other) == "strict").then_some(()));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub use slack::SlackSettings;
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
-pub use edit::{EditError, edit};
+pub use edit::{EditError, edit, edit_if_free};
 
 /// The version of the format that is understood.
 const VERSION: u64 = 1;

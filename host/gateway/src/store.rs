@@ -96,7 +96,7 @@ pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
 pub use changes::{Again, Changed, Open, is_again};
 pub use choice::{Choice, ChosenLayer, Decides};
-pub use common_config::CommonConfig;
+pub use common_config::{CommonConfig, HomeConfig};
 pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};

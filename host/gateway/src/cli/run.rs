@@ -219,7 +219,8 @@ impl Run {
         vitals.set_ready(swapping::report(&services));
         manager.ready();
         let home = context.home.display();
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = policies::names(&layers), %home, "ready");
+        let serving = policies::names(&policies::identities(services.policies.serving().stack()));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = serving, %home, "ready");
         let finished = tokio::select! {
             finished = while_present(&gateway, &presence, &asked, || {
                 state.phase = Phase::Leaving;

@@ -4,7 +4,7 @@
 //! old one or the new one, and of two changes none is lost. What is not understood stays as it was.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
@@ -47,7 +47,28 @@ impl EditError {
 /// # Errors
 /// [`EditError`], or what `change` says.
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
-    let _lock = lock(home)?;
+    let (lock, path) = lock_file(home)?;
+    lock.lock().map_err(failed("lock", &path))?;
+    edit_locked(home, change)
+}
+
+/// The same for somebody who waits for nobody: nothing where somebody else is at it.
+///
+/// # Errors
+/// As [`edit`].
+pub fn edit_if_free<T, E: From<EditError>>(
+    home: &Path,
+    change: impl FnOnce(&mut Object) -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    let (lock, path) = lock_file(home)?;
+    match lock.try_lock() {
+        Ok(()) => edit_locked(home, change).map(Some),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source).into()),
+    }
+}
+
+fn edit_locked<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let path = real_path(home)?;
     home::forget_staged(&path);
     let mut root = read(home, &path)?;
@@ -57,13 +78,12 @@ pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object)
 }
 
 /// The file has a lock beside it, because it is itself replaced.
-fn lock(home: &Path) -> Result<File, EditError> {
+fn lock_file(home: &Path) -> Result<(File, PathBuf), EditError> {
     let folder = home::gateway_dir(home);
     home::create_private_dir(&folder).map_err(failed("create", &folder))?;
     let path = folder.join("config.lock");
     let file = home::open_private_file(&path).map_err(failed("open", &path))?;
-    file.lock().map_err(failed("lock", &path))?;
-    Ok(file)
+    Ok((file, path))
 }
 
 /// Where the file is, so that a link to it stays a link.

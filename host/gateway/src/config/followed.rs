@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     Config,
     document::{Json, Object},
-    edit::{EditError, edit},
+    edit::{EditError, edit_if_free},
     refusal,
 };
 
@@ -33,7 +33,7 @@ impl From<EditError> for NotWritten {
     }
 }
 
-/// What the file of a home says of them; nothing where there is none.
+/// What the file of a home says of them, a key that is `null` among it; nothing where there is no file.
 ///
 /// # Errors
 /// The file cannot be read, or makes no sense.
@@ -61,7 +61,7 @@ pub fn write_followed(
     wanted: &Map<String, Value>,
     instead_of: &Map<String, Value>,
 ) -> Result<(), NotWritten> {
-    edit(home, |root| {
+    let written = edit_if_free(home, |root| {
         let unusable = |error: serde_json::Error| NotWritten::Unusable(error.to_string());
         let there = only_followed(serde_json::from_value(value_of(root).map_err(unusable)?).map_err(unusable)?);
         if there != *instead_of {
@@ -82,15 +82,16 @@ pub fn write_followed(
             (Some(_), _) => Ok(()),
             (None, problems) => Err(NotWritten::Unusable(refusal(&problems))),
         }
-    })
+    })?;
+    // Who is at it changes it.
+    written.ok_or(NotWritten::Changed)
 }
 
 fn value_of(root: &Object) -> serde_json::Result<Value> {
     serde_json::to_value(root)
 }
 
-/// A key that is `null` is none.
 fn only_followed(mut root: Map<String, Value>) -> Map<String, Value> {
-    root.retain(|key, value| FOLLOWED.contains(&key.as_str()) && !value.is_null());
+    root.retain(|key, _| FOLLOWED.contains(&key.as_str()));
     root
 }

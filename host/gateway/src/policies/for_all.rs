@@ -1,5 +1,6 @@
 //! What becomes of a choice of policies on the hosts of a database.
 
+use pmk_system::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Decides, Host};
@@ -46,14 +47,15 @@ pub(super) struct ForAll {
     pub version: Option<i64>,
     /// Whether it was made here.
     pub is_ours: bool,
-    /// Why it is not what decides here.
-    pub refused: Option<String>,
+    /// Why it is not what decides here, and what gateway.json was then.
+    pub refused: Option<(String, Option<Stamp>)>,
 }
 
 impl ForAll {
-    /// Whether it has to do with one of these already.
-    pub fn knows(&self, version: i64) -> bool {
-        self.version.is_some_and(|known| known >= version)
+    /// Whether there is nothing to do about this one: what was refused may do once gateway.json, `config`, is another.
+    pub fn knows(&self, version: i64, config: Option<Stamp>) -> bool {
+        let may_do = self.refused.as_ref().is_some_and(|(_, then)| *then != config);
+        self.version.is_some_and(|known| known >= version) && !may_do
     }
 
     /// A choice that was made here, where it is for all.
@@ -62,7 +64,7 @@ impl ForAll {
     }
 
     /// One that was made elsewhere.
-    pub fn taken(&mut self, version: i64, refused: Option<String>) {
+    pub fn taken(&mut self, version: i64, refused: Option<(String, Option<Stamp>)>) {
         *self = ForAll { version: Some(version), is_ours: false, refused };
     }
 }

@@ -5,18 +5,15 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pmk_policy::Stack;
-use pmk_system::error::Failure;
+use pmk_policy::{Identity, Stack};
+use pmk_system::{error::Failure, home, stamp::Stamp};
 use tokio::time::Instant;
 
 use super::{
     for_all::{ForAll, OnHost, Outcome},
     swap::{By, Swapper, identities},
 };
-use crate::{
-    embedded,
-    store::{Choice, ChosenLayer, Decides, HostState, StoreError},
-};
+use crate::store::{Choice, ChosenLayer, Decides, HostState, StoreError};
 
 /// How often is looked whether somebody has chosen others.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -25,15 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Swapper {
     /// Has all hosts of the database go by these; the version of that choice, none where there is no database.
-    pub(super) async fn publish(&self, files: &[PathBuf], stack: &Stack) -> Result<Option<i64>, Failure> {
+    pub(super) async fn publish(&self, stack: &Stack) -> Result<Option<i64>, Failure> {
         let store = &self.ports.store;
         if !store.is_shared() {
             return Ok(None);
         }
         let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        let layers = embedded::layers(files).zip(above_the_base.iter().rev()).map(|(file, layer)| {
-            let sha256 = layer.policy.identity().sha256.clone();
-            (ChosenLayer { file: file.display().to_string(), sha256 }, layer.policy.source().clone())
+        let layers = above_the_base.iter().rev().map(|layer| {
+            let Identity { name, sha256, .. } = layer.policy.identity().clone();
+            (ChosenLayer { name, sha256 }, layer.policy.source().clone())
         });
         Ok(store.choose(layers.collect()).await?)
     }
@@ -44,30 +41,38 @@ impl Swapper {
     /// The store cannot be read.
     pub async fn take_choice(&self) -> Result<(), StoreError> {
         let Some(Choice { version, host, layers }) = self.ports.store.choice().await? else { return Ok(()) };
-        if self.chosen().for_all.knows(version) {
+        let config = Stamp::of(&home::config_file(&self.home));
+        if self.chosen().for_all.knows(version, config) {
             return Ok(());
         }
         let mut components = Vec::new();
-        for ChosenLayer { file, sha256 } in layers {
+        for ChosenLayer { name, sha256 } in layers {
             // Where it is gone others were chosen meanwhile.
             let Some(bytes) = self.ports.store.component(sha256).await? else { return Ok(()) };
-            components.push((format!("{file} of {host}"), bytes));
+            components.push((format!("{name} of {host}"), bytes));
         }
         let labels = components.iter().map(|(label, _)| PathBuf::from(label)).collect::<Vec<_>>();
         let loaded = self.aside(move |loader, config| loader.take(config, &components)).await;
         let _alone = self.swapping.lock().await;
         let mut chosen = self.chosen();
         // Somebody may have chosen others here meanwhile.
-        if chosen.for_all.knows(version) {
+        if chosen.for_all.knows(version, config) {
             return Ok(());
         }
         let mut refused = None;
         match loaded {
-            Ok(stack) if identities(&stack) == self.serving() => self.follow_no_files(&mut chosen),
-            Ok(stack) => _ = self.take_over(&mut chosen, By::Host, vec![], &stack),
+            Ok(stack) => {
+                // What was asked for here before is not what is wanted any more.
+                chosen.overtake();
+                if identities(&stack) == self.serving() {
+                    self.follow_no_files(&mut chosen);
+                } else {
+                    self.take_over(&mut chosen, By::Host, vec![], &stack);
+                }
+            }
             Err(failure) => {
                 self.refused(By::Host, &labels, &failure);
-                refused = Some(failure.message().to_owned());
+                refused = Some((failure.message().to_owned(), config));
             }
         }
         chosen.for_all.taken(version, refused);
@@ -95,7 +100,7 @@ impl Swapper {
     fn decides(&self) -> Decides {
         let chosen = self.chosen();
         let ForAll { version: choice, refused, .. } = &chosen.for_all;
-        Decides { layers: self.serving(), choice: *choice, refused: refused.clone() }
+        Decides { layers: self.serving(), choice: *choice, refused: refused.as_ref().map(|(why, _)| why.clone()) }
     }
 
     /// What the other hosts make of a choice, once all that work have said so or it takes too long.

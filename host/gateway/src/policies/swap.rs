@@ -119,7 +119,7 @@ pub struct Promotion {
 pub struct Swapper {
     pub(super) ports: Ports,
     loader: Loader,
-    home: PathBuf,
+    pub(super) home: PathBuf,
     /// Held from what is told to other hosts to the swap here.
     pub(super) swapping: tokio::sync::Mutex<()>,
     /// Locked for the moment of a swap.
@@ -136,7 +136,7 @@ pub(super) struct Chosen {
     went_back: bool,
     /// Whether admins know that the files cannot be used as they are.
     told: bool,
-    /// How many swaps there were: what was loaded for those that served before is of no use after one.
+    /// How many swaps there were but by changed files: what was loaded for those that served before is of no use after one.
     swaps: u64,
     /// The number of the last request for a swap, and of the one that serves. Loading takes its time; what was asked
     /// for later goes before what is ready later.
@@ -144,6 +144,16 @@ pub(super) struct Chosen {
     granted: u64,
     /// What is known of what was chosen for all hosts.
     pub(super) for_all: ForAll,
+}
+
+/// A swap that is asked for.
+struct Wanted {
+    request: u64,
+    by: By,
+    files: Vec<PathBuf>,
+    stack: Stack,
+    /// Whether it is for all hosts of the database.
+    is_for_all: bool,
 }
 
 /// What a swap has replaced by what.
@@ -201,13 +211,12 @@ impl Swapper {
     ///
     /// # Errors
     /// They cannot be loaded, or may not be; those that served still do.
-    pub async fn choose(&self, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
+    pub async fn choose(self: &Arc<Self>, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
         let (request, wanted) = (self.chosen().ask(), files.clone());
         let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
         let replaced = match loaded {
             Ok(stack) => {
-                let _alone = self.swapping.lock().await;
-                self.replace(request, By::Command, files.clone(), &stack, true).await
+                self.replace(Wanted { request, by: By::Command, files: files.clone(), stack, is_for_all: true }).await
             }
             Err(failure) => Err(failure),
         };
@@ -224,7 +233,7 @@ impl Swapper {
     ///
     /// # Errors
     /// There are none, they may not be loaded any more, or others took over meanwhile.
-    pub async fn go_back(&self) -> Result<Swapped, Failure> {
+    pub async fn go_back(self: &Arc<Self>) -> Result<Swapped, Failure> {
         let (previous, request) = {
             let mut chosen = self.chosen();
             (chosen.previous.clone(), chosen.ask())
@@ -238,12 +247,9 @@ impl Swapper {
             self.refused(By::Command, &files, &failure);
             return Err(failure);
         }
-        let replaced = {
-            let _alone = self.swapping.lock().await;
-            let replaced = self.replace(request, By::Command, files.clone(), &stack, true).await?;
-            self.chosen().went_back = true;
-            replaced
-        };
+        let wanted = Wanted { request, by: By::Command, files: files.clone(), stack, is_for_all: true };
+        let replaced = self.replace(wanted).await?;
+        self.chosen().went_back = true;
         self.swapped(replaced, files).await
     }
 
@@ -255,13 +261,14 @@ impl Swapper {
             (chosen.files.clone(), chosen.went_back)
         };
         let serving = self.serving();
-        !went_back && !offload(move || hold(&files, &serving)).await
+        // What another host has chosen is in no file here.
+        !went_back && !files.is_empty() && !offload(move || hold(&files, &serving)).await
     }
 
     /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
     /// Whoever changed them does not listen, so the admins are told when they cannot be used. May be dropped at any
     /// time; then nothing is swapped.
-    pub async fn reload(&self, by: By) {
+    pub async fn reload(self: &Arc<Self>, by: By) {
         let (files, swaps, request) = {
             let mut chosen = self.chosen();
             (chosen.files.clone(), chosen.swaps, chosen.ask())
@@ -273,30 +280,39 @@ impl Swapper {
                 loader.load(config, &wanted).map(|stack| (wanted, stack))
             }
         });
-        let loaded = loaded.await;
-        let _alone = self.swapping.lock().await;
-        match loaded {
-            _ if by == By::File && self.chosen().swaps != swaps => {
-                tracing::debug!("the policy files changed, and meanwhile others took over");
-            }
-            Ok((_, stack)) if by == By::File && identities(&stack) == self.serving() => {
-                tracing::debug!("the policy files were written anew with the same components");
-                self.chosen().told = false;
-            }
-            Ok((files, stack)) => {
-                // What each host was started with it follows by itself.
-                let is_for_all = by != By::File || self.chosen().for_all.is_ours;
-                if let Err(failure) = self.replace(request, by, files.clone(), &stack, is_for_all).await {
-                    self.refused(by, &files, &failure);
-                }
-            }
+        let (files, stack) = match loaded.await {
+            Ok(loaded) => loaded,
             Err(failure) => {
                 self.refused(by, &files, &failure);
                 if !std::mem::replace(&mut self.chosen().told, true) {
                     self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
                 }
+                return;
             }
+        };
+        if by == By::File && !self.is_wanted_still(request, swaps, &stack) {
+            return;
         }
+        // What each host was started with it follows by itself.
+        let is_for_all = by != By::File || self.chosen().for_all.is_ours;
+        if let Err(failure) = self.replace(Wanted { request, by, files: files.clone(), stack, is_for_all }).await {
+            self.refused(by, &files, &failure);
+        }
+    }
+
+    /// Whether what a changed file holds is to take over, with so many swaps before it was loaded.
+    fn is_wanted_still(&self, request: u64, swaps: u64, stack: &Stack) -> bool {
+        let mut chosen = self.chosen();
+        if chosen.swaps != swaps || chosen.is_overtaken(request) {
+            tracing::debug!("the policy files changed, and meanwhile others took over");
+            return false;
+        }
+        let is_other = identities(stack) != self.serving();
+        if !is_other {
+            tracing::debug!("the policy files were written anew with the same components");
+            chosen.told = false;
+        }
+        is_other
     }
 
     /// Keeps up with arms that are promoted: they serve already.
@@ -306,8 +322,12 @@ impl Swapper {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
             let (files, stack) = (absolute(&promotion.files), &promotion.stack);
             let _alone = self.swapping.lock().await;
-            self.taken_over(&mut self.chosen(), By::Promotion, files.clone(), stack, promotion.before.clone());
-            match self.publish(&files, stack).await {
+            if identities(stack) != self.serving() {
+                tracing::debug!("an arm was promoted, and meanwhile others took over");
+                continue;
+            }
+            self.taken_over(&mut self.chosen(), By::Promotion, files, stack, promotion.before.clone());
+            match self.publish(stack).await {
                 Ok(version) => self.chosen().for_all.made(version),
                 Err(failure) => tracing::warn!("the arm that was promoted decides on this host alone: {failure}"),
             }
@@ -328,23 +348,24 @@ impl Swapper {
         .await
     }
 
-    /// A swap that was asked for, on all hosts of the database where it is for all. Who asks has locked out others.
-    async fn replace(
-        &self,
-        request: u64,
-        by: By,
-        files: Vec<PathBuf>,
-        stack: &Stack,
-        is_for_all: bool,
-    ) -> Result<Replaced, Failure> {
-        self.chosen().grant(request)?;
-        let version = if is_for_all { self.publish(&files, stack).await? } else { None };
-        let mut chosen = self.chosen();
-        let replaced = self.take_over(&mut chosen, by, files, stack);
-        if is_for_all {
-            chosen.for_all.made(version);
-        }
-        Ok(Replaced { version, ..replaced })
+    /// A swap that was asked for, on all hosts of the database where it is for all. It is done whole, whoever waits for it: what
+    /// others are told has to be so here.
+    async fn replace(self: &Arc<Self>, wanted: Wanted) -> Result<Replaced, Failure> {
+        let this = Arc::clone(self);
+        let replacing = tokio::spawn(async move {
+            let Wanted { request, by, files, stack, is_for_all } = wanted;
+            let _alone = this.swapping.lock().await;
+            this.chosen().grant(request)?;
+            let version = if is_for_all { this.publish(&stack).await? } else { None };
+            let mut chosen = this.chosen();
+            let replaced = this.take_over(&mut chosen, by, files, &stack);
+            if is_for_all {
+                chosen.for_all.made(version);
+            }
+            Ok(Replaced { version, ..replaced })
+        });
+        // It has panicked, which was printed, or the gateway ends.
+        replacing.await.unwrap_or_else(|ended| Err(Failure::new(format!("the policies were not swapped: {ended}"))))
     }
 
     /// The moment of the swap.
@@ -361,7 +382,7 @@ impl Swapper {
             chosen.previous = Some(Previous { files: files_before, stack: replaced });
         }
         (chosen.went_back, chosen.told) = (false, false);
-        chosen.swaps += 1;
+        chosen.swaps += u64::from(by != By::File);
         tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
         let (from, to) = (before.clone(), serving.clone());
         self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
@@ -423,9 +444,20 @@ impl Chosen {
         self.asked
     }
 
+    /// Others have taken over that nobody has asked for here: whatever was, was asked for before.
+    pub(super) fn overtake(&mut self) {
+        self.asked += 1;
+        self.granted = self.asked;
+    }
+
+    /// Whether what was asked for later than by this request decides already.
+    fn is_overtaken(&self, request: u64) -> bool {
+        request < self.granted
+    }
+
     /// Whether what was asked for by this request may take over.
     fn grant(&mut self, request: u64) -> Result<(), Failure> {
-        if request < self.granted {
+        if self.is_overtaken(request) {
             return Err(Failure::new("policies that were asked for later decide already")
                 .hint("ask again if these are the ones that you want"));
         }
@@ -454,5 +486,7 @@ fn hold(files: &[PathBuf], layers: &[Identity]) -> bool {
         Some(bytes) => Some(hex(&Sha256::digest(bytes))),
         None => files::read(file, files::MAX_TEXT_BYTES).ok().map(|bytes| hex(&Sha256::digest(bytes))),
     };
-    embedded::layers(files).rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
+    // The embedded policy is below all.
+    embedded::layers(files).count() + 1 == layers.len()
+        && embedded::layers(files).rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
 }

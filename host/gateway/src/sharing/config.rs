@@ -1,9 +1,13 @@
 //! The part of gateway.json that a running gateway follows, as one for all hosts of a database: who is who, and which experiment is
 //! on. An admin changes it where they happen to be heard, and somebody who is blocked is so everywhere.
 //!
-//! The file stays what people edit and commands change. A home remembers what its file said last; what differs from that was
-//! changed here, and is [merged](merge) with what the store has. A home that has met the database never before takes what is
-//! there, and keeps its own file beside.
+//! The file stays what people edit and commands change. The database remembers what each home's file said when it was last
+//! compared; what differs from that was changed there, and is [merged](merge) with what all go by. Both are written in one
+//! transaction, and what is to be written into the file is remembered before: whatever is cut short, nobody comes back whom
+//! somebody has removed. A key that is not in a file says nothing: only an empty one, or `null`, takes away what was there.
+//!
+//! A home that comes to a database for the first time takes what is there, and keeps its own file beside; but whoever is blocked
+//! by either stays so. It is known by a token in a file, without which it is new.
 
 mod merge;
 
@@ -11,8 +15,10 @@ mod merge;
 mod tests;
 
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
+    fs,
+    hash::{BuildHasher, RandomState},
+    io,
+    path::PathBuf,
 };
 
 use pmk_core::text::hex;
@@ -23,65 +29,73 @@ use sha2::{Digest, Sha256};
 use super::shared::{Shared, SharingError};
 use crate::{
     config::{EXPERIMENT, EditError, NotWritten, followed, write_followed},
-    store::Store,
+    store::{CommonConfig, HomeConfig, Store},
 };
 use merge::{Merged, merge};
 
 /// The file's name in `<home>/gateway`.
-const FILE_NAME: &str = "common-config.json";
+const FILE_NAME: &str = "common-config";
+/// The key of those who are blocked: nobody is heard again because a home is new.
+const BLOCKLIST: &str = "blocklist";
 /// So much of a digest tells one kept file from another.
 const SHOWN_OF_DIGEST: usize = 12;
 
 type Part = Map<String, Value>;
 
-/// What gateway.json of one home says, the store, and what the file said when they were last compared.
+/// What gateway.json of one home says, and the store.
 pub struct SharedConfig {
     home: PathBuf,
     store: Store,
     clock: Clock,
-    /// What the file said when both were last compared; none where they never were.
-    base: Option<Part>,
+    /// By which the database knows the home; none before it is there.
+    token: Option<String>,
     /// The file and the version that are known to be the same.
     settled: Option<(Option<Stamp>, i64)>,
-    /// Whether the gateway runs by what the file said.
-    has_begun: bool,
+    /// What was last written into the file, and the database may not know yet.
+    taken: Option<Part>,
+    /// Whether there was a file, by which the gateway runs.
+    has_a_file: bool,
 }
 
 impl SharedConfig {
     /// That of the home that is locked.
     pub fn open(lock: &HomeLock, store: Store, clock: Clock) -> SharedConfig {
         let home = lock.home().to_owned();
-        let path = memory(&home);
+        SharedConfig { home, store, clock, token: None, settled: None, taken: None, has_a_file: false }
+    }
+
+    /// The home's token, which is made where there is none.
+    fn token(&mut self) -> Result<String, SharingError> {
+        if let Some(token) = &self.token {
+            return Ok(token.clone());
+        }
+        let path = home::gateway_dir(&self.home).join(FILE_NAME);
         home::forget_staged(&path);
-        let base = match files::read_text(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            read => read.and_then(|text| Ok(serde_json::from_str(&text)?)).unwrap_or_else(|error| {
-                tracing::warn!(%error, file = %path.display(), "it is not known any more what of gateway.json was changed here");
-                None
-            }),
+        let failed = |source| SharingError::Memory { path: path.clone(), source };
+        let token = match files::read_text(&path) {
+            Ok(token) => token,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let token = format!("{:016x}", RandomState::new().hash_one(()));
+                home::replace_private_file(&path, token.as_bytes()).map_err(failed)?;
+                token
+            }
+            Err(error) => return Err(failed(error)),
         };
-        SharedConfig { home, store, clock, base, settled: None, has_begun: false }
+        self.token = Some(token.clone());
+        Ok(token)
     }
 
-    /// What the store has, and its version.
-    fn theirs(&self) -> Result<Option<(Part, i64)>, SharingError> {
-        let Some(there) = self.store.common_config()? else { return Ok(None) };
-        let part = serde_json::from_str(&there.text).map_err(|error| SharingError::Unusable(error.to_string()))?;
-        Ok(Some((part, there.version)))
-    }
-
-    /// Has the file say what all go by; what it says then.
-    fn take(&self, ours: Part, merged: Part) -> Result<Part, SharingError> {
-        match write_followed(&self.home, &merged, &ours) {
+    /// Has the file say what all go by.
+    fn take(&mut self, file: &Part, merged: Part) -> Result<(), SharingError> {
+        match write_followed(&self.home, &merged, file) {
             Ok(()) => {
-                tracing::info!(
-                    keys = changed(&ours, &merged).join(", "),
-                    "gateway.json says what other hosts have changed"
-                );
-                Ok(merged)
+                let keys = changed(file, &merged).join(", ");
+                tracing::info!(keys, "gateway.json says what other hosts have changed");
+                self.taken = Some(merged);
+                Ok(())
             }
             // The next pass finds what it says by now.
-            Err(NotWritten::Changed) => Ok(ours),
+            Err(NotWritten::Changed) => Ok(()),
             Err(NotWritten::Unusable(why)) => Err(SharingError::Unusable(why)),
             Err(NotWritten::Failed(error)) => Err(error.into()),
         }
@@ -98,17 +112,15 @@ impl SharedConfig {
         Ok(kept)
     }
 
-    fn remember(&mut self, says: Part) -> Result<(), SharingError> {
-        if self.base.as_ref() == Some(&says) {
-            return Ok(());
+    /// What the file of a home said when it was last compared.
+    fn base(&self, known: &HomeConfig, ours: &Part) -> Result<Part, SharingError> {
+        if let Some(taken) = &self.taken {
+            return Ok(taken.clone());
         }
-        let path = memory(&self.home);
-        let written = serde_json::to_vec(&says).map_err(io::Error::from);
-        written
-            .and_then(|written| home::replace_private_file(&path, &written))
-            .map_err(|source| SharingError::Memory { path, source })?;
-        self.base = Some(says);
-        Ok(())
+        match known.next.as_deref().map(read).transpose()? {
+            Some(next) if next == *ours => Ok(next),
+            _ => read(&known.says),
+        }
     }
 }
 
@@ -124,22 +136,24 @@ impl Shared for SharedConfig {
         {
             return Ok(());
         }
-        let ours = match followed(&self.home)? {
-            Some(ours) => ours,
+        let file = match followed(&self.home)? {
+            Some(file) => file,
             // It is just being replaced, or will be missed: a running gateway goes by what it said.
-            None if self.has_begun => return Ok(()),
-            None => {
-                self.base = None;
-                Part::new()
-            }
+            None if self.has_a_file => return Ok(()),
+            None => Part::new(),
         };
-        self.has_begun = true;
-        let theirs = self.theirs()?;
-        let merged = match (&self.base, &theirs) {
-            (_, None) => ours.clone(),
-            (None, Some((theirs, _))) => theirs.clone(),
-            (Some(base), Some((theirs, _))) => {
-                let Merged { value, contested } = merge(base, &ours, theirs, &[EXPERIMENT]);
+        self.has_a_file |= stamp.is_some();
+        let token = self.token()?;
+        let CommonConfig { version, text, home } = self.store.common_config(token.clone())?;
+        let theirs = text.as_deref().map(read).transpose()?.unwrap_or_default();
+        let ours = without_nothing(&file);
+        let base = home.as_ref().map(|known| self.base(known, &ours)).transpose()?;
+        let opinion = opinion(&file, base.as_ref());
+        let merged = match &base {
+            // Nobody has said anything, or it was taken away: that is nothing that anybody has changed.
+            _ if version.is_none() => opinion.clone(),
+            Some(base) => {
+                let Merged { value, contested } = merge(base, &opinion, &theirs, &[EXPERIMENT]);
                 if !contested.is_empty() {
                     let keys = contested.join(", ");
                     tracing::warn!(
@@ -149,38 +163,64 @@ impl Shared for SharedConfig {
                 }
                 value
             }
+            None => first_met(&ours, &theirs),
         };
-        if self.base.is_none() && theirs.is_some() && !ours.is_empty() && ours != merged {
+        let is_same = merged == ours;
+        if home.is_none() && changed(&merged, &ours).iter().any(|key| ours.contains_key(*key)) {
             let (kept, keys) = (self.keep()?, changed(&ours, &merged).join(", "));
             let kept = kept.display();
             tracing::warn!(keys, %kept, "gateway.json says what the other hosts of the database say; as it was it is kept beside");
         }
-        let version = match theirs {
-            Some((theirs, version)) if theirs == merged => version,
-            theirs => {
-                let (text, before) = (Value::Object(merged.clone()).to_string(), theirs.map(|(_, version)| version));
-                match self.store.offer_common_config(text, before, self.clock.now_ms())? {
-                    Some(version) => version,
-                    // Somebody was faster, which the next pass sees.
-                    None => return Ok(()),
-                }
+        let says = HomeConfig { says: written(&opinion), next: (!is_same).then(|| written(&merged)) };
+        let offer = (merged != theirs || version.is_none()).then(|| (written(&merged), version));
+        let is_known = home.as_ref() == Some(&says) && offer.is_none();
+        if !is_known {
+            // Where somebody was faster, the next pass sees it.
+            if !self.store.agree_on_config(token, says, offer, self.clock.now_ms())? {
+                return Ok(());
             }
-        };
-        let is_same = ours == merged;
-        let says = if is_same { ours } else { self.take(ours, merged)? };
-        self.remember(says)?;
-        // What was written is read once more: somebody may have been at it since.
-        self.settled = is_same.then_some((stamp, version));
+            self.taken = None;
+        }
+        if !is_same {
+            return self.take(&file, merged);
+        }
+        self.settled = version.filter(|_| is_known).map(|version| (stamp, version));
         Ok(())
     }
+}
+
+/// What a home comes to that was never compared before. Whoever is blocked by either stays so.
+fn first_met(ours: &Part, theirs: &Part) -> Part {
+    let mut merged = theirs.clone();
+    for (key, value) in ours {
+        merged.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    let of_either = |part: &Part| Part::from_iter(part.get(BLOCKLIST).map(|list| (BLOCKLIST.to_owned(), list.clone())));
+    merged.extend(merge(&Part::new(), &of_either(ours), &of_either(theirs), &[]).value);
+    merged
+}
+
+/// What a file says of each key: one that is not there says nothing, and is as it was.
+fn opinion(file: &Part, base: Option<&Part>) -> Part {
+    let mut opinion = base.cloned().unwrap_or_default();
+    opinion.extend(file.clone());
+    without_nothing(&opinion)
+}
+
+fn without_nothing(file: &Part) -> Part {
+    file.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn read(text: &str) -> Result<Part, SharingError> {
+    serde_json::from_str(text).map_err(|error| SharingError::Unusable(error.to_string()))
+}
+
+fn written(part: &Part) -> String {
+    Value::Object(part.clone()).to_string()
 }
 
 /// The keys that two do not say the same of.
 fn changed<'a>(one: &'a Part, other: &'a Part) -> Vec<&'a str> {
     let added = other.keys().filter(|key| !one.contains_key(*key));
     one.keys().chain(added).filter(|key| one.get(*key) != other.get(*key)).map(String::as_str).collect()
-}
-
-fn memory(home: &Path) -> PathBuf {
-    home::gateway_dir(home).join(FILE_NAME)
 }

@@ -1,4 +1,4 @@
-//! Policies that somebody has chosen for all hosts of a database, as long as one of them works; and what decides on each.
+//! Policies that somebody has chosen for all hosts of a database, until all of them have ended; and what decides on each.
 
 use std::sync::Arc;
 
@@ -16,19 +16,21 @@ const CHOOSE: &str = "INSERT INTO chosen_policies AS c (id, version, host, layer
      RETURNING version";
 const CHOSEN: &str = "SELECT version, host, layers FROM chosen_policies WHERE id = 1";
 const COMPONENTS: &str = "SELECT sha256 FROM component";
-const ADD: &str = "INSERT INTO component (sha256, bytes) VALUES (?1, ?2)";
+/// What another has added meanwhile is the same.
+const ADD: &str =
+    "INSERT INTO component (sha256, bytes) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING RETURNING sha256";
 const DROP: &str = "DELETE FROM component WHERE sha256 = ?1";
 const COMPONENT: &str = "SELECT bytes FROM component WHERE sha256 = ?1";
 const SAY: &str = "UPDATE host SET deciding = ?2 WHERE id = ?1";
-/// Where nobody works any more, each begins with what it was started with.
-const FORGET: &str =
-    "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE until > pmk_now() AND lease_ms <> 0)";
+/// Where all have ended, each begins with what it was started with.
+const FORGET: &str = "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
+/// Somebody who chooses others takes away what is not needed for those.
+const TRIES: usize = 5;
 
 /// One of the policies that were chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenLayer {
-    /// The file it came from, on the host where it was chosen.
-    pub file: String,
+    pub name: String,
     pub sha256: String,
 }
 
@@ -62,8 +64,17 @@ impl Store {
     /// Nothing was chosen.
     pub async fn choose(&self, layers: Vec<(ChosenLayer, Arc<[u8]>)>) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
-        let home = link.home().clone();
-        self.write(move |conn| choose(conn, &home, &layers)).await.map(Some)
+        for _ in 0..TRIES {
+            // They take long where they are large and the way is: nobody else's writes wait for that.
+            let components = layers.clone();
+            self.read(move |conn| add(conn, &components)).await?;
+            let (home, chosen) =
+                (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
+            if let Some(version) = self.write(move |conn| choose(conn, &home, &chosen)).await? {
+                return Ok(Some(version));
+            }
+        }
+        Err(StoreError::Busy { path: link.name().into() })
     }
 
     /// What was chosen for all.
@@ -105,21 +116,35 @@ impl Store {
     }
 }
 
-fn choose(conn: &Connection, home: &str, layers: &[(ChosenLayer, Arc<[u8]>)]) -> Result<i64, Fault> {
-    let there: Vec<String> =
-        conn.prepare_cached(COMPONENTS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for (layer, bytes) in layers.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
-        conn.prepare_cached(ADD)?.run(params![&layer.sha256, &**bytes])?;
-    }
-    for unused in there.iter().filter(|sha256| layers.iter().all(|(layer, _)| layer.sha256 != **sha256)) {
-        conn.prepare_cached(DROP)?.run([unused])?;
-    }
-    let layers: Vec<&ChosenLayer> = layers.iter().map(|(layer, _)| layer).collect();
-    let layers = serde_json::to_string(&layers).unwrap_or_default();
-    Ok(conn.prepare_cached(CHOOSE)?.query_row(params![home, layers], |row| row.get(0))?)
+fn there(conn: &Connection) -> Result<Vec<String>, Fault> {
+    let mut statement = conn.prepare_cached(COMPONENTS)?;
+    let there = statement.query_map([], |row| row.get(0))?;
+    Ok(there.collect::<Result<_, _>>()?)
 }
 
-/// Of a host that begins: where no other works, nothing is chosen for all.
+fn add(conn: &Connection, layers: &[(ChosenLayer, Arc<[u8]>)]) -> Result<(), Fault> {
+    let there = there(conn)?;
+    for (ChosenLayer { sha256, .. }, bytes) in layers.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
+        let mut statement = conn.prepare_cached(ADD)?;
+        statement.query_row(params![sha256, &**bytes], |row| row.get::<_, String>(0)).optional()?;
+    }
+    Ok(())
+}
+
+/// Nothing where a component is gone again.
+fn choose(conn: &Connection, home: &str, layers: &[ChosenLayer]) -> Result<Option<i64>, Fault> {
+    let there = there(conn)?;
+    if layers.iter().any(|layer| !there.contains(&layer.sha256)) {
+        return Ok(None);
+    }
+    for unused in there.iter().filter(|sha256| layers.iter().all(|layer| layer.sha256 != **sha256)) {
+        conn.prepare_cached(DROP)?.run([unused])?;
+    }
+    let layers = serde_json::to_string(layers).unwrap_or_default();
+    Ok(Some(conn.prepare_cached(CHOOSE)?.query_row(params![home, layers], |row| row.get(0))?))
+}
+
+/// Of a host that begins: where all have ended, it too, nothing is chosen for all.
 pub(super) fn begins(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.prepare_cached(FORGET)?.run([])?)
 }

@@ -1,5 +1,5 @@
-//! The part of gateway.json that all hosts of a database go by. Who compares it with the files of the homes is in
-//! [`sharing`](crate::sharing).
+//! The part of gateway.json that all hosts of a database go by, and what the file of each home said when it was last compared with
+//! that. Who compares them is in [`sharing`](crate::sharing).
 
 use super::{
     Store, StoreError,
@@ -7,60 +7,100 @@ use super::{
     sql::{Connection, OptionalExtension, params},
 };
 
-pub(super) const VERSION: &str = "SELECT version FROM common_config WHERE id = 1";
-pub(super) const CONFIG: &str = "SELECT version, text FROM common_config WHERE id = 1";
+const VERSION: &str = "SELECT version FROM common_config WHERE id = 1";
+const CONFIG: &str = "SELECT version, text FROM common_config WHERE id = 1";
 /// Of two who have read the same, the second is refused.
-pub(super) const OFFER: &str = "INSERT INTO common_config (id, version, text) VALUES (1, ?1, ?2)
+const OFFER: &str = "INSERT INTO common_config (id, version, text) VALUES (1, ?1, ?2)
      ON CONFLICT (id) DO UPDATE SET version = excluded.version, text = excluded.text WHERE common_config.version = ?3
      RETURNING version";
+const OF_HOME: &str = "SELECT says, next FROM home_config WHERE home = ?1 AND token = ?2";
+const REMEMBER: &str = "INSERT INTO home_config (home, token, says, next) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (home) DO UPDATE SET token = excluded.token, says = excluded.says, next = excluded.next";
 
-/// What the store has of it.
+/// What the database has of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonConfig {
-    pub version: i64,
+    /// Whatever was committed later has a greater one; nothing where nobody has shared anything yet.
+    pub version: Option<i64>,
     /// JSON.
-    pub text: String,
+    pub text: Option<String>,
+    /// What is known of this home, where it was compared before.
+    pub home: Option<HomeConfig>,
+}
+
+/// What the file of a home said, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeConfig {
+    pub says: String,
+    /// What was about to be written into it.
+    pub next: Option<String>,
 }
 
 impl Store {
-    /// Which version it is; none where nobody has shared anything yet. For threads that may wait.
+    /// Which version all go by; none where nobody has shared anything yet. For threads that may wait.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn common_config_version(&self) -> Result<Option<i64>, StoreError> {
-        self.read_waiting(|conn| Ok(conn.prepare_cached(VERSION)?.query_row([], |row| row.get(0)).optional()?))
+        self.read_waiting(version)
     }
 
-    /// What all go by. For threads that may wait.
+    /// What all go by, and what is known of the home that has this token. For threads that may wait.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn common_config(&self) -> Result<Option<CommonConfig>, StoreError> {
-        self.read_waiting(|conn| {
+    pub fn common_config(&self, token: String) -> Result<CommonConfig, StoreError> {
+        let name = self.home_name();
+        self.read_waiting(move |conn| {
             let mut statement = conn.prepare_cached(CONFIG)?;
-            let config = statement.query_row([], |row| Ok(CommonConfig { version: row.get(0)?, text: row.get(1)? }));
-            Ok(config.optional()?)
+            let there = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let (version, text) = there.unzip();
+            let mut statement = conn.prepare_cached(OF_HOME)?;
+            let home =
+                statement.query_row([name, token], |row| Ok(HomeConfig { says: row.get(0)?, next: row.get(1)? }));
+            Ok(CommonConfig { version, text, home: home.optional()? })
         })
     }
 
-    /// Has all go by this, where they still go by that version, or by nothing. The new version; nothing where somebody was faster.
-    /// For threads that may wait.
+    /// Remembers of the home that has this token what its file says, and has all go by `offer`, where there is one and they still
+    /// go by the version that it says. Whether it was done: where somebody was faster, neither was. For threads that may wait.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub fn offer_common_config(
+    pub fn agree_on_config(
         &self,
-        text: String,
-        instead_of: Option<i64>,
+        token: String,
+        home: HomeConfig,
+        offer: Option<(String, Option<i64>)>,
         now_ms: i64,
-    ) -> Result<Option<i64>, StoreError> {
-        self.shared.writer.write_waiting(move |conn| offer(conn, &text, instead_of, now_ms))
+    ) -> Result<bool, StoreError> {
+        let name = self.home_name();
+        self.shared.writer.write_waiting(move |conn| {
+            if let Some((text, instead_of)) = &offer
+                && !replace(conn, text, *instead_of, now_ms)?
+            {
+                return Ok(false);
+            }
+            let HomeConfig { says, next } = &home;
+            conn.prepare_cached(REMEMBER)?.run(params![name, token, says, next])?;
+            Ok(true)
+        })
+    }
+
+    /// What this home is called among those of the database.
+    pub(crate) fn home_name(&self) -> String {
+        self.shared.link.as_ref().map(|link| link.home().clone()).unwrap_or_default()
     }
 }
 
-fn offer(conn: &Connection, text: &str, instead_of: Option<i64>, now_ms: i64) -> Result<Option<i64>, Fault> {
+fn version(conn: &Connection) -> Result<Option<i64>, Fault> {
+    Ok(conn.prepare_cached(VERSION)?.query_row([], |row| row.get(0)).optional()?)
+}
+
+fn replace(conn: &Connection, text: &str, instead_of: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
     let before = instead_of.unwrap_or_default();
     // It goes with the time, so that a database that was put back gives none that it had given before.
     let offered = params![before.max(now_ms) + 1, text, before];
-    Ok(conn.prepare_cached(OFFER)?.query_row(offered, |row| row.get(0)).optional()?)
+    let version: Option<i64> = conn.prepare_cached(OFFER)?.query_row(offered, |row| row.get(0)).optional()?;
+    Ok(version.is_some())
 }

@@ -81,7 +81,6 @@ const TABLES: &[Table] = &[
     table("press", &["number"]),
     table("image", &["inbox_id", "sha256"]),
     table("atom_file", &["path"]),
-    table("common_config", &["id"]),
 ];
 
 /// Those whose rows get numbers.

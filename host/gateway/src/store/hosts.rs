@@ -49,7 +49,7 @@ const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = 
 const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
 /// Takes away the number of one that is gone, for one that was heard of all the time.
 const FORGET: &str = "DELETE FROM host h WHERE h.id = ?1 AND h.until <= pmk_now() AND (h.lease_ms = 0 OR EXISTS
-            (SELECT 1 FROM host own WHERE own.id = ?2 AND own.heard_since <= pmk_now() - own.lease_ms))
+            (SELECT 1 FROM host own WHERE own.id = ?2 AND own.until > pmk_now() AND own.heard_since <= pmk_now() - own.lease_ms))
      RETURNING owner, name";
 /// What a home has taken in is another's to see to.
 const TAKE_ON: &str = "UPDATE inbox SET home = ?2 WHERE home = ?1 AND message IS NOT NULL AND parked_at IS NULL";
@@ -326,12 +326,13 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
         database::check_schema(conn, Path::new(postgres.link().name()))?;
     }
     let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
+    // Of itself, too, for a crash is no end.
+    choice::begins(conn)?;
     let before: Vec<String> =
         conn.prepare_cached(FORGET_HOME)?.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for owner in before {
         lease::void_of(conn, &owner)?;
     }
-    choice::begins(conn)?;
     let lease_ms = HOST_LEASE.as_millis() as i64;
     let entered = params![name, owner, env!("CARGO_PKG_VERSION"), MIGRATIONS.len() as i64, lease_ms];
     let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;

@@ -50,6 +50,12 @@ impl Use {
         };
         let named: Vec<&str> = named.iter().map(String::as_str).collect();
         let swapped = record(context, "policy.use", &named, self.ask(context))?;
+        if self.persist && swapped.files.is_empty() && swapped.serving.len() > 1 {
+            return Err(Failure::new(
+                "the policies decide now, but were chosen on another host, and no file here has them",
+            )
+            .hint("put their components into files on each host, and name those with `--persist`"));
+        }
         if self.persist {
             let written = write(context, &swapped.files).map_err(|error| {
                 Failure::new(format!("the policies decide now, but not after a restart: {error}")).hint(error.hint())

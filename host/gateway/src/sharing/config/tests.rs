@@ -8,6 +8,7 @@ use super::*;
 use crate::{database::Database, store::Place};
 
 struct House {
+    address: String,
     folder: TempDir,
     lock: HomeLock,
     store: Store,
@@ -20,17 +21,27 @@ fn houses<const N: usize>(files: [Value; N]) -> Option<[House; N]> {
     Some(files.map(|file| House::on(&address, &file)))
 }
 
+/// As an operator does by hand in the database of these homes.
+fn sql(house: &House, sql: &str) -> String {
+    let schema = house.address.rsplit("%3D").next().unwrap();
+    postgres::server().unwrap().psql("postgres", &format!("SET search_path = {schema}; {sql}")).unwrap()
+}
+
 impl House {
     fn on(address: &str, file: &Value) -> House {
         let folder = tempfile::tempdir().unwrap();
         if *file != Value::Null {
             fs::write(home::config_file(folder.path()), file.to_string()).unwrap();
         }
+        House::in_folder(folder, address)
+    }
+
+    fn in_folder(folder: TempDir, address: &str) -> House {
         let database = Some(Database::parse(address).unwrap());
         let store = Store::open(Place { home: folder.path().to_owned(), database }).unwrap();
         let lock = HomeLock::take(folder.path()).unwrap();
         let shared = SharedConfig::open(&lock, store.clone(), Clock::system());
-        House { folder, lock, store, shared }
+        House { address: address.to_owned(), folder, lock, store, shared }
     }
 
     fn pass(&mut self) {
@@ -66,10 +77,14 @@ fn who_was_blocked_on_one_host_was_still_heard_on_the_others() {
     one.pass();
     other.pass();
     assert_eq!(other.says(), json!({"version": 1, "model": "sim", "admins": ["U1"], "blocklist": ["U9"]}));
-    other.write(json!({"version": 1, "model": "sim", "admins": ["U1"]}));
+    other.write(json!({"version": 1, "model": "sim", "admins": ["U1"], "blocklist": []}));
     other.pass();
     one.pass();
-    assert_eq!(one.says(), json!({"version": 1, "model": "sim", "admins": ["U1"]}), "and is heard again");
+    assert_eq!(
+        one.says(),
+        json!({"version": 1, "model": "sim", "admins": ["U1"], "blocklist": []}),
+        "and is heard again"
+    );
 }
 
 #[test]
@@ -96,17 +111,17 @@ fn two_who_change_people_at_the_same_time_both_get_their_way() {
 
 #[test]
 fn a_home_that_is_new_takes_what_there_is_and_keeps_its_own_file_beside() {
-    let (old, new) =
-        (json!({"version": 1, "blocklist": ["U9"]}), json!({"version": 1, "admins": ["U7"], "model": "sim"}));
+    let old = json!({"version": 1, "admins": ["U1"], "blocklist": ["U8"]});
+    let new = json!({"version": 1, "admins": ["U7"], "blocklist": ["U9"], "model": "sim"});
     let Some([mut one, mut other, mut empty]) = houses([old, new.clone(), Value::Null]) else { return };
     one.pass();
     other.pass();
     empty.pass();
-    assert_eq!(other.says(), json!({"version": 1, "blocklist": ["U9"], "model": "sim"}));
+    assert_eq!(other.says(), json!({"version": 1, "admins": ["U1"], "blocklist": ["U8", "U9"], "model": "sim"}));
     assert_eq!((other.kept(), one.kept()), (vec![new], vec![]));
-    assert_eq!((empty.says(), empty.kept()), (json!({"version": 1, "blocklist": ["U9"]}), vec![]));
     one.pass();
-    assert_eq!(one.says(), json!({"version": 1, "blocklist": ["U9"]}), "nobody lost anything by it");
+    let all = json!({"version": 1, "admins": ["U1"], "blocklist": ["U8", "U9"]});
+    assert_eq!((one.says(), empty.says(), empty.kept()), (all.clone(), all, vec![]));
 }
 
 #[test]
@@ -149,14 +164,12 @@ fn what_the_database_has_and_no_gateway_could_run_with_is_left_there() {
     let Some([mut one, _]) = houses([file.clone(), file.clone()]) else { return };
     one.pass();
     for text in ["[]", r#"{"blocklist": 7}"#, r#"{"experiment": {"name": "a"}}"#] {
-        let version = one.store.common_config_version().unwrap();
-        one.store.offer_common_config(text.into(), version, 0).unwrap().unwrap();
+        sql(&one, &format!("UPDATE common_config SET version = version + 1, text = '{text}'"));
         assert!(matches!(one.shared.pass(), Err(SharingError::Unusable(_))), "{text}");
         assert_eq!(one.says(), file);
     }
     // Nothing else comes from there.
-    let version = one.store.common_config_version().unwrap();
-    one.store.offer_common_config(r#"{"model": "other", "admins": ["U1"]}"#.into(), version, 0).unwrap().unwrap();
+    sql(&one, r#"UPDATE common_config SET version = version + 1, text = '{"model": "other", "admins": ["U1"]}'"#);
     one.pass();
     assert_eq!(one.says(), json!({"version": 1, "admins": ["U1"]}));
 }
@@ -177,4 +190,112 @@ fn a_link_to_the_file_stays_a_link_when_another_host_changes_what_it_says() {
     one.pass();
     assert_eq!(one.says()["admins"], json!(["U1", "U2"]));
     assert!(config.is_symlink());
+}
+
+#[test]
+fn a_file_without_a_key_says_nothing_of_it_and_an_empty_one_takes_it_away() {
+    let file = json!({"version": 1, "admins": ["U1"], "blocklist": ["U9"]});
+    let Some([mut one, mut other]) = houses([file.clone(), file.clone()]) else { return };
+    one.pass();
+    other.pass();
+    // As one is that is deployed again.
+    other.write(json!({"version": 1, "model": "sim"}));
+    other.pass();
+    one.pass();
+    assert_eq!((one.says(), other.says()["blocklist"].clone()), (file, json!(["U9"])));
+    other.write(json!({"version": 1, "admins": null, "blocklist": []}));
+    other.pass();
+    one.pass();
+    assert_eq!(one.says(), json!({"version": 1, "blocklist": []}));
+}
+
+#[test]
+fn the_first_home_that_knows_nobody_takes_nobody_from_the_next() {
+    let file = json!({"version": 1, "admins": ["U1"], "blocklist": ["U9"]});
+    let Some([mut one, mut other]) = houses([Value::Null, file.clone()]) else { return };
+    one.pass();
+    other.pass();
+    one.pass();
+    assert_eq!((one.says(), other.says(), other.kept()), (file.clone(), file, vec![]));
+}
+
+#[test]
+fn who_was_removed_does_not_come_back_by_a_file_that_could_not_be_written() {
+    let file = json!({"version": 1, "admins": ["U1"]});
+    let Some([mut one, mut other]) = houses([file.clone(), file]) else { return };
+    one.pass();
+    other.pass();
+    let lock = home::open_private_file(&home::gateway_dir(one.folder.path()).join("config.lock")).unwrap();
+    lock.lock().unwrap();
+    other.write(json!({"version": 1, "admins": ["U1"], "audience": {"default": "pm"}}));
+    other.pass();
+    one.write(json!({"version": 1, "admins": ["U1", "U7"]}));
+    one.pass();
+    other.pass();
+    assert_eq!(other.says()["admins"], json!(["U1", "U7"]));
+    other.write(json!({"version": 1, "admins": ["U1"], "audience": {"default": "pm"}}));
+    for _ in 0..3 {
+        other.pass();
+        one.pass();
+    }
+    assert_eq!((other.says()["admins"].clone(), one.says()["admins"].clone()), (json!(["U1"]), json!(["U1", "U7"])));
+    drop(lock);
+    one.pass();
+    assert_eq!(one.says(), json!({"version": 1, "admins": ["U1"], "audience": {"default": "pm"}}));
+}
+
+#[test]
+fn who_was_removed_does_not_come_back_by_a_kill_right_after_a_file_was_written() {
+    let file = json!({"version": 1, "admins": ["U1"]});
+    let Some([mut one, mut other]) = houses([file.clone(), file.clone()]) else { return };
+    one.pass();
+    other.pass();
+    other.write(json!({"version": 1, "admins": ["U1", "U7"]}));
+    other.pass();
+    one.pass();
+    assert_eq!(one.says()["admins"], json!(["U1", "U7"]));
+    one.starts_again();
+    other.write(file.clone());
+    other.pass();
+    one.pass();
+    other.pass();
+    assert_eq!((one.says(), other.says()), (file.clone(), file));
+}
+
+#[test]
+fn a_database_that_was_put_back_is_told_what_was_changed_since() {
+    let file = json!({"version": 1, "admins": ["U1", "U7"]});
+    let Some([mut one, mut other]) = houses([file.clone(), file]) else { return };
+    one.pass();
+    other.pass();
+    sql(&one, "CREATE TABLE before AS TABLE common_config; CREATE TABLE homes_before AS TABLE home_config");
+    let now = json!({"version": 1, "admins": ["U1"], "blocklist": ["U9"]});
+    one.write(now.clone());
+    one.pass();
+    other.pass();
+    let back = "DELETE FROM common_config; INSERT INTO common_config TABLE before; DELETE FROM home_config; INSERT INTO home_config TABLE homes_before";
+    sql(&one, back);
+    for _ in 0..2 {
+        one.pass();
+        other.pass();
+    }
+    assert_eq!((one.says(), other.says()), (now.clone(), now));
+    sql(&one, "DELETE FROM common_config");
+    other.pass();
+    one.pass();
+    assert_eq!(one.says()["blocklist"], json!(["U9"]), "and one that was emptied as well");
+}
+
+#[test]
+fn a_home_that_comes_to_another_database_is_new_there() {
+    let (old, new) = (json!({"version": 1, "admins": ["U1"]}), json!({"version": 1, "admins": ["U2"]}));
+    let Some([mut one]) = houses([old.clone()]) else { return };
+    let Some([mut elsewhere]) = houses([new.clone()]) else { return };
+    one.pass();
+    elsewhere.pass();
+    let House { folder, lock, store, shared, .. } = one;
+    drop((lock, store, shared));
+    let mut moved = House::in_folder(folder, &elsewhere.address);
+    moved.pass();
+    assert_eq!((moved.says(), moved.kept()), (new, vec![old]));
 }

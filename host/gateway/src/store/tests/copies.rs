@@ -48,7 +48,6 @@ async fn used() -> TempDir {
     conn.execute("UPDATE inbox SET again_of = 9 WHERE id = 2", []).unwrap();
     conn.execute("INSERT INTO atom_file VALUES ('erp/a.md', 3, 'ab', 'text'), ('erp/b.md', 2, 'cd', NULL)", [])
         .unwrap();
-    conn.execute("INSERT INTO common_config VALUES (1, 7, '{}')", []).unwrap();
     conn.execute("INSERT INTO image VALUES (1, 'ab', x'00ff0010')", []).unwrap();
     conn.execute("INSERT INTO calibration VALUES ('sim', 'n', 0.1, 1e300, -0.0, 5e-324, 3)", []).unwrap();
     home

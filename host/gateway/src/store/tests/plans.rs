@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, atom_files, calibrations, cases, changes, common_config, connection::CACHED_STATEMENTS, dump,
-    erase, escalations, events, experiments, following, intake, lease, presence, presses, proposals, receipts, reset,
-    restore, sessions, tools, turns, uses, window,
+    archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
+    events, experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions,
+    tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -69,9 +69,6 @@ const BY_INDEX: &[&str] = &[
     atom_files::LATEST,
     atom_files::OFFER,
     atom_files::TAKEN,
-    common_config::VERSION,
-    common_config::CONFIG,
-    common_config::OFFER,
     uses::SHOW,
     uses::DOUBT,
     asked::FORGET,

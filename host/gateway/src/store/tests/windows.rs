@@ -129,12 +129,10 @@ async fn what_is_known_of_a_window_holds_until_anybody_changes_it() {
     let home = home();
     let store = open(&home);
     let other = Store::open_existing(&home).unwrap();
-    let mut left = 0;
     for round in 0..4 {
         turn(&store, KEY, &format!("Ev{round}-1")).await;
         let open = turn(&store, KEY, &format!("Ev{round}-2")).await;
-        assert_eq!(open.live.entries.len(), left + 2, "round {round}");
-        left += 4;
+        assert_eq!(open.live.entries.len(), 2, "round {round}");
         let edit = |edit: WindowEdit| store.edit_live(open.session, edit, vec![], NOW);
         match round {
             // As another process does it.
@@ -144,9 +142,8 @@ async fn what_is_known_of_a_window_holds_until_anybody_changes_it() {
                 let revision = open.live.revision;
                 edit(WindowEdit { removed: (0..4).collect(), revision, ..WindowEdit::default() }).await.unwrap();
             }
-            _ => break,
+            _ => {}
         }
-        left = 0;
     }
 }
 
@@ -190,7 +187,6 @@ async fn a_prune_edits_the_window_and_nothing_else() {
         replaced: vec![Replacement { position: positions[5], message: Arc::clone(&short), tokens: 6, chars: 5 }],
         dropped_turns_total: 2,
         marker_template: Some("[{turns} gone]".into()),
-        ..WindowEdit::default()
     };
     store.edit_live(open.session, edit, vec![], NOW).await.unwrap();
 

@@ -5,12 +5,20 @@ CREATE TABLE common_config (
     text    TEXT   COLLATE "C" NOT NULL -- the part that a running gateway follows, as JSON
 );
 
--- Policies that somebody has chosen for all hosts, as long as one of them works.
+-- What the file of each home said when it was last compared with that.
+CREATE TABLE home_config (
+    home  TEXT COLLATE "C" PRIMARY KEY,  -- machine and home, as in `host`
+    token TEXT COLLATE "C" NOT NULL,     -- by which the home knows that it is meant
+    says  TEXT COLLATE "C" NOT NULL,     -- JSON
+    next  TEXT COLLATE "C"               -- what was about to be written into it; NULL: nothing
+);
+
+-- Policies that somebody has chosen for all hosts, until all of them have ended.
 CREATE TABLE chosen_policies (
     id      BIGINT PRIMARY KEY CHECK (id = 1),
     version BIGINT NOT NULL,             -- whatever was committed later has a greater one
     host    TEXT   COLLATE "C" NOT NULL, -- where: machine and home
-    layers  TEXT   COLLATE "C" NOT NULL  -- names of files and digests, the top one last, as JSON
+    layers  TEXT   COLLATE "C" NOT NULL  -- names and digests, the top one last, as JSON
 );
 
 -- Their components.
