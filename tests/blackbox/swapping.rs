@@ -405,7 +405,7 @@ fn a_hundred_swaps_under_load_fail_no_turn_and_take_no_memory_and_no_threads() {
     await_events(&home, "policy.swapped", 100);
     await_events(&home, "policy.failed", 0);
     // What SQLite keeps of its pages grows meanwhile; a policy that stayed would take more with every swap.
-    assert!(after.0 < warm.0 + 6 * 1_024, "{warm:?}: KiB and threads after 20 swaps, {after:?} after 100");
+    assert!(after.0 < warm.0 + 12 * 1_024, "{warm:?}: KiB and threads after 20 swaps, {after:?} after 100");
     assert!(after.1 < warm.1 + 16, "{warm:?}: KiB and threads after 20 swaps, {after:?} after 100");
 }
 
