@@ -15,7 +15,6 @@ use crate::{
     control::{Look, look},
     ledger::Trouble,
     messages::{Messages, terminal},
-    policies,
     presence::health::Level,
     store::{Decides, Host, HostState, Place, Store, StoreError},
 };
@@ -155,7 +154,8 @@ impl Shown {
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
                 if let Some(Decides { layers, refused, .. }) = &host.decides {
-                    line(messages.status_policies(policies::names(layers), refused.as_deref()));
+                    let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
+                    line(messages.status_policies(messages.layers(&layers), refused.as_deref()));
                 }
             }
         }

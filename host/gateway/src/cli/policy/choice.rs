@@ -102,7 +102,7 @@ impl Use {
         page.line("serving", layers(&swapped.serving));
         page.line("before", layers(&swapped.before));
         for host in &swapped.hosts {
-            page.line("host", on_host(&page, host));
+            page.line("elsewhere", on_host(&page, host));
         }
         page.tell(
             "restart",
