@@ -3,12 +3,13 @@
 
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     process::{Command, ExitStatus},
     time::Duration,
 };
 
 use pmk_stand_ins::{
-    anthropic::Anthropic,
+    anthropic::{self, Anthropic},
     postgres::{self, Server},
     relay::Relay,
     slack::{Message, Slack, dm_channel},
@@ -23,7 +24,8 @@ use crate::{
 const HOSTS: usize = 3;
 const CONVERSATIONS: usize = 12;
 
-/// `PMK_HOSTS_FAULTS=1000` for a night's worth.
+/// `PMK_HOSTS_FAULTS=1000` for a night's worth. `PMK_HOSTS_FALSE_CLOCK` names libfaketime's library: then one of them has a clock that
+/// is an hour ahead.
 fn faults() -> usize {
     std::env::var("PMK_HOSTS_FAULTS").ok().map_or(14, |faults| faults.parse().expect("a number"))
 }
@@ -42,17 +44,20 @@ enum Harm {
     DatabaseRestarted,
     /// All sockets of Slack's end without a word.
     CutFromSlack,
+    /// Cut off from the model, and back a moment later.
+    CutFromModel,
     /// A program of a later version adds to the schema while all work.
     Upgraded,
 }
 
-const HARMS: [Harm; 7] = [
+const HARMS: [Harm; 8] = [
     Harm::Killed,
     Harm::Stopped,
     Harm::Restarted,
     Harm::CutFromDatabase,
     Harm::DatabaseRestarted,
     Harm::CutFromSlack,
+    Harm::CutFromModel,
     Harm::Upgraded,
 ];
 
@@ -77,27 +82,37 @@ struct Asked {
     ts: String,
 }
 
-/// A host with a home of its own and a way of its own to the database.
+/// A host with a home of its own and ways of its own to the database and to the model.
 struct Host {
     // Goes before the home, in which it writes its log.
     running: Option<Gateway>,
     home: Home,
     relay: Relay,
+    model: Relay,
     store: String,
+    /// A library by which its clock is an hour ahead.
+    false_clock: Option<String>,
 }
 
 impl Host {
-    fn new(server: &Server, store: &str) -> Host {
+    fn new(server: &Server, store: &str, world: &World) -> Host {
         let (home, relay) = (Home::new(), Relay::start(([127, 0, 0, 1], server.port()).into()));
         home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
         let store = store.replace(&server.port().to_string(), &relay.address().port().to_string());
-        Host { running: None, home, relay, store }
+        let model = Relay::start(address(&world.anthropic.url()));
+        Host { running: None, home, relay, model, store, false_clock: None }
     }
 
     fn start(&mut self, World { slack, anthropic }: &World) {
         let strict = component("strict");
-        let more = ["--store", &self.store, "--policy", &strict];
-        self.running = Some(Gateway::asking(&self.home, slack, anthropic, &more));
+        let more = ["--model", "anthropic-api", "--store", &self.store, "--policy", &strict];
+        let mut command = workspace::command(&self.home, slack, &more);
+        let url = anthropic.url().replace(&address(&anthropic.url()).to_string(), &self.model.address().to_string());
+        command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", url);
+        if let Some(library) = &self.false_clock {
+            command.env("LD_PRELOAD", library).env("FAKETIME", "+1h");
+        }
+        self.running = Some(Gateway::spawn(&self.home, command));
     }
 
     /// As a service manager does: one that others have taken for gone ends.
@@ -129,8 +144,7 @@ async fn what_a_host_is_at_that_does_not_reach_slack_is_answered_by_another_that
     let (store, slack) = (server.database(), Slack::start(rules_for_kills().unlimited()).await);
     let name = store.rsplit('/').next().expect("a name");
     let homes = [Home::new(), Home::new()];
-    let api: std::net::SocketAddr =
-        slack.api_url().split('/').nth(2).and_then(|at| at.parse().ok()).expect("an address");
+    let api = address(&slack.api_url());
     let relay = Relay::start(api);
     let begin = |home: &Home, url: String| {
         home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
@@ -173,7 +187,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     let store = server.database();
     let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
     let slack = &world.slack;
-    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(server, &store)).collect();
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(server, &store, &world)).collect();
+    hosts[HOSTS - 1].false_clock = std::env::var("PMK_HOSTS_FALSE_CLOCK").ok();
     hosts[0].start(&world);
     assert!(slack.await_sockets(2, PATIENCE).await, "the tables are made");
     let name = store.rsplit('/').next().expect("a name");
@@ -243,6 +258,11 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 server.psql("postgres", &end).expect("cut off");
             }
             Harm::CutFromSlack => slack.drop_connections(),
+            Harm::CutFromModel => {
+                hosts[at].model.cut();
+                moments.pass(Duration::from_secs(2)).await;
+                hosts[at].model.mend();
+            }
             // It and who reads meanwhile may wait for each other, and then it is begun anew.
             Harm::Upgraded => {
                 until_async("the schema grows", || server.psql(name, ADDS).ok()).await;
@@ -320,6 +340,11 @@ fn is_in_order(asked: &[&Asked], told: &[String], Known(known): &Known) {
             assert!(earlier < later || stored >= begun, "stored at {stored}, begun at {begun}: {told:#?}");
         }
     }
+}
+
+/// Whose address a URL has.
+fn address(url: &str) -> SocketAddr {
+    url.split('/').nth(2).and_then(|at| at.parse().ok()).expect("an address")
 }
 
 fn user(conversation: usize) -> String {
