@@ -57,7 +57,9 @@ impl Verdict<'_> {
                 continue;
             }
             let mut asked = self.questions.iter().filter(|question| post.shows.is_about(question));
-            let since = asked.next().and_then(|question| question.first_sent_at).unwrap_or(0);
+            // What was missed is read back, and may be answered before Slack sends it.
+            let sent_at = asked.next().and_then(|question| question.first_sent_at).unwrap_or(0);
+            let since = sent_at.min(post.posted_at);
             let serves = |(from, until, layers): &(u64, u64, Vec<String>)| {
                 layers.first().is_some_and(|first| first == top) && *from <= post.at && since <= *until
             };
