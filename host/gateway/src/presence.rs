@@ -83,13 +83,14 @@ pub struct Presence {
 
 impl Presence {
     /// The gateway is there from now on. To be called when nothing of the start can fail any more: until then the signs
-    /// of the run before stay as they are. Where another host was there before, `elsewhere_ms` is when it was last heard of.
+    /// of the run before stay as they are. Where another host was there before, `silent_ms` is how long ago it was last heard of.
     ///
     /// # Errors
     /// What is owed could not be stored.
-    pub async fn begin(home: &Path, ports: Ports, elsewhere_ms: Option<i64>) -> Result<Arc<Presence>, StoreError> {
+    pub async fn begin(home: &Path, ports: Ports, silent_ms: Option<i64>) -> Result<Arc<Presence>, StoreError> {
         let now_ms = ports.clock.now_ms();
         let presence = Arc::new(Presence { ports, signs: Signs::of(home) });
+        let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
         let online = presence.came_back(back, now_ms).await?;
         // From here on a kill is a crash of this run, and no longer the end of the one before.

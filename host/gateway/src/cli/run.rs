@@ -159,7 +159,7 @@ impl Run {
         let waiting = Waiting::when_long("bringing the database up to date");
         let store = Store::open(context.place()?)?;
         drop(waiting);
-        let elsewhere_ms = store.take_over(lock).await?;
+        let silent_ms = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
         // Said once nothing can go wrong any more.
@@ -212,8 +212,7 @@ impl Run {
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
         let presence =
-            Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), elsewhere_ms)
-                .await?;
+            Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), silent_ms).await?;
         state.phase = Phase::Ready;
         state.write(&context.home);
         vitals.set_ready(swapping::report(&services));

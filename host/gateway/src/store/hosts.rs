@@ -42,8 +42,8 @@ const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
 const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
      VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
-/// When any of them was last heard of.
-const LAST_SIGN: &str = "SELECT max(until - lease_ms) FROM host";
+/// How long ago any of them was last heard of.
+const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// Those that are there, whether each is gone: it has said so, or was not heard of for its lease; and whether it is about to.
 const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
@@ -140,7 +140,8 @@ pub struct UnderWay {
 
 impl Store {
     /// Gets a `run` the right to work on the store, whose home it has locked: leases of whatever `run` was there before it are
-    /// void. Says when a host of the database was last heard of, by its clock; nothing on a store of files.
+    /// void. Says how long ago a host of the database was last heard of, in milliseconds and by its clock, for this machine's may be
+    /// wrong; nothing on a store of files.
     ///
     /// # Errors
     /// The store cannot be written; [`StoreError::Newer`].
@@ -151,10 +152,10 @@ impl Store {
         };
         // The lock proves that whoever had this home before is gone.
         let (name, owner) = (link.home().clone(), self.owner());
-        let (host, last_sign_ms) = self.write(move |conn| enter(conn, &name, &owner)).await?;
+        let (host, silent_ms) = self.write(move |conn| enter(conn, &name, &owner)).await?;
         link.write_as(host);
         self.look_after_hosts().await?;
-        Ok(last_sign_ms)
+        Ok(silent_ms)
     }
 
     /// Whether it is in a database, which several hosts may work on.
@@ -325,7 +326,7 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
     if let Connection::Postgres(postgres) = conn {
         database::check_schema(conn, Path::new(postgres.link().name()))?;
     }
-    let last_sign_ms = conn.prepare_cached(LAST_SIGN)?.query_row([], |row| row.get(0))?;
+    let silent_ms = conn.prepare_cached(SILENT)?.query_row([], |row| row.get(0))?;
     // Of itself, too, for a crash is no end.
     choice::begins(conn)?;
     let before: Vec<String> =
@@ -336,7 +337,7 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
     let lease_ms = HOST_LEASE.as_millis() as i64;
     let entered = params![name, owner, env!("CARGO_PKG_VERSION"), MIGRATIONS.len() as i64, lease_ms];
     let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;
-    Ok((host, last_sign_ms))
+    Ok((host, silent_ms))
 }
 
 /// All but one; none has the number 0.

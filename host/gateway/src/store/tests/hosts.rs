@@ -131,6 +131,19 @@ async fn a_host_that_nobody_has_taken_over_from_goes_on_after_its_lease() {
 }
 
 #[tokio::test]
+async fn a_host_whose_clock_was_an_hour_ahead_of_the_databases_took_the_others_for_long_silent() {
+    let Some([one, other]) = two() else { return };
+    let (first, lock) = (open(&one), HomeLock::take(one.path()).unwrap());
+    let behind = "CREATE OR REPLACE FUNCTION pmk_now() RETURNS BIGINT LANGUAGE sql VOLATILE
+        AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - 3600000 $$";
+    asked(&one, |conn| conn.execute_batch(behind).unwrap());
+    assert_eq!(first.take_over(&lock).await.unwrap(), None, "nobody was there");
+    let (second, other_lock) = (open(&other), HomeLock::take(other.path()).unwrap());
+    let silent_ms = second.take_over(&other_lock).await.unwrap().unwrap();
+    assert!((0..600_000).contains(&silent_ms), "{silent_ms}");
+}
+
+#[tokio::test]
 async fn one_conversation_is_worked_on_by_one_host_at_a_time() {
     let Some([one, other]) = two() else { return };
     let (first, _lock) = at_work(&one).await;
