@@ -61,6 +61,7 @@ mod receipt;
 mod receipts;
 mod reset;
 mod restore;
+mod schema;
 mod sessions;
 mod sql;
 mod tools;

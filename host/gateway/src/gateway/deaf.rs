@@ -22,13 +22,13 @@ pub(super) async fn until_others_hear_alone(services: Arc<Services>) {
         let is_deaf = front.connection().is_some_and(|connection| connection.open == 0);
         deaf_since = is_deaf.then(|| deaf_since.unwrap_or_else(Instant::now));
         if is_deaf != said {
-            match store.is_deaf(is_deaf).await {
+            match store.says_deaf(is_deaf).await {
                 Ok(()) => said = is_deaf,
                 Err(error) => tracing::debug!(%error, "other hosts learn later whether this one hears"),
             }
         }
         if deaf_since.is_some_and(|since: Instant| since.elapsed() > PATIENCE)
-            && store.is_heard_elsewhere().await.unwrap_or(false)
+            && store.others_hear().await.unwrap_or(false)
         {
             return;
         }

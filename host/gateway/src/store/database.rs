@@ -1,45 +1,16 @@
 //! A store in PostgreSQL: opened, and its schema brought up to date.
 
-use std::{cmp::Ordering, path::Path, sync::Arc, thread, time::Duration};
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use super::{
     error::{Fault, StoreError},
     hosts,
+    schema::{self, FIRST_TOLD, Known, OURS, Standing},
     sql::{Connection, Link, NO_OPTIONS, Postgres},
     upgrade::Step,
 };
 
-type Schema = (u32, &'static str);
-
-/// Each takes the schema to that version, in order. The first makes all of it.
-const SCHEMAS: &[Schema] = &[
-    (20, include_str!("migrations/postgres/0020_base.sql")),
-    (21, include_str!("migrations/postgres/0021_waiting.sql")),
-    (22, include_str!("migrations/postgres/0022_hosts.sql")),
-    (23, include_str!("migrations/postgres/0023_atoms.sql")),
-    (24, include_str!("migrations/postgres/0024_common.sql")),
-];
-
-/// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and
-/// columns that nobody has to fill. Where one does more, it is its number.
-const OLDEST: u32 = 24;
-
-/// From here on hosts say which one their program knows.
-const FIRST_TOLD: u32 = 24;
-
-/// What a program knows.
-pub(super) struct Known<'a> {
-    pub schemas: &'a [Schema],
-    /// Programs of which schemas may work beside it.
-    pub oldest: u32,
-}
-
-pub(super) const OURS: Known<'static> = Known { schemas: SCHEMAS, oldest: OLDEST };
-
 const IS_OURS: &str = "SELECT to_regclass('pmk_schema') IS NOT NULL";
-const VERSION: &str = "SELECT version FROM pmk_schema";
-/// One that is newer says this.
-const OLDEST_PROGRAM: &str = "SELECT coalesce(oldest, version) FROM pmk_schema";
 const SET_VERSION: &str = "DELETE FROM pmk_schema; INSERT INTO pmk_schema (version, oldest) VALUES";
 const ENCODING: &str = "SELECT current_setting('server_encoding')";
 const SCHEMA: &str = "SELECT CAST(current_schema() AS TEXT)";
@@ -120,27 +91,6 @@ fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     schema.map(drop).ok_or_else(|| refused("the search path of the user leads to no schema".into()))
 }
 
-impl Known<'_> {
-    fn version(&self) -> u32 {
-        self.schemas.last().map_or(0, |(version, _)| *version)
-    }
-}
-
-/// A newer program may have changed the schema since the store was opened.
-///
-/// # Errors
-/// [`StoreError::Newer`]: in a way that this one does not know.
-pub(super) fn check_schema(conn: &Connection, name: &Path) -> Result<(), Fault> {
-    standing_of_ours(conn, name, &OURS).map(drop)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Empty,
-    Older(u32),
-    Known,
-}
-
 fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
     let is_ours = || conn.query_row(IS_OURS, [], |row| row.get::<_, bool>(0));
     if !is_ours()? {
@@ -152,19 +102,7 @@ fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standin
             return Err(StoreError::Foreign { path: name.to_owned() }.into());
         }
     }
-    standing_of_ours(conn, name, known)
-}
-
-fn standing_of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
-    let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known.version());
-    match found.cmp(&known) {
-        Ordering::Equal => Ok(Standing::Known),
-        Ordering::Less => Ok(Standing::Older(found)),
-        Ordering::Greater if conn.query_row(OLDEST_PROGRAM, [], |row| row.get::<_, u32>(0))? <= known => {
-            Ok(Standing::Known)
-        }
-        Ordering::Greater => Err(StoreError::Newer { path: name.to_owned(), found, known }.into()),
-    }
+    schema::of_ours(conn, name, known)
 }
 
 /// Whoever reads two tables while the schema changes and the change itself may wait for each other, and then one of them has to
@@ -238,18 +176,4 @@ fn apply(conn: &Connection, found: u32, known: &Known<'_>) -> Result<(), Fault> 
     }
     conn.execute_batch(&format!("{SET_VERSION} ({}, {})", known.version(), known.oldest))?;
     Ok(conn.commit()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::connection::MIGRATIONS;
-
-    #[test]
-    fn both_databases_have_the_same_schemas() {
-        let last = SCHEMAS.last().map(|(version, _)| *version);
-        assert_eq!(last, Some(MIGRATIONS.len() as u32), "what one learns the other has to");
-        assert!(SCHEMAS.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
-        assert!((FIRST_TOLD..=OURS.version()).contains(&OLDEST));
-    }
 }

@@ -25,9 +25,8 @@ use serde::Serialize;
 use super::{
     Decides, Pending, Store, StoreError, choice, codec,
     connection::MIGRATIONS,
-    database,
     error::Fault,
-    lease,
+    lease, schema,
     sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::InboxId;
@@ -191,7 +190,7 @@ impl Store {
     ///
     /// # Errors
     /// They do not know.
-    pub async fn is_deaf(&self, deaf: bool) -> Result<(), StoreError> {
+    pub async fn says_deaf(&self, deaf: bool) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let host = link.host();
         self.write(move |conn| Ok(conn.prepare_cached(IS_DEAF)?.run([host, i64::from(deaf)])?)).await
@@ -201,7 +200,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn is_heard_elsewhere(&self) -> Result<bool, StoreError> {
+    pub async fn others_hear(&self) -> Result<bool, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(false) };
         let host = link.host();
         self.read(move |conn| Ok(conn.prepare_cached(ANYBODY_HEARS)?.exists([host])?)).await
@@ -324,7 +323,7 @@ impl Store {
 /// Among the hosts from now on, in the place of whoever had this home before.
 fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>), Fault> {
     if let Connection::Postgres(postgres) = conn {
-        database::check_schema(conn, Path::new(postgres.link().name()))?;
+        schema::check(conn, Path::new(postgres.link().name()))?;
     }
     let silent_ms = conn.prepare_cached(SILENT)?.query_row([], |row| row.get(0))?;
     // Of itself, too, for a crash is no end.

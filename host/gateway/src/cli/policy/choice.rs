@@ -50,16 +50,8 @@ impl Use {
         };
         let named: Vec<&str> = named.iter().map(String::as_str).collect();
         let swapped = record(context, "policy.use", &named, self.ask(context))?;
-        if self.persist && swapped.files.is_empty() && swapped.serving.len() > 1 {
-            return Err(Failure::new(
-                "the policies decide now, but were chosen on another host, and no file here has them",
-            )
-            .hint("put their components into files on each host, and name those with `--persist`"));
-        }
         if self.persist {
-            let written = write(context, &swapped.files).map_err(|error| {
-                Failure::new(format!("the policies decide now, but not after a restart: {error}")).hint(error.hint())
-            });
+            let written = persist(context, &swapped);
             record(context, "policy.persist", &named, written)?;
         }
         self.tell(context, &swapped)
@@ -130,6 +122,20 @@ impl Use {
             Source::Default => "gateway.json names none; `--persist` writes these there".to_owned(),
         })
     }
+}
+
+/// Writes down where they come from.
+fn persist(context: &Context, Swapped { files, serving, .. }: &Swapped) -> Result<(), Failure> {
+    // The embedded policy is below all, and in no file.
+    if files.is_empty() && serving.len() > 1 {
+        return Err(Failure::new(
+            "the policies decide now, but were chosen on another host, and no file here has them",
+        )
+        .hint("put their components into files on each host, and name those with `--persist`"));
+    }
+    write(context, files).map_err(|error| {
+        Failure::new(format!("the policies decide now, but not after a restart: {error}")).hint(error.hint())
+    })
 }
 
 fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {

@@ -10,8 +10,9 @@ use super::{
     *,
 };
 use crate::store::{
-    database::{self, Known, Wanted, bring_up_to_date},
+    database::{Wanted, bring_up_to_date},
     error::Fault,
+    schema::{Known, OURS},
     sql::params,
 };
 
@@ -317,9 +318,9 @@ async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_
     ask(&first, accept(&first, KEY, "Ev1").await).await;
     asked(&one, |conn| conn.execute("UPDATE host SET version = '7.7.7' WHERE id = 2", []).unwrap());
     assert_eq!(second.hosts().await.unwrap()[0].state, HostState::Deaf, "it has not said that it hears");
-    assert!(!second.is_heard_elsewhere().await.unwrap());
-    first.is_deaf(false).await.unwrap();
-    assert!(second.is_heard_elsewhere().await.unwrap() && !first.is_heard_elsewhere().await.unwrap());
+    assert!(!second.others_hear().await.unwrap());
+    first.says_deaf(false).await.unwrap();
+    assert!(second.others_hear().await.unwrap() && !first.others_hear().await.unwrap());
     let [works, works_too]: [Host; 2] = second.hosts().await.unwrap().try_into().unwrap();
     assert_eq!((works.turns, works_too.turns, works.state), (1, 0, HostState::Works));
     assert_eq!((&*works.home, &*works_too.home), (&*folder(&one), &*folder(&other)));
@@ -353,7 +354,7 @@ async fn hosts_go_on_beside_a_newer_program_whose_schema_only_adds() {
     let Some([one, other]) = two() else { return };
     let (store, _lock) = at_work(&one).await;
     let inbox = accept(&store, KEY, "Ev1").await;
-    let mut schemas = database::OURS.schemas.to_vec();
+    let mut schemas = OURS.schemas.to_vec();
     let next = 1 + schemas.last().unwrap().0;
     schemas.push((next, "ALTER TABLE session ADD COLUMN mood TEXT"));
     let upgraded = |oldest| {

@@ -1,0 +1,87 @@
+//! Which schemas a program knows of a store in PostgreSQL, and whether it may work on the one that is there.
+
+use std::{cmp::Ordering, path::Path};
+
+use super::{
+    error::{Fault, StoreError},
+    sql::Connection,
+};
+
+type Schema = (u32, &'static str);
+
+/// Each takes the schema to that version, in order. The first makes all of it.
+const SCHEMAS: &[Schema] = &[
+    (20, include_str!("migrations/postgres/0020_base.sql")),
+    (21, include_str!("migrations/postgres/0021_waiting.sql")),
+    (22, include_str!("migrations/postgres/0022_hosts.sql")),
+    (23, include_str!("migrations/postgres/0023_atoms.sql")),
+    (24, include_str!("migrations/postgres/0024_common.sql")),
+];
+
+/// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and
+/// columns that nobody has to fill. Where one does more, it is its number.
+const OLDEST: u32 = 24;
+
+/// From here on hosts say which one their program knows.
+pub(super) const FIRST_TOLD: u32 = 24;
+
+/// What a program knows.
+pub(super) struct Known<'a> {
+    pub schemas: &'a [Schema],
+    /// Programs of which schemas may work beside it.
+    pub oldest: u32,
+}
+
+pub(super) const OURS: Known<'static> = Known { schemas: SCHEMAS, oldest: OLDEST };
+
+const VERSION: &str = "SELECT version FROM pmk_schema";
+/// One that is newer says this.
+const OLDEST_PROGRAM: &str = "SELECT coalesce(oldest, version) FROM pmk_schema";
+
+impl Known<'_> {
+    pub(super) fn version(&self) -> u32 {
+        self.schemas.last().map_or(0, |(version, _)| *version)
+    }
+}
+
+/// A newer program may have changed the schema since the store was opened.
+///
+/// # Errors
+/// [`StoreError::Newer`]: in a way that this one does not know.
+pub(super) fn check(conn: &Connection, name: &Path) -> Result<(), Fault> {
+    of_ours(conn, name, &OURS).map(drop)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Empty,
+    Older(u32),
+    Known,
+}
+
+/// Of a database with a store in it.
+pub(super) fn of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
+    let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known.version());
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(Standing::Known),
+        Ordering::Less => Ok(Standing::Older(found)),
+        Ordering::Greater if conn.query_row(OLDEST_PROGRAM, [], |row| row.get::<_, u32>(0))? <= known => {
+            Ok(Standing::Known)
+        }
+        Ordering::Greater => Err(StoreError::Newer { path: name.to_owned(), found, known }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::connection::MIGRATIONS;
+
+    #[test]
+    fn both_databases_have_the_same_schemas() {
+        let last = SCHEMAS.last().map(|(version, _)| *version);
+        assert_eq!(last, Some(MIGRATIONS.len() as u32), "what one learns the other has to");
+        assert!(SCHEMAS.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
+        assert!((FIRST_TOLD..=OURS.version()).contains(&OLDEST));
+    }
+}
