@@ -2,7 +2,7 @@
 //! of commands'.
 
 use pmk_core::{FrontName, text};
-use pmk_system::clock;
+use pmk_system::clock::Clock;
 use thiserror::Error;
 
 use crate::{
@@ -30,6 +30,7 @@ pub enum CaseworkError {
 pub struct Casework<'a> {
     pub store: &'a Store,
     pub messages: &'a Messages,
+    pub clock: &'a Clock,
 }
 
 impl Casework<'_> {
@@ -40,7 +41,7 @@ impl Casework<'_> {
     pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseworkError> {
         is_channel(&order.channel)?;
         let title = title_of(title)?;
-        match self.store.open_case(order, &title, clock::now_ms()).await? {
+        match self.store.open_case(order, &title, self.clock.now_ms()).await? {
             Opened::Other(case) => Err(CaseRefusal::OpenAlready(Box::new(case)).into()),
             Opened::Case { case, .. } => Ok(self.messages.case_opened(&case)),
         }
@@ -62,7 +63,7 @@ impl Casework<'_> {
     /// None is; the place is no channel; the store failed.
     pub async fn close(&self, order: &Order) -> Result<String, CaseworkError> {
         is_channel(&order.channel)?;
-        let closed = self.store.close_case(order, clock::now_ms()).await?;
+        let closed = self.store.close_case(order, self.clock.now_ms()).await?;
         let (case, _) = closed.ok_or(CaseRefusal::NoneOpen)?;
         Ok(self.messages.case_closed(&case))
     }

@@ -80,7 +80,6 @@ mod tests;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
 };
 
 use pmk_system::{
@@ -256,13 +255,9 @@ impl Store {
 
     fn start_in_database(place: Place, wanted: Wanted, opening: &Opening) -> Result<Store, StoreError> {
         let Some(link) = place.link()? else { return Err(StoreError::Closed) };
-        let start = || {
-            let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
-            Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
-            Store::assemble(place, Some(Arc::clone(&link)), conn, || database::reader(&link), opening)
-        };
-        // A thread of an async runtime may not wait for a connection.
-        thread::scope(|scope| scope.spawn(start).join().unwrap_or(Err(StoreError::Closed)))
+        let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
+        Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
+        Store::assemble(place, Some(Arc::clone(&link)), conn, || database::reader(&link), opening)
     }
 
     fn assemble(

@@ -8,7 +8,9 @@
 
 #[path = "../../../host/policy/tests/policies/component.rs"]
 mod component;
+mod course;
 mod damage;
+mod database;
 mod deeds;
 mod disk;
 mod life;
@@ -20,11 +22,13 @@ mod scenario;
 mod shrink;
 mod slack;
 mod verdict;
+mod wire;
 mod witness;
 mod world;
 
+pub use database::Fence;
 pub use policies::Policies;
-pub use run::run;
+pub use run::{Hosts, run};
 pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use verdict::Outcome;

@@ -1,6 +1,11 @@
-//! The gateway, opened as `run` opens it, in a runtime of one thread: started, killed, started again.
+//! The gateway, opened as `run` opens it, in a runtime of one thread: started, and asked to end or killed.
 
-use std::{path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use pmk_host::{
     audience::Prompts,
@@ -12,23 +17,28 @@ use pmk_host::{
     mra::{self, Mra},
     presence::{self, Presence, manager::Manager, vitals::Vitals},
     services::{Parts, Services, SharedLibrary},
-    store::{Opening, Store},
+    store::{Opening, Place, Store},
 };
 use pmk_knowledge::Library;
 use pmk_system::{clock::Clock, error::Failure, home, home::HomeLock, threads::Threads};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::{damage, disk, model::WorldsModel, policies::Policies, scenario::What, slack::Slack, world::World};
-
-/// How often a process is started at most once nothing goes wrong any more.
-const MOST_LIVES: usize = 5;
+use crate::{
+    damage::{self, Written},
+    model::WorldsModel,
+    policies::Policies,
+    scenario::{Event, What},
+    slack::Slack,
+    world::World,
+};
 
 /// What was begun when nothing goes wrong any more is over after this: the longest wait there is, and some more.
 const SETTLES_WITHIN: u64 = 2 * 60 * 60 * 1_000;
 
 /// How a life has ended.
 #[derive(Debug)]
-enum End {
+pub enum End {
     Killed,
     /// It was asked to end, or nothing is left to be done.
     Asked {
@@ -38,64 +48,85 @@ enum End {
     Failed(String),
 }
 
-/// Lives until everything was answered that ever will be.
-pub fn live(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &Policies) {
-    let judge = Arc::clone(world);
-    let _disk = disk::behave(move |doing| judge.disk(doing));
-    let (mut calm_lives, mut damaged) = (0, vec![]);
-    while calm_lives < MOST_LIVES {
-        calm_lives += usize::from(world.time() > world.scenario.calm_at);
+/// Where a gateway lives.
+pub struct Site<'a> {
+    pub world: &'a Arc<World>,
+    pub slack: &'a Arc<Slack>,
+    pub policies: &'a Policies,
+    pub home: PathBuf,
+    /// Where its store is.
+    pub place: Place,
+}
+
+/// A gateway's, from its start to its end, in a runtime of its own.
+pub struct Life<'a> {
+    world: &'a World,
+    goes_on: Pin<Box<dyn Future<Output = (End, Option<Written>)> + 'a>>,
+    has_begun: bool,
+    // After what runs in it.
+    runtime: Runtime,
+}
+
+impl<'a> Life<'a> {
+    pub fn begin(site: &'a Site<'_>) -> Life<'a> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-        let (end, written) = runtime.block_on(async {
-            world.begin_life();
+        let goes_on = Box::pin(async move {
             let killed = async {
-                world.killed().await;
-                damage::written(home)
+                site.world.killed().await;
+                damage::written(&site.home)
             };
-            let end = tokio::select! {
+            tokio::select! {
                 biased;
                 written = killed => (End::Killed, Some(written)),
-                served = serve(world, slack, home, policies) => {
-                    (served.unwrap_or_else(|failure| End::Failed(failure.message().to_owned())), None)
-                }
-            };
-            world.end_life();
-            end
+                served = serve(site) => (served.unwrap_or_else(|failure| End::Failed(failure.message().to_owned())), None),
+            }
         });
+        Life { world: site.world, goes_on, has_begun: false, runtime }
+    }
+
+    /// Goes on until the world is so old, or to its end; how it has ended, where it has.
+    pub fn go_on(mut self, until: Option<u64>) -> Result<Life<'a>, End> {
+        self.world.runs(true);
+        let ended = self.runtime.block_on(async {
+            match self.has_begun {
+                true => self.world.catch_up().await,
+                false => self.world.begin_life(),
+            }
+            let is_time = self.world.until(until.unwrap_or_default());
+            let ended = tokio::select! {
+                biased;
+                ended = &mut self.goes_on => ended,
+                // Whoever was killed in this very moment finds out.
+                () = is_time, if until.is_some() => match self.world.is_dead() {
+                    true => (&mut self.goes_on).await,
+                    false => return None,
+                },
+            };
+            self.world.end_life();
+            Some(ended)
+        });
+        self.world.runs(false);
+        self.has_begun = true;
+        let Some((end, written)) = ended else { return Ok(self) };
         // Whoever was killed has tidied nothing up.
-        drop(runtime);
+        drop(self);
         if let Some(written) = written {
             written.and_no_more();
         }
-        world.say(|| match &end {
-            End::Failed(why) => format!("the gateway gives up: {why}"),
-            end => format!("the life is over: {end:?}"),
-        });
-        slack.hang_up();
-        if let End::Asked { is_over: true } = end {
-            return;
-        }
-        let mut rest = world.dice("rest").u64(500..20_000);
-        // Long enough for Slack to give up, where what it gives up is read back.
-        if world.scenario.setting.presence && world.dice("long rest").u8(0..4) == 0 {
-            rest += world.dice("long rest").u64(5..60) * 60_000;
-        }
-        world.pass(rest);
-        slack.give_up();
-        damage::damage(world, home, &mut damaged);
+        Err(end)
     }
-    world.breach("it never came to rest, however often it was started".to_owned());
 }
 
-async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &Policies) -> Result<End, Failure> {
+async fn serve(site: &Site<'_>) -> Result<End, Failure> {
+    let Site { world, slack, policies, home, place } = site;
     let lock = HomeLock::take(home)?;
     let (config, _) = Config::load(home)?;
     let (time, pace) = (Arc::clone(world), Arc::clone(world));
     let clock = Clock::of(move || time.clock());
     let threads = Threads::None(Arc::new(move || pace.pace()));
-    let store = Store::open_with(home, &Opening { clock: clock.clone(), threads: threads.clone() })?;
-    store.take_over(&lock).await?;
+    let store = Store::open_with(place.clone(), &Opening { clock: clock.clone(), threads: threads.clone() })?;
+    let silent_ms = store.take_over(&lock).await?;
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
     let library = Library::open(home).map_err(Failure::new)?;
@@ -123,12 +154,13 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &P
     let services = Services::new(parts, stop.clone());
     let gateway = Gateway::new(&services);
     let presence = match world.scenario.setting.presence {
-        true => Some(Presence::begin(home, presence(home, &services, &gateway), None).await?),
+        true => Some(Presence::begin(home, presence(home, &services, &gateway), silent_ms).await?),
         false => None,
     };
     let ran = tokio::select! {
         biased;
         how = store.lost() => Err(Failure::new(how)),
+        why = gateway.cut_off(), if store.is_shared() => Err(why),
         // A gateway that gives up is over, whatever else was to come in its life.
         ran = async {
             let conducted = async { Ok(conduct(world, slack, &store, &stop).await) };
@@ -190,14 +222,19 @@ async fn swap(world: &World, policies: &Policies, services: &Services) -> ! {
 /// Has it end when it is asked to, or when all is done; whether all is.
 async fn conduct(world: &World, slack: &Slack, store: &Store, stop: &CancellationToken) -> bool {
     let begun = world.time();
-    let restarts = world.scenario.events.iter().filter(|event| matches!(event.what, What::Restart));
-    let next = restarts.map(|event| event.at).find(|&at| at > begun);
+    let is_asked = |event: &&Event| matches!(event.what, What::Restart) && event.number % world.hosts() == world.host();
+    let next = world.scenario.events.iter().filter(is_asked).map(|event| event.at).find(|&at| at > begun);
     let watch = async {
         world.until(world.scenario.calm_at).await;
         let since = world.time().max(world.scenario.calm_at);
         loop {
-            let Some(open) = what_is_open(slack, store).await else { return };
+            let open = what_is_open(slack, store).await;
+            world.rests(open.is_none());
+            if world.is_over() {
+                return;
+            }
             if world.time() > since + SETTLES_WITHIN {
+                let open = open.as_deref().unwrap_or("another host finds no rest");
                 world.breach(format!("long after nothing goes wrong any more, {open}"));
                 return;
             }

@@ -8,11 +8,17 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-use pmk_simulation::{Policies, run, shrink};
+use pmk_simulation::{Fence, Hosts, Policies, run, shrink};
 
 #[derive(Debug, Parser)]
 #[command(about = "Drives whole turns through every order of events, from one seed")]
 struct Arguments {
+    /// So many hosts share a world; several are on one PostgreSQL
+    #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    hosts: u8,
+    /// Nothing keeps one of several hosts that was taken for gone from writing: it has to be missed
+    #[arg(long, global = true)]
+    no_fence: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -57,18 +63,20 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| ()));
     }
     let policies = Policies::load();
-    match Arguments::parse().command {
-        Command::Run { from, turns, jobs, all } => run_many(&policies, from, turns, jobs, all),
+    let Arguments { hosts, no_fence, command } = Arguments::parse();
+    let hosts = Hosts { count: hosts.into(), fence: if no_fence { Fence::Down } else { Fence::Up } };
+    match command {
+        Command::Run { from, turns, jobs, all } => run_many(&policies, hosts, from, turns, jobs, all),
         Command::Replay { seed, keep, quiet } => {
             let keep = (!keep.is_empty()).then(|| keep.into_iter().collect());
-            let outcome = run(&policies, seed, keep.as_ref(), !quiet);
+            let outcome = run(&policies, hosts, seed, keep.as_ref(), !quiet);
             print!("{}", outcome.ledger);
             told(&outcome.breaches)
         }
-        Command::Shrink { seed } => match shrink(&policies, seed) {
+        Command::Shrink { seed } => match shrink(&policies, hosts, seed) {
             Some(keep) => {
                 let keep: Vec<String> = keep.iter().map(ToString::to_string).collect();
-                println!("cargo run --release -p pmk-simulation -- replay {seed} --keep {}", keep.join(","));
+                println!("{} --keep {}", replay(hosts, seed), keep.join(","));
                 ExitCode::SUCCESS
             }
             None => {
@@ -79,6 +87,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// The line that has the same happen again.
+fn replay(Hosts { count, fence }: Hosts, seed: u64) -> String {
+    let hosts = if count > 1 { format!(" --hosts {count}") } else { String::new() };
+    let fence = if fence == Fence::Down { " --no-fence" } else { "" };
+    format!("cargo run --release -p pmk-simulation -- replay {seed}{hosts}{fence}")
+}
+
 fn told(breaches: &[String]) -> ExitCode {
     for breach in breaches {
         eprintln!("  {breach}");
@@ -86,7 +101,7 @@ fn told(breaches: &[String]) -> ExitCode {
     if breaches.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_many(policies: &Policies, from: u64, turns: u64, jobs: usize, all: bool) -> ExitCode {
+fn run_many(policies: &Policies, hosts: Hosts, from: u64, turns: u64, jobs: usize, all: bool) -> ExitCode {
     let (next, answered, failed) = (AtomicU64::new(from), AtomicU64::new(0), AtomicUsize::new(0));
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -94,12 +109,12 @@ fn run_many(policies: &Policies, from: u64, turns: u64, jobs: usize, all: bool) 
             scope.spawn(|| {
                 while answered.load(Ordering::Relaxed) < turns && (all || failed.load(Ordering::Relaxed) == 0) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let outcome = run(policies, seed, None, false);
+                    let outcome = run(policies, hosts, seed, None, false);
                     answered.fetch_add(outcome.answered as u64, Ordering::Relaxed);
                     if !outcome.breaches.is_empty() {
                         failed.fetch_add(1, Ordering::Relaxed);
                         eprintln!("seed {seed}: {}", outcome.breaches.join("; "));
-                        eprintln!("  replay: cargo run --release -p pmk-simulation -- replay {seed}");
+                        eprintln!("  replay: {}", replay(hosts, seed));
                     }
                 }
             });

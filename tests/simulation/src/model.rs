@@ -12,7 +12,7 @@ use pmk_models::{
 use serde_json::json;
 
 use crate::{
-    scenario::{Overflow, Point, Trouble},
+    scenario::{Harm, Overflow, Point, Trouble},
     witness,
     world::World,
 };
@@ -80,6 +80,10 @@ impl WorldsModel {
         }
         if !pairs_are_whole(&request.messages) {
             breach("has half a tool pair");
+        }
+        // Of what was changed on one of several hosts the others learn a moment later.
+        if self.world.hosts() > 1 {
+            return;
         }
         if let Some(what) = self.world.witness.object_to(&request.messages, &asked(request)) {
             breach(&what);
@@ -174,6 +178,9 @@ impl Model for WorldsModel {
         heard.to_its_end = true;
         // Whatever comes of it, it may be all that comes.
         asked.iter().for_each(|&number| world.witness.settle(number));
+        if world.is_hit(Harm::OffModel) {
+            return Err(ModelError::Transport { message: "no route to the model".to_owned() });
+        }
         if world.strikes(Trouble::ModelBusy) {
             return Err(self.failed(Some(529), r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#));
         }

@@ -9,34 +9,69 @@ use std::{
 };
 
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::{
-    life,
+    course,
+    database::{Fence, WorldsDatabase},
+    life::Site,
     policies::Policies,
     scenario::{Scenario, Setting},
     slack::Slack,
     verdict::{self, Outcome},
+    wire::Wire,
     world::World,
 };
 
+/// So many hosts share a world.
+#[derive(Clone, Copy, Debug)]
+pub struct Hosts {
+    pub count: usize,
+    /// Of several, what keeps one that slept from writing.
+    pub fence: Fence,
+}
+
+impl Hosts {
+    /// One, with a store in a file.
+    pub const ONE: Hosts = Hosts::several(1);
+
+    /// So many, on one database.
+    pub const fn several(count: usize) -> Hosts {
+        Hosts { count, fence: Fence::Up }
+    }
+}
+
 /// Has everything happen that a seed says, or of it what is to be kept.
-pub fn run(policies: &Policies, seed: u64, keep: Option<&BTreeSet<usize>>, is_loud: bool) -> Outcome {
-    let home = tempfile::tempdir_in(memory()).expect("a folder");
-    let scenario = Scenario::of(seed, keep);
+pub fn run(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTreeSet<usize>>, is_loud: bool) -> Outcome {
+    let scenario = Scenario::of(seed, hosts.count, keep);
     if is_loud {
         eprintln!("{:#?}", scenario.setting);
         for event in &scenario.events {
             eprintln!("{:>4} {:>9} {:?}", event.number, event.at, event.what);
         }
     }
-    furnish(home.path(), &scenario.setting);
-    let world = Arc::new(World::new(scenario, is_loud));
+    let homes: Vec<TempDir> = (0..hosts.count).map(|_| tempfile::tempdir_in(memory()).expect("a folder")).collect();
+    homes.iter().for_each(|home| furnish(home.path(), &scenario.setting));
+    let database = (hosts.count > 1).then(|| WorldsDatabase::new(hosts.fence));
+    let wires: Vec<Arc<Wire>> =
+        database.iter().flat_map(|database| homes.iter().map(|_| Wire::to(&database.socket()))).collect();
+    let place = |(number, home): (usize, &TempDir)| match &database {
+        Some(database) => database.place_by(&wires[number], home.path()),
+        None => home.path().into(),
+    };
+    let world = Arc::new(World::new(scenario, hosts.count, &wires, is_loud));
     let slack = Arc::new(Slack::new(Arc::clone(&world)));
-    let lived = catch_unwind(AssertUnwindSafe(|| life::live(&world, &slack, home.path(), policies)));
+    let site = |host: (usize, &TempDir)| {
+        let home = host.1.path().to_owned();
+        Site { world: &world, slack: &slack, policies, home, place: place(host) }
+    };
+    let sites: Vec<Site<'_>> = homes.iter().enumerate().map(site).collect();
+    let lived = catch_unwind(AssertUnwindSafe(|| course::run(&world, &slack, &sites, &wires, database.as_ref())));
     if lived.is_err() {
         world.breach("the gateway panicked outside of a turn".to_owned());
     }
-    verdict::of(&world, &slack, home.path(), policies)
+    wires.iter().for_each(|wire| wire.take_down());
+    verdict::of(&world, &slack, &homes, database.as_ref(), policies)
 }
 
 /// Where nothing has to wait for a disk, for that is not what is simulated.

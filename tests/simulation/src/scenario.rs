@@ -8,7 +8,10 @@ use fastrand::Rng;
 use crate::{
     deeds::{self, Deed},
     random::{dice, one_of},
+    wire::Fuse,
 };
+
+mod several;
 
 /// A world's plan.
 #[derive(Clone, Debug)]
@@ -46,6 +49,10 @@ pub struct Setting {
     pub arm: Option<&'static [&'static str]>,
     /// `slack.followDeletes` of gateway.json.
     pub follows_deletes: bool,
+    /// By how many milliseconds the clocks of the machines of several hosts are wrong.
+    pub wrong_clocks: Vec<i64>,
+    /// How long of several hosts one works at most before the next does.
+    pub span: u64,
 }
 
 /// How the model says that a prompt is too long.
@@ -85,7 +92,7 @@ pub enum What {
         point: Point,
         times: u32,
     },
-    /// It is asked to end, and started again.
+    /// It is asked to end, and started again; of several, one.
     Restart,
     /// Before the next start something in the home is damaged.
     Damage(Damage),
@@ -93,6 +100,30 @@ pub enum What {
     Clock {
         by: i64,
     },
+    /// One of several hosts is hit by this for so long.
+    Harm {
+        harm: Harm,
+        host: usize,
+        lasts: u64,
+    },
+    /// Something happens to a statement on one host's way to the database.
+    Statement {
+        host: usize,
+        fuse: Fuse,
+    },
+}
+
+/// What is done to one of several hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// It stands still, as a process that is stopped.
+    Stopped,
+    /// It does not reach the database,
+    OffDatabase,
+    /// or Slack,
+    OffSlack,
+    /// or the model.
+    OffModel,
 }
 
 /// Somebody asks something.
@@ -230,8 +261,18 @@ const PROBED_AFTER: u64 = 65 * 60_000;
 const HOURS: u64 = 60 * 60 * 1_000;
 
 impl Scenario {
-    /// The plan of a seed; of its events only those of these numbers, where some are named.
-    pub fn of(seed: u64, keep: Option<&BTreeSet<usize>>) -> Scenario {
+    /// The plan of a seed for so many hosts; of its events only those of these numbers, where some are named.
+    pub fn of(seed: u64, hosts: usize, keep: Option<&BTreeSet<usize>>) -> Scenario {
+        let Scenario { seed, setting, mut events, calm_at } = match hosts {
+            0 | 1 => Scenario::of_one(seed),
+            several => Scenario::of_several(seed, several),
+        };
+        events.retain(|event| keep.is_none_or(|keep| keep.contains(&event.number)));
+        events.sort_by_key(|event| event.at);
+        Scenario { seed, setting, events, calm_at }
+    }
+
+    fn of_one(seed: u64) -> Scenario {
         let mut rng = dice(seed, "scenario");
         let setting = Setting::of(&mut rng, seed);
         let lasts = rng.u64(30_000..2 * HOURS);
@@ -278,31 +319,45 @@ impl Scenario {
             events.push((rng.u64(0..lasts), What::Clock { by }));
         }
         events.sort_by_key(|(at, _)| *at);
-        let ends = |(at, what): &(u64, What)| match what {
-            What::Trouble { lasts, .. } => at + lasts,
-            _ => *at,
-        };
-        let calm_at = events.iter().map(ends).max().unwrap_or(0) + 1_000;
-        let probes = probes(&events, calm_at);
+        let calm_at = calm_after(&events);
+        let probes = probes(&events, calm_at + PROBED_AFTER);
         events.extend(probes);
         events.extend(together(seed, &events, lasts));
         events.extend(deeds::of(seed, &events, calm_at));
-        let events = events.into_iter().enumerate().map(|(number, (at, what))| Event { number, at, what });
-        let mut events: Vec<Event> =
-            events.filter(|event| keep.is_none_or(|keep| keep.contains(&event.number))).collect();
-        events.sort_by_key(|event| event.at);
-        Scenario { seed, setting, events, calm_at }
+        Scenario { seed, setting, events: numbered(events), calm_at }
     }
 }
 
+/// When all of this is over.
+fn calm_after(events: &[(u64, What)]) -> u64 {
+    let ends = |(at, what): &(u64, What)| match what {
+        What::Trouble { lasts, .. } | What::Harm { lasts, .. } => at + lasts,
+        _ => *at,
+    };
+    events.iter().map(ends).max().unwrap_or(0) + 1_000
+}
+
+fn numbered(events: Vec<(u64, What)>) -> Vec<Event> {
+    events.into_iter().enumerate().map(|(number, (at, what))| Event { number, at, what }).collect()
+}
+
 impl Scenario {
+    /// Whether this harm is done to that host then.
+    pub fn is_hit(&self, wanted: Harm, of: usize, now: u64) -> bool {
+        let mut events = self.events.iter().filter(|event| event.at <= now);
+        events.any(|event| match event.what {
+            What::Harm { harm, host, lasts } => harm == wanted && host == of && now < event.at + lasts,
+            _ => false,
+        })
+    }
+
     /// Whether what has gone out is known to have gone out, a moment later.
     pub fn keeps_what_it_hears(&self) -> bool {
         let loses = |event: &Event| match event.what {
             What::Trouble { kind, .. } => {
                 !matches!(kind, Trouble::ModelBusy | Trouble::ModelHangs | Trouble::ModelEmpty)
             }
-            What::Kill { .. } | What::Restart | What::Damage(_) => true,
+            What::Kill { .. } | What::Restart | What::Damage(_) | What::Harm { .. } | What::Statement { .. } => true,
             _ => false,
         };
         !self.events.iter().any(loses)
@@ -323,7 +378,7 @@ fn together(seed: u64, events: &[(u64, What)], lasts: u64) -> Vec<(u64, What)> {
 }
 
 /// When nothing goes wrong any more, every conversation is asked something once more: it must not be stuck.
-fn probes(events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
+fn probes(events: &[(u64, What)], at: u64) -> Vec<(u64, What)> {
     let mut asked: Vec<(Where, u8)> = Vec::new();
     for (_, what) in events {
         let What::Says(Said { person, place, .. }) = what else { continue };
@@ -333,7 +388,7 @@ fn probes(events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
         }
     }
     let says = |(place, person)| Said { person, place, length: Length::Line, twice: false, is_probe: true };
-    asked.into_iter().map(|who| (calm_at + PROBED_AFTER, What::Says(says(who)))).collect()
+    asked.into_iter().map(|who| (at, What::Says(says(who)))).collect()
 }
 
 impl Setting {
@@ -354,6 +409,8 @@ impl Setting {
             presence: more.u8(0..4) == 0,
             arm: (more.u8(0..4) == 0).then(|| one_of(&mut more, &STACKS)),
             follows_deletes: more.u8(0..6) > 0,
+            wrong_clocks: vec![],
+            span: 0,
         }
     }
 }

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::{policies::Policies, run::run, scenario::Scenario};
+use crate::{
+    policies::Policies,
+    run::{Hosts, run},
+    scenario::Scenario,
+};
 
 /// The numbers of the events that a seed fails with, as few as can be found; `None` where it does not fail.
-pub fn shrink(policies: &Policies, seed: u64) -> Option<BTreeSet<usize>> {
-    let fails = |keep: &BTreeSet<usize>| kind(&run(policies, seed, Some(keep), false).breaches);
-    let mut keep: BTreeSet<usize> = Scenario::of(seed, None).events.iter().map(|event| event.number).collect();
+pub fn shrink(policies: &Policies, hosts: Hosts, seed: u64) -> Option<BTreeSet<usize>> {
+    let fails = |keep: &BTreeSet<usize>| kind(&run(policies, hosts, seed, Some(keep), false).breaches);
+    let mut keep: BTreeSet<usize> =
+        Scenario::of(seed, hosts.count, None).events.iter().map(|event| event.number).collect();
     let wanted = fails(&keep)?;
     let mut piece = keep.len().div_ceil(2);
     while piece > 0 {

@@ -11,22 +11,24 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
     front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress},
     report::TurnReport,
-    talk::{Accepted, Attached, Choice, Inbound, ReplyTo},
+    talk::{Accepted, Attached, Choice, Connection, Inbound, ReplyTo},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     model,
-    scenario::{Length, Point, Said, Trouble, What, Where},
+    scenario::{Harm, Length, Point, Said, Trouble, What, Where},
     witness,
     world::{EPOCH_MS, World},
 };
 
 mod doing;
+mod sockets;
 
 use doing::{Carried, Due};
 pub use doing::{Done, News};
+use sockets::Sockets;
 
 /// After so long without an acknowledgement Slack sends an event again: three times, then never.
 const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
@@ -44,8 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Slack {
     world: Arc<World>,
     state: Mutex<State>,
-    /// Told when there is more to be sent.
-    more: Notify,
+    /// Told when there is more to be sent, by host.
+    more: Vec<Notify>,
 }
 
 #[derive(Default)]
@@ -57,6 +59,7 @@ struct State {
     due: Vec<Due>,
     done: Vec<Done>,
     reports: Vec<TurnReport>,
+    sockets: Sockets,
 }
 
 /// Something that somebody asks.
@@ -92,6 +95,14 @@ struct Sending {
     /// How often it was sent before.
     tries: usize,
     is_under_way: bool,
+    /// The host that it is sent to, and since when it is.
+    to: Option<(usize, u64)>,
+}
+
+impl Sending {
+    fn new(carries: Carried, event_id: String, due: u64) -> Sending {
+        Sending { carries, event_id, due, tries: 0, is_under_way: false, to: None }
+    }
 }
 
 /// A message of the bot's.
@@ -172,7 +183,8 @@ impl Slack {
                 state.due.push(Due { number: event.number, at: event.at, deed: deed.clone() });
             }
         }
-        Slack { world, state: Mutex::new(state), more: Notify::new() }
+        let more = (0..world.hosts()).map(|_| Notify::new()).collect();
+        Slack { world, state: Mutex::new(state), more }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -203,12 +215,16 @@ impl Slack {
         state.deliveries.is_empty() && state.due.is_empty()
     }
 
-    /// Nobody listens any more: what was under way was not acknowledged.
+    /// The host that works listens no more: what was under way to it was not acknowledged.
     pub fn hang_up(&self) {
-        let now = self.world.time();
+        let (now, host) = (self.world.time(), self.world.host());
         let mut state = self.state();
-        for sending in state.deliveries.iter_mut().filter(|sending| sending.is_under_way) {
-            sending.is_under_way = false;
+        state.sockets.closed(host);
+        for sending in state.deliveries.iter_mut().filter(|sending| sending.to.is_some_and(|(to, _)| to == host)) {
+            sending.to = None;
+            if !std::mem::take(&mut sending.is_under_way) {
+                continue;
+            }
             sending.due = now + AGAIN_AFTER[sending.tries.min(2)];
             sending.tries += 1;
         }
@@ -219,6 +235,9 @@ impl Slack {
     pub fn give_up(&self) {
         let now = self.world.time();
         let mut state = self.state();
+        if state.sockets.somebody_listens() {
+            return;
+        }
         for sending in &mut state.deliveries {
             while sending.due + LISTENS_SOON <= now && sending.tries <= AGAIN_AFTER.len() {
                 sending.due += AGAIN_AFTER[sending.tries.min(2)];
@@ -230,18 +249,28 @@ impl Slack {
 
     /// The next event that is due, and when the one after it is.
     fn take_due(&self) -> Result<Sending, Option<u64>> {
-        let now = self.world.time();
+        let (now, host) = (self.world.time(), self.world.host());
         let mut state = self.state();
         state.do_what_is_due(&self.world, now);
         let next_deed = state.due.first().map(|due| due.at);
-        let waiting = state.deliveries.iter_mut().filter(|sending| !sending.is_under_way);
+        let handed_out = state.hand_out(&self.world, now);
+        handed_out.into_iter().filter(|to| *to != host).for_each(|to| self.more[to].notify_one());
+        if let Some(stale) = state.sockets.next_stale(host) {
+            return Ok(stale);
+        }
+        let looks_again = state.looks_again(&self.world, now);
+        let is_ours = |sending: &&mut Sending| sending.to.is_none_or(|(to, _)| to == host);
+        let waiting = state.deliveries.iter_mut().filter(|sending| !sending.is_under_way).filter(is_ours);
         let next = waiting.min_by_key(|sending| (sending.due, sending.event_id.clone()));
         match next {
-            Some(sending) if sending.due <= now => {
+            Some(sending) if sending.due <= now && sending.to.is_some() => {
                 sending.is_under_way = true;
                 Ok(sending.clone())
             }
-            other => Err(other.map(|sending| sending.due).into_iter().chain(next_deed).min()),
+            other => {
+                let due = other.map(|sending| sending.due).filter(|due| *due > now);
+                Err(due.into_iter().chain(next_deed).chain(looks_again).min())
+            }
         }
     }
 
@@ -255,7 +284,7 @@ impl Slack {
         let now = world.time();
         // What is done seldom is to come again often enough.
         let comes_again = matches!(sending.carries, Carried::Done(_)) && world.dice("comes again").u8(0..6) == 0;
-        let is_heard = taken && !comes_again && !world.strikes(Trouble::AckLost);
+        let is_heard = taken && !comes_again && !world.strikes(Trouble::AckLost) && !world.is_hit(Harm::OffSlack);
         world.say(|| format!("{} is sent: taken {taken}, heard {is_heard}", sending.event_id));
         let mut state = self.state();
         if let Carried::Question(question) = sending.carries {
@@ -267,7 +296,11 @@ impl Slack {
                 state.deliveries.remove(place);
             } else {
                 let again = &mut state.deliveries[place];
-                again.is_under_way = false;
+                // Somebody else may have it by now.
+                if again.to.is_some_and(|(to, _)| to != world.host()) {
+                    return sending;
+                }
+                (again.is_under_way, again.to) = (false, None);
                 again.due = now + AGAIN_AFTER[again.tries.min(2)];
                 again.tries += 1;
             }
@@ -299,7 +332,10 @@ impl Slack {
     async fn before(&self, channel: Option<&str>) -> Result<(), FrontError> {
         let world = &self.world;
         world.step(Point::Slack).await;
-        tokio::time::sleep(Duration::from_millis(world.dice("slack").u64(5..400))).await;
+        let takes = Duration::from_millis(world.dice("slack").u64(5..400));
+        if !sockets::arrives(world, takes).await {
+            return Err(passing("no answer"));
+        }
         if world.strikes(Trouble::PutOff) {
             let wait = Duration::from_secs(world.dice("put off").u64(1..30));
             world.say(|| format!("slack: wait {wait:?}"));
@@ -321,7 +357,11 @@ impl Slack {
     /// What may become of it afterwards.
     async fn after(&self) -> Result<(), FrontError> {
         self.world.step(Point::Slack).await;
-        match self.world.strikes(Trouble::AnswerLost) {
+        let is_lost = self.world.hosts() > 1 && {
+            let takes = Duration::from_millis(self.world.dice("answer").u64(1..60));
+            !sockets::arrives(&self.world, takes).await
+        };
+        match is_lost || self.world.strikes(Trouble::AnswerLost) {
             true => Err(passing("the connection was reset")),
             false => Ok(()),
         }
@@ -335,7 +375,7 @@ impl Slack {
         self.world.say(|| format!("post {ts} {} {:?}#{}: {}", tag.event_id, tag.kind, tag.number, head(&text)));
         if tag.kind == Kind::Escalation {
             state.have_contact_answer(&self.world, place, &ts, at);
-            self.more.notify_one();
+            self.more[self.world.host()].notify_one();
         }
         state.posts.push(Post {
             ts: ts.clone(),
@@ -405,7 +445,7 @@ impl State {
         self.questions[question].is_probe = said.is_probe;
         let mut send = |event_id: String, due: u64| {
             let carries = Carried::Question(question);
-            self.deliveries.push(Sending { carries, event_id, due, tries: 0, is_under_way: false });
+            self.deliveries.push(Sending::new(carries, event_id, due));
         };
         let late = world.scenario.events.iter().any(|event| match event.what {
             What::Trouble { kind: Trouble::Late, lasts, percent } => {
@@ -443,7 +483,7 @@ impl State {
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));
-        self.deliveries.push(Sending { carries, event_id, due: at + 50, tries: 0, is_under_way: false });
+        self.deliveries.push(Sending::new(carries, event_id, at + 50));
     }
 
     fn ask(&mut self, number: usize, inbound: Inbound, said_at: u64) -> usize {
@@ -473,6 +513,7 @@ impl State {
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let mut under_way = FuturesUnordered::new();
+        self.state().sockets.opened(self.world.host());
         loop {
             let due = self.take_due();
             let next = match due {
@@ -486,12 +527,18 @@ impl Front for Slack {
                 biased;
                 () = stop.cancelled() => break,
                 Some(_) = under_way.next(), if !under_way.is_empty() => {}
-                () = self.more.notified() => {}
+                () = self.more[self.world.host()].notified() => {}
                 () = self.world.until(next.unwrap_or(u64::MAX)), if next.is_some() => {}
             }
         }
+        self.state().sockets.closed(self.world.host());
         while under_way.next().await.is_some() {}
         Ok(())
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        let open = usize::from(!self.world.is_hit(Harm::OffSlack));
+        (self.world.hosts() > 1).then_some(Connection { open, of: 1, reconnects: 0 })
     }
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {

@@ -6,13 +6,15 @@ use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     front::Kind,
     report::TurnReport,
-    store::{Opening, Parked, Store, is_again},
+    store::{Opening, Parked, Place, Store, is_again},
     talk::Inbound,
 };
 use pmk_system::{clock::Clock, home, threads::Threads};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{
+    database::WorldsDatabase,
     model,
     policies::Policies,
     scenario::{Trouble, What},
@@ -38,11 +40,22 @@ pub struct Outcome {
 }
 
 /// Holds a world that has come to rest against all that must be.
-pub fn of(world: &World, slack: &Slack, home: &Path, policies: &Policies) -> Outcome {
-    let ledger = ledger(home);
+pub fn of(
+    world: &World,
+    slack: &Slack,
+    homes: &[TempDir],
+    database: Option<&WorldsDatabase>,
+    policies: &Policies,
+) -> Outcome {
+    let ledger: String = homes.iter().map(|home| ledger(home.path())).collect();
     let mut breaches = world.breaches();
-    let kept = Kept::read(home);
-    breaches.extend(changed::left_of_deleted(&world.witness, &Store::path(home)));
+    let home = homes[0].path();
+    let place = database.map_or_else(|| home.into(), |database| database.place(home));
+    let kept = Kept::read(place);
+    breaches.extend(match database {
+        Some(database) => changed::left_in_database(&world.witness, database),
+        None => changed::left_in_file(&world.witness, &Store::path(home)),
+    });
     let verdict = Verdict {
         world,
         questions: slack.questions(),
@@ -77,11 +90,11 @@ struct Kept {
 }
 
 impl Kept {
-    fn read(home: &Path) -> Kept {
+    fn read(place: Place) -> Kept {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let threads = Threads::None(Arc::new(|| Duration::ZERO));
-            let store = Store::open_with(home, &Opening { clock: Clock::system(), threads }).expect("the store opens");
+            let store = Store::open_with(place, &Opening { clock: Clock::system(), threads }).expect("the store opens");
             let mut kept = Kept {
                 parked: store.parked().await.expect("readable"),
                 archived: BTreeMap::new(),
@@ -128,6 +141,12 @@ struct Verdict<'a> {
     ledger: &'a str,
     kept: Kept,
     policies: &'a Policies,
+}
+
+/// Whether its asker has said after it that no answer is wanted.
+fn stopped_by_word(asked: &Question, here: &[&Question]) -> bool {
+    let stops = |other: &&&Question| other.is_stop && other.inbound.user == asked.inbound.user;
+    here.iter().filter(stops).any(|stop| stop.said_at > asked.said_at)
 }
 
 impl Verdict<'_> {
@@ -261,8 +280,8 @@ impl Verdict<'_> {
         for question in &self.questions {
             by_key.entry(question.inbound.key.to_string()).or_default().push(question);
         }
-        for questions in by_key.values_mut() {
-            questions.sort_by_key(|question| question.said_at);
+        for mut questions in by_key.into_values() {
+            questions.sort_by(|one, other| (one.said_at, &one.inbound.ts).cmp(&(other.said_at, &other.inbound.ts)));
             let done: Vec<(&Question, u64, u64)> = questions
                 .iter()
                 .filter_map(|question| Some((*question, question.accepted_at?, self.replies(question).first()?.at)))
@@ -270,7 +289,8 @@ impl Verdict<'_> {
             for pair in done.windows(2) {
                 let [(first, came, answered), (second, _, answered_later)] = pair else { continue };
                 // Of what is taken up together what needs no model comes first.
-                let needs_none = second.is_order || [first, second].iter().any(|it| self.is_to_stop(it.number));
+                let is_stopped = |it: &Question| self.is_to_stop(it.number) || stopped_by_word(it, &questions);
+                let needs_none = second.is_order || [first, second].into_iter().any(|it| is_stopped(it));
                 if needs_none && self.world.scenario.setting.queue != "sequential" {
                     continue;
                 }

@@ -174,6 +174,11 @@ impl Server {
         format!("postgres://pmk@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Its socket in the file system.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
+    }
+
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port

@@ -8,11 +8,15 @@ use serde_json::Value;
 use super::*;
 use crate::ledger::Ledger;
 
+/// What the clock of the gateway says.
+const NOW: i64 = 1_760_000_000_000;
+
 struct Scene {
     home: tempfile::TempDir,
     store: Store,
     ledger: Option<Ledger>,
     messages: Messages,
+    clock: Clock,
 }
 
 impl Scene {
@@ -20,11 +24,11 @@ impl Scene {
         let home = tempfile::tempdir().expect("a folder");
         let store = Store::open(home.path()).expect("a store");
         let ledger = Some(Ledger::open(Arc::new(store.clone()), home.path()));
-        Scene { home, store, ledger, messages: Messages::new(language) }
+        Scene { home, store, ledger, messages: Messages::new(language), clock: Clock::of(|| NOW) }
     }
 
     fn cases(&self) -> Casework<'_> {
-        Casework { store: &self.store, messages: &self.messages }
+        Casework { store: &self.store, messages: &self.messages, clock: &self.clock }
     }
 
     fn refusal(&self, done: Result<String, CaseworkError>) -> String {
@@ -103,4 +107,14 @@ async fn what_makes_no_case_is_said_and_changes_nothing() {
         assert!(!scene.cases().list(FrontName::Slack, "C1").await.expect("an empty list").is_empty());
         assert_eq!(scene.events(), [""; 0]);
     }
+}
+
+#[tokio::test]
+async fn a_case_was_opened_by_the_clock_of_the_machine_where_the_gateway_goes_by_another() {
+    let scene = Scene::new(Language::English);
+    scene.open("C1", "Ev1", "login fails").await.expect("opened");
+    scene.cases().close(&order("C1", "Ev2")).await.expect("closed");
+    let cases = scene.store.cases().await.expect("cases");
+    assert_eq!(cases[0].opened_at_ms, NOW);
+    assert_eq!(cases[0].closed.as_ref().map(|(at_ms, _)| *at_ms), Some(NOW));
 }

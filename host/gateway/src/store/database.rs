@@ -29,7 +29,7 @@ pub(super) enum Wanted {
     There,
 }
 
-/// The connection that writes. For threads that may wait.
+/// The connection that writes.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Outdated`]; or the database
@@ -57,7 +57,7 @@ pub(super) fn reader(link: &Arc<Link>) -> Result<Connection, StoreError> {
 }
 
 /// The schema that a database has, and who works on it, for somebody who wants to know; nothing where it is empty. Nothing is
-/// changed. For threads that may wait.
+/// changed.
 ///
 /// # Errors
 /// As [`writer`], but for an older schema.

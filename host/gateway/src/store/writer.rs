@@ -75,9 +75,7 @@ impl Writer {
                 let thread = thread::Builder::new().name("store-writer".into()).spawn(move || hand.work(&queued))?;
                 Queue::Thread { operations: Some(operations), thread: Some(thread) }
             }
-            Threads::None(pace) => {
-                Queue::Task(Arc::new(Task { hand: Mutex::new(hand), queued: Mutex::default(), pace }))
-            }
+            Threads::None(pace) => Queue::Task(Task::start(hand, pace)),
         };
         Ok(Writer { queue, lost })
     }
@@ -159,7 +157,10 @@ impl Drop for Writer {
                     let _ = thread.join();
                 }
             }
-            Queue::Task(task) => task.commit_all(),
+            Queue::Task(task) => {
+                task.commit_all();
+                task.hand().leave();
+            }
         }
     }
 }
@@ -172,6 +173,22 @@ struct Task {
 }
 
 impl Task {
+    fn start(hand: Hand, pace: Pace) -> Arc<Task> {
+        let gives_signs = hand.files.is_none();
+        let task = Arc::new(Task { hand: Mutex::new(hand), queued: Mutex::default(), pace });
+        if gives_signs && let Ok(runtime) = Handle::try_current() {
+            let task = Arc::downgrade(&task);
+            runtime.spawn(async move {
+                loop {
+                    tokio::time::sleep(hosts::SIGN_EVERY).await;
+                    let Some(task) = task.upgrade() else { return };
+                    task.hand().look_idly();
+                }
+            });
+        }
+        task
+    }
+
     fn take_in(self: &Arc<Self>, operation: Queued) {
         let is_first = {
             let mut queued = self.queued();
@@ -189,11 +206,15 @@ impl Task {
     }
 
     fn commit_all(&self) {
-        let hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let hand = self.hand();
         let next = || self.queued().pop_front();
         while let Some(first) = next() {
             hand.commit_group(first, next);
         }
+    }
+
+    fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queued(&self) -> MutexGuard<'_, VecDeque<Queued>> {
@@ -282,14 +303,20 @@ impl Hand {
         loop {
             match queue.recv_timeout(look_every) {
                 Ok(first) => self.commit_group(first, || queue.try_recv().ok()),
-                Err(RecvTimeoutError::Timeout) => self.tell_loss(&self.look().and_then(|()| self.give_sign())),
-                Err(RecvTimeoutError::Disconnected) => {
-                    if let Err(fault) = hosts::leave(&self.conn) {
-                        tracing::warn!(error = %fault.at(&self.path), "others wait for the end of this host's lease");
-                    }
-                    return;
-                }
+                Err(RecvTimeoutError::Timeout) => self.look_idly(),
+                Err(RecvTimeoutError::Disconnected) => return self.leave(),
             }
+        }
+    }
+
+    /// What is to be done though there is nothing to write.
+    fn look_idly(&self) {
+        self.tell_loss(&self.look().and_then(|()| self.give_sign()));
+    }
+
+    fn leave(&self) {
+        if let Err(fault) = hosts::leave(&self.conn) {
+            tracing::warn!(error = %fault.at(&self.path), "others wait for the end of this host's lease");
         }
     }
 

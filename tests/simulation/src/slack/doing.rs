@@ -166,7 +166,7 @@ impl State {
         };
         let asked = self.ask(number, inbound, at);
         let carries = Carried::Question(asked);
-        self.deliveries.push(Sending { carries, event_id, due, tries: 0, is_under_way: false });
+        self.deliveries.push(Sending::new(carries, event_id, due));
         asked
     }
 
@@ -231,7 +231,7 @@ impl State {
         self.done.push(Done { about: about.to_vec(), news, accepted_at: None, told_at: None });
         let carries = Carried::Done(self.done.len() - 1);
         let tries = AGAIN_AFTER.len() - retries;
-        self.deliveries.push(Sending { carries, event_id, due, tries, is_under_way: false });
+        self.deliveries.push(Sending { tries, ..Sending::new(carries, event_id, due) });
     }
 
     /// What somebody reads who looks for what was asked while they were away.
@@ -299,7 +299,7 @@ impl Slack {
             News::Press(press) => intake.press(press).await,
         };
         if let Err(failure) = &taken {
-            world.say(|| format!("not taken in: {}", failure.message()));
+            world.say(|| format!("not taken in: {}", World::why(failure.message())));
             return false;
         }
         let mut state = self.state();

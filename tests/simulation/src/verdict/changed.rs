@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Verdict, is_answer};
 use crate::{
+    database::WorldsDatabase,
     slack::{News, Question},
     witness::Witness,
 };
@@ -117,8 +118,28 @@ impl Verdict<'_> {
     }
 }
 
-/// What is left in the store of what was deleted, in whatever table or index.
-pub(super) fn left_of_deleted(witness: &Witness, store: &Path) -> Vec<String> {
+/// What is left in a database of what was deleted, in whatever table: what is found by are columns of those.
+pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> Vec<String> {
+    if !witness.has_deleted() {
+        return vec![];
+    }
+    let mut left = Vec::new();
+    database.all_values(|table, value| {
+        if let Some(what) = witness.gone_in(value) {
+            left.push(format!("{what} was deleted, and is in the table `{table}`"));
+        }
+        let mut terms = value.split(|c: char| c == ',' || c == '{' || c == '}' || c == '"' || c.is_whitespace());
+        if let Some(what) = terms.find_map(|term| witness.gone_term(term)) {
+            left.push(format!("{what} was deleted, and is found by `{table}`"));
+        }
+    });
+    left.sort();
+    left.dedup();
+    left
+}
+
+/// What is left in a store of what was deleted, in whatever table or index.
+pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
     if !witness.has_deleted() {
         return vec![];
     }

@@ -1,4 +1,5 @@
-//! A connection to PostgreSQL, of a thread that waits for it.
+//! A connection to PostgreSQL, of a thread that waits for it. Where that is one of an async runtime, which must not wait, another
+//! waits in its place while it stands still: that is for a runtime of one thread in which all comes in one order.
 //!
 //! Nothing is left in a [session] that others have, too, so that a pooler that hands out connections by the transaction may
 //! stand between. What nobody asks the outcome of, or not yet, is not waited for: it goes out together with the next that is
@@ -8,17 +9,23 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
+    panic::resume_unwind,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
-    time::{Duration, Instant},
+    thread,
+    time::Duration,
 };
 
 use pmk_core::text::single_spaced;
 use pmk_system::error::Failure;
 use rusqlite::ToSql;
-use tokio::{runtime::Runtime, task::yield_now, time::timeout};
+use tokio::{
+    runtime::{Handle, Runtime},
+    task::yield_now,
+    time::{Instant, timeout},
+};
 use tokio_postgres::{
     Config, NoTls, Row,
     error::{DbError, Severity, SqlState},
@@ -220,7 +227,7 @@ enum Again {
 }
 
 impl Postgres {
-    /// Connects. Not for threads of an async runtime.
+    /// Connects.
     ///
     /// # Errors
     /// The database cannot be reached, or does not let us in.
@@ -248,12 +255,21 @@ impl Postgres {
         &self.link
     }
 
-    fn runtime(&self) -> Result<&Runtime> {
-        self.runtime.as_ref().ok_or_else(|| Error::Away("it was closed".into()))
+    /// Has this connection's runtime do something, and waits for that.
+    fn block_on<F>(&self, work: F) -> Result<F::Output>
+    where
+        F: Future<Output: Send> + Send,
+    {
+        let runtime = self.runtime.as_ref().ok_or_else(|| Error::Away("it was closed".into()))?;
+        if Handle::try_current().is_err() {
+            return Ok(runtime.block_on(work));
+        }
+        let done = thread::scope(|scope| scope.spawn(|| runtime.block_on(work)).join());
+        Ok(done.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     fn session(&self) -> Result<Session> {
-        let (link, runtime) = (&*self.link, self.runtime()?);
+        let link = &*self.link;
         link.is_worth_trying()?;
         let connecting = async {
             // What was asked is answered while somebody waits for it.
@@ -271,7 +287,7 @@ impl Postgres {
             };
             Session::new(client, link.may_name()).await
         };
-        match runtime.block_on(async { timeout(CONNECTED_WITHIN, connecting).await }) {
+        match self.block_on(async { timeout(CONNECTED_WITHIN, connecting).await })? {
             Ok(Ok(session)) => {
                 link.is_there();
                 Ok(session)
@@ -310,7 +326,7 @@ impl Postgres {
                 }
                 Ok::<(), (usize, tokio_postgres::Error)>(())
             };
-            let lost = match self.runtime()?.block_on(async { timeout(ANSWERED_WITHIN, answers).await }) {
+            let lost = match self.block_on(async { timeout(ANSWERED_WITHIN, answers).await })? {
                 Ok(Ok(())) => {
                     if self.transaction.get() == Transaction::Begun {
                         self.transaction.set(Transaction::Open);
@@ -391,12 +407,11 @@ impl Postgres {
 
     /// Takes in what has come without being waited for: that the server has ended the connection. It is made anew then.
     fn look(&self) -> Result<()> {
-        self.runtime()?.block_on(async {
+        self.block_on(async {
             // What has come is seen after the first, and taken in after the second.
             yield_now().await;
             yield_now().await;
-        });
-        Ok(())
+        })
     }
 
     fn lost(&self, why: &str) -> Error {

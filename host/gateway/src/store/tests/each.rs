@@ -74,14 +74,14 @@ async fn run(home: &Home, lock: &pmk_system::home::HomeLock) -> Store {
 /// The database as anybody else would see it.
 fn sql(home: &Home) -> Connection {
     match home.link() {
-        Some(link) => std::thread::scope(|scope| scope.spawn(|| database::reader(&link)).join().unwrap()).unwrap(),
+        Some(link) => database::reader(&link).unwrap(),
         None => Connection::Sqlite(rusqlite::Connection::open(Store::path(home.path())).unwrap()),
     }
 }
 
-/// What somebody else asks it. Not for a thread of an async runtime, as no connection to a database is.
-pub(super) fn asked<T: Send>(home: &Home, ask: impl FnOnce(&Connection) -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(|| ask(&sql(home))).join().unwrap())
+/// What somebody else asks it.
+pub(super) fn asked<T>(home: &Home, ask: impl FnOnce(&Connection) -> T) -> T {
+    ask(&sql(home))
 }
 
 pub(super) fn number(home: &Home, query: &str) -> i64 {

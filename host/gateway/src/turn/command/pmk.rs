@@ -107,8 +107,8 @@ async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnErr
 
 /// The same order that comes again after a crash is one order: it has the same event id.
 async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String {
-    let Services { store, messages, .. } = services;
-    let casework = Casework { store, messages };
+    let Services { store, messages, clock, .. } = services;
+    let casework = Casework { store, messages, clock };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),

@@ -1,0 +1,83 @@
+//! What happens in a world of several hosts on one database. Its times are shorter than those of one host: each of them looks
+//! at the database several times a second.
+
+use super::{Harm, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes};
+use crate::{
+    random::{dice, one_of},
+    wire::Fuse,
+};
+
+/// What would go on for longer than such a world lasts, or is of a disk, is left to worlds of one host.
+const TROUBLES: [Trouble; 13] = [
+    Trouble::PutOff,
+    Trouble::NotDone,
+    Trouble::AnswerLost,
+    Trouble::SlackHangs,
+    Trouble::CannotLook,
+    Trouble::AckLost,
+    Trouble::Late,
+    Trouble::ModelBusy,
+    Trouble::ModelHangs,
+    Trouble::ModelBreaksOff,
+    Trouble::ModelEmpty,
+    Trouble::ModelDeclines,
+    Trouble::ModelCalls,
+];
+
+const HARMS: [Harm; 6] =
+    [Harm::Stopped, Harm::Stopped, Harm::Stopped, Harm::OffDatabase, Harm::OffSlack, Harm::OffModel];
+
+/// So long after the last trouble conversations are tried.
+const PROBED_AFTER: u64 = 60_000;
+
+/// By how much a clock may be wrong.
+const WRONG: [i64; 6] = [0, 0, 0, -3_600_000, 3_600_000, 90_000];
+
+impl Scenario {
+    pub(super) fn of_several(seed: u64, hosts: usize) -> Scenario {
+        let mut rng = dice(seed, "several");
+        let mut setting = Setting::of(&mut rng, seed);
+        setting.wrong_clocks = (0..hosts).map(|_| one_of(&mut rng, &WRONG)).collect();
+        setting.span = one_of(&mut rng, &[20, 100, 400]);
+        let lasts = rng.u64(20_000..180_000);
+        let (questions, people) = (rng.usize(15..70), rng.u8(2..9));
+        let mut events: Vec<(u64, What)> = Vec::new();
+        let mut at = 0;
+        for _ in 0..questions {
+            at += if rng.bool() { rng.u64(0..1_000) } else { rng.u64(0..2 * lasts / questions as u64 + 1) };
+            events.push((at, What::Says(Said::of(&mut rng, people))));
+        }
+        let lasts = at.max(20_000);
+        for _ in 0..rng.usize(0..4) {
+            let (kind, percent) = (one_of(&mut rng, &TROUBLES), one_of(&mut rng, &[5, 20, 50, 100]));
+            events.push((rng.u64(0..lasts), What::Trouble { kind, lasts: rng.u64(1_000..60_000), percent }));
+        }
+        for _ in 0..rng.usize(1..6) {
+            let (harm, host) = (one_of(&mut rng, &HARMS), rng.usize(..hosts));
+            let most = if harm == Harm::OffSlack { 60_000 } else { 15_000 };
+            let (from, lasts) = (rng.u64(0..lasts), rng.u64(200..most));
+            // The database itself is away from all.
+            let hit = if harm == Harm::OffDatabase && rng.u8(0..3) == 0 { 0..hosts } else { host..host + 1 };
+            events.extend(hit.map(|host| (from, What::Harm { harm, host, lasts })));
+        }
+        for _ in 0..rng.usize(0..6) {
+            let fuse = Fuse { spares: rng.u32(0..60), after: rng.bool(), kills: rng.bool() };
+            events.push((rng.u64(0..lasts), What::Statement { host: rng.usize(..hosts), fuse }));
+        }
+        for _ in 0..rng.usize(0..4) {
+            let point = one_of(&mut rng, &[Point::Slack, Point::Model]);
+            events.push((rng.u64(0..lasts), What::Kill { point, times: rng.u32(1..12) }));
+        }
+        for _ in 0..rng.usize(0..3) {
+            events.push((rng.u64(0..lasts), What::Restart));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        let calm_at = calm_after(&events);
+        let probes = probes(&events, calm_at + PROBED_AFTER);
+        events.extend(probes);
+        // On which hosts others decide from when on is no matter of one moment.
+        let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
+        events.extend(deeds);
+        Scenario { seed, setting, events: numbered(events), calm_at }
+    }
+}

@@ -1,0 +1,99 @@
+//! The sockets of several hosts: each event goes to one of them, and to another where nobody acknowledges it there.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{Sending, State};
+use crate::{random::one_of, scenario::Harm, world::World};
+
+/// So long Slack waits for an acknowledgement.
+const PATIENCE: u64 = 3_000;
+
+/// How often it looks for somebody who listens.
+const LOOK_EVERY: u64 = 1_000;
+
+/// What takes so much longer than it should has stood still meanwhile.
+const STOOD_STILL: Duration = Duration::from_millis(500);
+
+/// A call that does not get through is not answered for up to that long.
+const NOTHING_WITHIN: u64 = 10_000;
+
+#[derive(Default)]
+pub(super) struct Sockets {
+    open: BTreeSet<usize>,
+    /// What hosts have in their sockets that was sent to others since.
+    stale: Vec<Sending>,
+}
+
+impl Sockets {
+    pub(super) fn opened(&mut self, host: usize) {
+        self.open.insert(host);
+    }
+
+    pub(super) fn closed(&mut self, host: usize) {
+        self.open.remove(&host);
+        self.stale.retain(|sending| sending.to.is_some_and(|(to, _)| to != host));
+    }
+
+    pub(super) fn somebody_listens(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    pub(super) fn next_stale(&mut self, host: usize) -> Option<Sending> {
+        let place = self.stale.iter().position(|sending| sending.to.is_some_and(|(to, _)| to == host))?;
+        Some(self.stale.remove(place))
+    }
+}
+
+impl State {
+    /// Hands what is due to whoever listens; to whom something was handed.
+    pub(super) fn hand_out(&mut self, world: &World, now: u64) -> Vec<usize> {
+        let reaches = |host: usize| !world.scenario.is_hit(Harm::OffSlack, host, now);
+        let open: Vec<usize> = self.sockets.open.iter().copied().filter(|host| reaches(*host)).collect();
+        let mut handed_out = Vec::new();
+        for sending in self.deliveries.iter_mut().filter(|sending| sending.due <= now) {
+            if let Some((to, since)) = sending.to
+                && since + PATIENCE <= now
+                && keeps_silent(world, to, now)
+            {
+                if !std::mem::take(&mut sending.is_under_way) {
+                    self.sockets.stale.push(sending.clone());
+                }
+                (sending.to, sending.tries) = (None, sending.tries + 1);
+            }
+            if sending.to.is_none() && !open.is_empty() {
+                let to = if open.len() == 1 { open[0] } else { one_of(&mut world.dice("socket"), &open) };
+                sending.to = Some((to, now));
+                handed_out.push(to);
+            }
+        }
+        handed_out
+    }
+
+    /// When there may be something that no host waits for.
+    pub(super) fn looks_again(&self, world: &World, now: u64) -> Option<u64> {
+        let when = |sending: &Sending| match sending.to {
+            Some((to, since)) => keeps_silent(world, to, now).then_some(now.max(since + PATIENCE) + 1),
+            None => Some(now + LOOK_EVERY),
+        };
+        self.deliveries.iter().filter(|sending| sending.due <= now).filter_map(when).min()
+    }
+}
+
+/// Whether a host cannot acknowledge anything now.
+fn keeps_silent(world: &World, host: usize, now: u64) -> bool {
+    world.hosts() > 1 && [Harm::Stopped, Harm::OffSlack].iter().any(|harm| world.scenario.is_hit(*harm, host, now))
+}
+
+/// Whether something comes through between a host and Slack, which takes so long.
+pub(super) async fn arrives(world: &World, takes: Duration) -> bool {
+    if world.is_hit(Harm::OffSlack) {
+        let waits = world.dice("no answer").u64(10..NOTHING_WITHIN);
+        tokio::time::sleep(Duration::from_millis(waits)).await;
+        return false;
+    }
+    let since = Instant::now();
+    tokio::time::sleep(takes).await;
+    world.hosts() == 1 || since.elapsed() < takes + STOOD_STILL
+}
