@@ -1,11 +1,13 @@
-//! Three hosts on one PostgreSQL against one, where the model takes 200 ms and each host may use no more of the processors than
-//! its share: what more machines are worth. The built gateways as processes of their own, a stand-in workspace on loopback
-//! without rate limits, a PostgreSQL of the bench's own.
+//! What a store in PostgreSQL costs and what it is worth: one host on it against one on a file, where the model answers at once;
+//! and three hosts on it against one, where the model takes 200 ms and each host may use no more of the processors than its share.
+//! The built gateways as processes of their own, a stand-in workspace on loopback without rate limits, a PostgreSQL of the bench's
+//! own that has its own settings: what is committed is on the disk.
 //!
 //! `cargo bench --workspace --bench hosts`, by somebody who may make control groups. What is left of the machine is for the
-//! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each host has.
+//! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts has.
 
 use std::{
+    cell::RefCell,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -19,12 +21,27 @@ use pmk_stand_ins::{
 };
 
 const CONVERSATIONS: usize = 200;
-const TURNS_EACH: usize = 10;
-const HOSTS: [usize; 4] = [1, 3, 1, 3];
+const TURNS_EACH: usize = 20;
 /// Of one processor, in percent: so little that three of them, the database and the stand-ins have room on two.
 const SHARE: u32 = 12;
 const MODEL_TAKES: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What is measured.
+struct Case {
+    name: &'static str,
+    hosts: usize,
+    store: Store,
+    model_takes: Duration,
+    /// Of one processor, in percent, for each host; none where it has what there is.
+    share: Option<u32>,
+}
+
+#[derive(Clone, Copy)]
+enum Store {
+    File,
+    Database,
+}
 
 #[tokio::main]
 async fn main() {
@@ -33,19 +50,36 @@ async fn main() {
         return;
     }
     let share = std::env::var("PMK_BENCH_SHARE").map_or(SHARE, |share| share.parse().expect("a percentage"));
-    for hosts in HOSTS {
-        measure(hosts, share).await;
+    let at_once = |name, store| Case { name, hosts: 1, store, model_takes: Duration::ZERO, share: None };
+    let shared =
+        |name, hosts| Case { name, hosts, store: Store::Database, model_takes: MODEL_TAKES, share: Some(share) };
+    // By turns: what the machine does besides is not the same all the time.
+    for _ in 0..2 {
+        measure(&at_once("one host, a file", Store::File)).await;
+        measure(&at_once("one host, PostgreSQL", Store::Database)).await;
+    }
+    println!("each host has {share} % of a processor, and the model takes {} ms:", MODEL_TAKES.as_millis());
+    for _ in 0..2 {
+        measure(&shared("one host", 1)).await;
+        measure(&shared("three hosts", 3)).await;
     }
 }
 
-async fn measure(hosts: usize, share: u32) {
-    let Some(server) = postgres::server() else { return };
-    let (store, group) = (server.database(), Group::new(share));
+async fn measure(case: &Case) {
+    let store = match case.store {
+        Store::File => None,
+        Store::Database => match postgres::durable() {
+            Some(server) => Some(server.database()),
+            None => return,
+        },
+    };
     let slack = Slack::start(SlackRules::default().unlimited().without_statuses()).await;
     let anthropic = Anthropic::start().await;
     // It comes in four pieces.
-    anthropic.when("budget", Behaviour::slow("About half of it.", MODEL_TAKES / 4));
-    let hosts: Vec<Host> = (0..hosts).map(|number| Host::start(number, &store, &slack, &anthropic, &group)).collect();
+    anthropic.when("budget", Behaviour::slow("About half of it.", case.model_takes / 4));
+    let group = case.share.map(Group::new);
+    let start = |number| Host::start(number, store.as_deref(), &slack, &anthropic, group.as_ref());
+    let hosts: Vec<Host> = (0..case.hosts).map(start).collect();
     let begun = Instant::now();
     while slack.sockets() < hosts.len() {
         assert!(begun.elapsed() < PATIENCE, "all of them connect");
@@ -64,34 +98,27 @@ async fn measure(hosts: usize, share: u32) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!(
-        "{} host{} with {share} % of a processor each: {:>5.0} turns/s over {CONVERSATIONS} conversations",
-        hosts.len(),
-        if hosts.len() == 1 { " " } else { "s" },
-        turns as f64 / seconds
-    );
+    println!("{:<22} {:>5.0} turns/s over {CONVERSATIONS} conversations", case.name, turns as f64 / seconds);
 }
 
 /// A control group for each host, below which nothing has more than its share of a processor.
 struct Group {
     folder: PathBuf,
     share: u32,
+    places: RefCell<Vec<PathBuf>>,
 }
 
 impl Group {
     fn new(share: u32) -> Group {
         let first = Path::new("/sys/fs/cgroup/cpu");
         let folder = if first.is_dir() { first } else { Path::new("/sys/fs/cgroup") };
-        Group { folder: folder.to_owned(), share }
-    }
-
-    fn place(&self, number: usize) -> PathBuf {
-        self.folder.join(format!("pmk-bench-{}-{number}", std::process::id()))
+        Group { folder: folder.to_owned(), share, places: RefCell::default() }
     }
 
     /// Has a process be in the group of that number.
     fn hold(&self, number: usize, pid: u32) {
-        let place = self.place(number);
+        let place = self.folder.join(format!("pmk-bench-{}-{number}", std::process::id()));
+        self.places.borrow_mut().push(place.clone());
         fs::create_dir_all(&place).expect("a control group, which root may make");
         let (period, quota) = (100_000, self.share * 1_000);
         let unified = fs::write(place.join("cpu.max"), format!("{quota} {period}"));
@@ -103,9 +130,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for number in 0..HOSTS.into_iter().max().unwrap_or_default() {
-            // The last of its processes may not be gone for good yet.
-            let _ = fs::remove_dir(self.place(number));
+        for place in self.places.borrow().iter() {
+            // The process in it may not be gone for good yet.
+            let _ = fs::remove_dir(place);
         }
     }
 }
@@ -117,12 +144,14 @@ struct Host {
 }
 
 impl Host {
-    fn start(number: usize, store: &str, slack: &Slack, anthropic: &Anthropic, group: &Group) -> Host {
+    fn start(number: usize, store: Option<&str>, slack: &Slack, anthropic: &Anthropic, group: Option<&Group>) -> Host {
         let home = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmk-host"));
         command.arg("--home").arg(home.path()).args(["run", "--front", "slack", "--model", "anthropic-api"]);
+        if let Some(store) = store {
+            command.args(["--store", store]);
+        }
         command
-            .args(["--store", store])
             .env_clear()
             .env("PMK_LOG", "warn")
             .env("PMK_SLACK_API_URL", slack.api_url())
@@ -132,7 +161,9 @@ impl Host {
             .env("ANTHROPIC_API_KEY", KEY)
             .env("ANTHROPIC_BASE_URL", anthropic.url());
         let child = command.stdin(Stdio::null()).spawn().expect("the gateway starts");
-        group.hold(number, child.id());
+        if let Some(group) = group {
+            group.hold(number, child.id());
+        }
         Host { child, _home: home }
     }
 }

@@ -17,6 +17,9 @@ use crate::{
 /// How often a process is started at most once nothing goes wrong any more.
 const MOST_LIVES: usize = 5;
 
+/// One in so many that have ended stays away for good, where others are there.
+const STAY_AWAY: u8 = 8;
+
 /// So long after the last trouble its traces are gone, in milliseconds; then each works for up to so long before the next does.
 const CALMS_WITHIN: u64 = 20_000;
 const CALM_SPAN: u64 = 1_000;
@@ -152,6 +155,11 @@ impl Host<'_> {
         });
         slack.hang_up();
         if let End::Asked { is_over: true } = end {
+            self.is_done = true;
+            return;
+        }
+        if world.hosts() > 1 && world.dice("for good").u8(0..STAY_AWAY) == 0 && world.goes_for_good() {
+            world.say(|| "it never comes back".to_owned());
             self.is_done = true;
             return;
         }

@@ -89,6 +89,11 @@ impl WorldsDatabase {
         say(&self.runtime, self.client(), &format!("SELECT setval('worlds_clock', {now_ms})"));
     }
 
+    /// Lines of the ledger that were not written into a file for good.
+    pub fn lines_to_come(&self) -> Vec<String> {
+        self.rows("SELECT line FROM event ORDER BY id").into_iter().flatten().collect()
+    }
+
     /// Shows every value of every table, but for what stands in summaries.
     pub fn all_values(&self, mut see: impl FnMut(&str, &str)) {
         let names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";

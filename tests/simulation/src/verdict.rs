@@ -47,7 +47,14 @@ pub fn of(
     database: Option<&WorldsDatabase>,
     policies: &Policies,
 ) -> Outcome {
-    let ledger: String = homes.iter().map(|home| ledger(home.path())).collect();
+    let mut ledger: String = homes.iter().map(|home| ledger(home.path())).collect();
+    // Of those that are gone for good.
+    for line in database.map_or_else(Vec::new, WorldsDatabase::lines_to_come) {
+        if !ledger.contains(line.trim_end()) {
+            ledger.push_str(line.trim_end());
+            ledger.push('\n');
+        }
+    }
     let mut breaches = world.breaches();
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));

@@ -75,6 +75,8 @@ struct Life {
     is_another: bool,
     /// Nothing is left to do, as far as it knows.
     rests: bool,
+    /// It never comes back.
+    is_gone: bool,
 }
 
 impl World {
@@ -188,6 +190,17 @@ impl World {
         let host = state.host;
         state.lives[host].rests = rests;
         state.is_over |= state.lives.iter().all(|life| life.rests);
+    }
+
+    /// The process that works is to be gone for good; whether it is: one stays.
+    pub fn goes_for_good(&self) -> bool {
+        let mut state = self.state();
+        let host = state.host;
+        if state.lives.iter().filter(|life| !life.is_gone).count() == 1 {
+            return false;
+        }
+        (state.lives[host].is_gone, state.lives[host].rests) = (true, true);
+        true
     }
 
     /// Whether all is done that ever will be.

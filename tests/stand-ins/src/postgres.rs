@@ -43,16 +43,34 @@ pub struct Server {
     port: u16,
 }
 
+/// What a server does for what it has committed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commits {
+    /// Nothing: tests do not crash the machine.
+    Careless,
+    /// As PostgreSQL does by itself: it is on the disk before anybody hears of it.
+    Durable,
+}
+
 /// The server of this process; `None` where tests are to do without, which is said once.
 ///
 /// # Panics
 /// There is none on this machine, and nobody has said that tests are to do without.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(start).as_ref()
+    SERVER.get_or_init(|| start(Commits::Careless)).as_ref()
 }
 
-fn start() -> Option<Server> {
+/// One beside it with PostgreSQL's own settings, for benches.
+///
+/// # Panics
+/// As [`server`].
+pub fn durable() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(|| start(Commits::Durable)).as_ref()
+}
+
+fn start(commits: Commits) -> Option<Server> {
     if asked_to_do_without(VARIABLE) {
         eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
         return None;
@@ -61,7 +79,7 @@ fn start() -> Option<Server> {
     let (told, hears) = mpsc::channel();
     // The server ends with the thread that started it, so that one lives as long as the process.
     thread::spawn(move || {
-        let (server, mut child) = Server::start(programs);
+        let (server, mut child) = Server::start(programs, commits);
         told.send(server).expect("somebody waits");
         child.wait().expect("the server");
     });
@@ -88,7 +106,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 impl Server {
-    fn start(programs: PathBuf) -> (Server, Child) {
+    fn start(programs: PathBuf, commits: Commits) -> (Server, Child) {
         let server = Server { programs, folder: own_folder(), port: free_port() };
         let data = server.folder.join("data");
         let made = server
@@ -104,7 +122,7 @@ impl Server {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a private file");
             given_to_nobody(&path);
         }
-        let child = server.run(&data);
+        let child = server.run(&data, commits);
         server.await_start();
         (server, child)
     }
@@ -114,14 +132,24 @@ impl Server {
     }
 
     /// The server itself, below a shell that ends it and takes its folder away.
-    fn run(&self, data: &Path) -> Child {
-        let script = r#"trap 'kill -QUIT $server; wait $server; rm -rf "$2"; exit 0' TERM
-            "$1/postgres" -D "$3" -p "$4" -k "$2" -c fsync=off -c full_page_writes=off -c max_connections=300 \
-                -c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file=localhost.pem -c ssl_key_file=localhost.key \
-                -c synchronous_commit=off -c shared_buffers=64MB -c autovacuum=off &
-            server=$!; wait $server; rm -rf "$2""#;
+    fn run(&self, data: &Path, commits: Commits) -> Child {
+        let script = r#"trap 'kill -QUIT $server; wait $server; rm -rf "$folder"; exit 0' TERM
+            programs=$1 folder=$2 data=$3 port=$4; shift 4
+            "$programs/postgres" -D "$data" -p "$port" -k "$folder" -c max_connections=300 -c listen_addresses=127.0.0.1 \
+                -c ssl=on -c ssl_cert_file=localhost.pem -c ssl_key_file=localhost.key "$@" &
+            server=$!; wait $server; rm -rf "$folder""#;
         let mut shell = as_nobody(&["--pdeathsig", "TERM"], Path::new("sh"));
         shell.args(["-c", script, "sh"]).arg(&self.programs).arg(&self.folder).arg(data).arg(self.port.to_string());
+        if commits == Commits::Careless {
+            let set = [
+                "fsync=off",
+                "full_page_writes=off",
+                "synchronous_commit=off",
+                "shared_buffers=64MB",
+                "autovacuum=off",
+            ];
+            shell.args(set.iter().flat_map(|setting| ["-c", *setting]));
+        }
         let log = fs::File::create(self.folder.with_extension("log")).map_or(Stdio::null(), Stdio::from);
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the server runs")
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command};
 
-use super::{Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
+use super::{Commits, Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
 use crate::patience::until;
 
 /// A server, and its standby. Both end with the test.
@@ -22,7 +22,7 @@ pub fn pair() -> Option<Pair> {
         eprintln!("NOT RUN: {VARIABLE}=none, so no standby took over");
         return None;
     }
-    let (primary, primary_child) = Server::start(programs_or_panic());
+    let (primary, primary_child) = Server::start(programs_or_panic(), Commits::Careless);
     let (standby, standby_child) = Server::following(&primary);
     let pair = Pair { primary, standby, primary_child, standby_child };
     pair.say("ALTER ROLE pmk SET synchronous_commit = on");
@@ -72,7 +72,7 @@ impl Server {
             .output()
             .expect("pg_basebackup runs");
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
-        let child = server.run(&data);
+        let child = server.run(&data, Commits::Careless);
         server.await_start();
         (server, child)
     }
