@@ -122,9 +122,11 @@ impl Group {
         let place = self.folder.join(format!("pmk-bench-{}-{number}", std::process::id()));
         self.places.borrow_mut().push(place.clone());
         fs::create_dir_all(&place).expect("a control group, which root may make");
-        let (period, quota) = (100_000, self.share * 1_000);
-        let unified = fs::write(place.join("cpu.max"), format!("{quota} {period}"));
-        let is_held = unified.is_ok() || fs::write(place.join("cpu.cfs_quota_us"), quota.to_string()).is_ok();
+        // Microseconds. Within a longer period it would stand still for long at a time, and keep others waiting who have theirs.
+        let (period, quota) = (10_000, self.share * 100);
+        let set = |file: &str, value: String| fs::write(place.join(file), value).is_ok();
+        let is_held = set("cpu.max", format!("{quota} {period}"))
+            || (set("cpu.cfs_period_us", period.to_string()) && set("cpu.cfs_quota_us", quota.to_string()));
         assert!(is_held, "no controller of processors in {}", self.folder.display());
         fs::write(place.join("cgroup.procs"), pid.to_string()).expect("a process of ours");
     }
