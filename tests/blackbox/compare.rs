@@ -53,6 +53,14 @@ fn compared() -> &'static Compared {
     })
 }
 
+#[test]
+fn a_page_for_standard_output_went_into_a_file_called_so() {
+    let home = Home::new();
+    let finished = home.run(&["compare", "--policy", "strict", "--html", "-"], "");
+    assert_eq!(finished.status.code(), Some(2));
+    assert!(finished.stderr.contains("name a file: standard output is for the report"), "{}", finished.stderr);
+}
+
 fn text(path: &Path) -> String {
     path.display().to_string()
 }

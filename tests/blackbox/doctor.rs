@@ -323,6 +323,18 @@ async fn policies_and_the_workspace_are_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_that_is_not_used_was_told_by_nobody_before_the_start() {
+    let clinic = Clinic::new(rules()).await;
+    std::fs::create_dir(clinic.home.path().join("prompts")).expect("a folder");
+    clinic.home.write("prompts/tech.md", "You know every gear.");
+    let page = clinic.shown(&examine(clinic.command(&["--offline"])).await);
+    assert!(page.lines().any(|line| line.starts_with('✓') && line.ends_with("tech.md")), "{page}");
+    clinic.home.write("prompts/biz.md", "  ");
+    clinic.home.write("prompts/pm.md", "x".repeat((64 << 10) + 1));
+    insta::assert_snapshot!(clinic.complaints(clinic.command(&["--offline"])).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_runs_is_told_and_not_disturbed() {
     let clinic = Clinic::new(rules()).await;
     let gateway = Gateway::asking(&clinic.home, &clinic.slack, &clinic.anthropic, &[]);

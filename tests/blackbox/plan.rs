@@ -255,6 +255,18 @@ fn a_number_of_tokens_is_positive() {
 }
 
 #[test]
+fn a_budget_over_the_window_was_planned_for_a_model_that_takes_no_such_prompt() {
+    let home = Home::new();
+    let path = home.write("history.json", session(3, 100).to_string()).display().to_string();
+    let finished = home.run(&["plan", "--history", &path, "--budget", "300000", "--window", "200000"], "");
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stderr.contains("no window of 200000 tokens leaves 300000"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("\n  hint: give a larger `--window`"), "{}", finished.stderr);
+    // A budget alone is of a model that takes it.
+    home.run(&["plan", "--history", &path, "--budget", "300000"], "").ok();
+}
+
+#[test]
 fn settings_reach_the_policy_in_their_order() {
     let home = Home::new();
     let history = session(40, 100);

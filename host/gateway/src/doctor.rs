@@ -26,6 +26,7 @@ mod config;
 mod home;
 mod model;
 mod policies;
+mod prompts;
 mod running;
 mod slack;
 mod store;
@@ -113,7 +114,12 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     let (mut findings, home_is_bad, about_store) = about_home;
     // What is wrong with the home keeps the file in it from being read.
     let is_read = config.is_ok() || !home_is_bad;
-    findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
+    if is_read {
+        findings.extend(config::look(&home, &config, &messages));
+        findings.extend(prompts::look(&home, &messages));
+    } else {
+        findings.extend(config::left_out(&messages));
+    }
     findings.push(about_store);
     findings.push(about_tls);
     findings.extend(about_parts);

@@ -110,6 +110,11 @@ impl Prompts {
         (prompts, problems)
     }
 
+    /// The audiences that the operator has written a prompt for.
+    pub fn own(&self) -> impl Iterator<Item = Audience> {
+        Audience::ALL.into_iter().filter(|audience| self.overrides[*audience as usize].is_some())
+    }
+
     /// The same with our own texts in this language.
     #[must_use]
     pub fn speaking(self, language: Language) -> Prompts {

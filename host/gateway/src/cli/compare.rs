@@ -90,7 +90,7 @@ pub(super) struct CompareCommand {
     json: Option<Json>,
 
     /// Write the report as one page of HTML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
     html: Option<PathBuf>,
 
     /// Conversations at a time [default: one a processor]
@@ -104,6 +104,13 @@ pub(super) struct CompareCommand {
 
 fn json_to(path: &str) -> Json {
     if path == "-" { Json::Stdout } else { Json::File(path.into()) }
+}
+
+fn page_file(path: &str) -> Result<PathBuf, String> {
+    match path {
+        "-" => Err("name a file: standard output is for the report".to_owned()),
+        path => Ok(path.into()),
+    }
 }
 
 impl CompareCommand {

@@ -36,9 +36,9 @@ pub(super) struct PlanCommand {
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
-    /// The model's context window in tokens
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_WINDOW, value_parser = tokens, allow_negative_numbers = true)]
-    window: u64,
+    /// The model's context window in tokens [default: 200000]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    window: Option<u64>,
 
     /// Take the trim rung of recovery instead of asking the policy
     #[arg(long)]
@@ -55,6 +55,25 @@ struct Decided {
 }
 
 impl PlanCommand {
+    /// The hard limit.
+    ///
+    /// # Errors
+    /// No window of that size has it.
+    fn limit(&self, preamble: &Preamble) -> Result<u64, Failure> {
+        match (self.budget, self.window) {
+            (Some(budget), Some(window)) if budget > window => {
+                Err(Failure::new(format!("no window of {window} tokens leaves {budget}"))
+                    .hint("give a larger `--window`, or a smaller `--budget`"))
+            }
+            (Some(budget), _) => Ok(budget),
+            (None, _) => Ok(TokenBudget::of(self.window(), preamble.tokens).limit),
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.window.unwrap_or_else(|| DEFAULT_WINDOW.max(self.budget.unwrap_or_default()))
+    }
+
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         logging::start(true, context.json, context.language);
         let (config, warnings) = Config::load(&context.home)?;
@@ -70,7 +89,7 @@ impl PlanCommand {
             return Err(self.nothing(why));
         }
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
-        let limit = self.budget.unwrap_or_else(|| TokenBudget::of(self.window, preamble.tokens).limit);
+        let limit = self.limit(&preamble)?;
         let stack = self.layers.load(&context.home, &config.policy)?;
         let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
         let (top, others) = (named(&stack), not_asked(&stack));
@@ -106,7 +125,7 @@ impl PlanCommand {
         if self.force {
             return forced(transcript, limit);
         }
-        let input = PruneInput { limit, window: self.window, phase: Phase::First, seed_may_go };
+        let input = PruneInput { limit, window: self.window(), phase: Phase::First, seed_may_go };
         let decision = stack.prune(transcript, input);
         Decided {
             decided_by: decision.decided_by.name().to_owned(),

@@ -5,6 +5,8 @@
 
 use std::{fmt, time::Duration};
 
+use jiff::Timestamp;
+use pmk_models::classify::retry_after;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::token::Token;
@@ -18,7 +20,8 @@ const MOST_OF_A_CODE: usize = 80;
 
 /// How long Slack is to be left alone, where it says so in a way that makes sense.
 pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
-    let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)?;
+    // Slack names seconds; whatever stands between may name a time.
+    let asked = retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, Timestamp::now())?;
     if asked > LONGEST_WAIT {
         tracing::warn!(
             asked_s = asked.as_secs(),
@@ -400,12 +403,13 @@ mod tests {
             wait_asked_for(&headers).map(|wait| wait.as_secs())
         };
         assert_eq!(asked("30"), Some(30));
-        for absurd in ["301", "1000000000000", "18446744073709551615"] {
+        for absurd in ["301", "1000000000000", "1e12", "Wed, 21 Oct 2201 07:28:00 GMT"] {
             assert_eq!(asked(absurd), Some(300), "{absurd}");
         }
-        for none in ["-1", "soon", "", "1e12", "Wed, 21 Oct 2026 07:28:00 GMT", "99999999999999999999"] {
+        for none in ["-1", "soon", "", "1e300"] {
             assert_eq!(asked(none), None, "{none}");
         }
+        assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), Some(0), "that is over");
     }
 
     #[test]
