@@ -29,7 +29,7 @@ use crate::{
     front::{
         Front, FrontError,
         console::{Chat, Lines, Opening},
-        slack::Slack,
+        slack::{Sharers, Slack},
     },
     gateway::Gateway,
     ledger::Ledger,
@@ -176,7 +176,7 @@ impl Run {
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
-        let (front, lines, _taken) = self.open_front(&context.home, &config, connection, &opening).await?;
+        let (front, lines, _taken) = self.open_front(&store, &context.home, &config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
@@ -282,6 +282,7 @@ impl Run {
     /// Where people talk; the lines of a program where that is one; and the terminal, where it is taken for a chat.
     async fn open_front(
         &self,
+        store: &Store,
         home: &Path,
         config: &Config,
         connection: Connection,
@@ -290,7 +291,7 @@ impl Run {
         Ok(match connection {
             Connection::Slack { app, bot } => {
                 let waiting = Waiting::when_long("connecting to Slack");
-                let slack = self.connect_slack(home, config, app.resolve()?, bot.resolve()?).await?;
+                let slack = self.connect_slack(store, home, config, (app.resolve()?, bot.resolve()?)).await?;
                 drop(waiting);
                 (Arc::new(slack), None, None)
             }
@@ -310,13 +311,14 @@ impl Run {
 
     async fn connect_slack(
         &self,
+        store: &Store,
         home: &Path,
         config: &Config,
-        app_token: SecretString,
-        bot_token: SecretString,
+        (app_token, bot_token): (SecretString, SecretString),
     ) -> Result<Slack, Failure> {
         let mut slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
         slack.source = Some(Arc::new(OfHome(home.to_owned())));
+        slack.sharers = Sharers::of(store.hosts_at_work());
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),

@@ -76,7 +76,7 @@ mod tokens;
 mod web;
 
 pub use address::DEFAULT_API_URL;
-pub use limiter::Limits;
+pub use limiter::{Limits, Sharers};
 pub use places::{Places, ReplyIn};
 pub use prompts::{MOST_PROMPTS, Prompt};
 pub use streams::Stream;
@@ -109,6 +109,8 @@ pub struct SlackConfig {
     pub stream: Stream,
     /// How often it may be called.
     pub limits: Limits,
+    /// Who else calls it with these tokens.
+    pub sharers: Sharers,
     /// What it is said in that the bot is at work.
     pub language: Language,
     pub places: Places,
@@ -130,6 +132,7 @@ impl SlackConfig {
             dry_run: false,
             stream: Stream::default(),
             limits: Limits::default(),
+            sharers: Sharers::default(),
             language: Language::English,
             places: Places::default(),
             prompts: vec![],

@@ -12,8 +12,8 @@
 use std::{
     path::Path,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -117,7 +117,7 @@ impl HostState {
 pub(super) struct Others {
     /// Whether this one does what one does for all. Where there is no other it is.
     is_first: AtomicBool,
-    are_there: AtomicBool,
+    count: Arc<AtomicUsize>,
     /// Those that were about to leave at the last look.
     leaving: Mutex<Vec<i64>>,
 }
@@ -125,7 +125,7 @@ pub(super) struct Others {
 impl Others {
     pub(super) fn of(conn: &Connection) -> Others {
         let is_alone = matches!(conn, Connection::Sqlite(_));
-        Others { is_first: AtomicBool::new(is_alone), are_there: AtomicBool::new(false), leaving: Mutex::default() }
+        Others { is_first: AtomicBool::new(is_alone), count: Arc::default(), leaving: Mutex::default() }
     }
 }
 
@@ -169,7 +169,13 @@ impl Store {
 
     /// Whether others work on it, too, as of the last look.
     pub fn has_other_hosts(&self) -> bool {
-        self.shared.others.are_there.load(Ordering::Acquire)
+        self.shared.others.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Says how many work on it with this one, as of the last look, and does not keep the store.
+    pub fn hosts_at_work(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let others = Arc::clone(&self.shared.others.count);
+        move || 1 + others.load(Ordering::Acquire)
     }
 
     /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.
@@ -223,9 +229,9 @@ impl Store {
             .await?;
         let others = || seen.iter().filter(|(host, ..)| *host != own);
         // One that is silent may be there all the same, until somebody has taken it for gone: where the database was away, all are.
-        let mut there = others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
-        let before = there.next();
-        self.shared.others.are_there.store(before.is_some(), Ordering::Release);
+        let there = || others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
+        let before = there().next();
+        self.shared.others.count.store(there().count(), Ordering::Release);
         self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
         // Who seems silent to itself knows nothing of others.
         let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);

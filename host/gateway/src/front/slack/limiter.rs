@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -52,6 +53,35 @@ pub enum Limits {
     Documented,
     /// Whatever is refused, for a server that speaks Slack's protocol and has other limits.
     Refusals,
+}
+
+/// How many gateways call with the same tokens. Of what a method has room for each has its part; of what a channel has room for
+/// each has all, for as a rule one of them speaks there.
+#[derive(Clone)]
+pub struct Sharers(Arc<dyn Fn() -> usize + Send + Sync>);
+
+impl Sharers {
+    /// As many as this says, whenever it is asked.
+    pub fn of(count: impl Fn() -> usize + Send + Sync + 'static) -> Sharers {
+        Sharers(Arc::new(count))
+    }
+
+    fn count(&self) -> usize {
+        (self.0)().max(1)
+    }
+}
+
+impl Default for Sharers {
+    /// Nobody else.
+    fn default() -> Sharers {
+        Sharers::of(|| 1)
+    }
+}
+
+impl fmt::Debug for Sharers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sharers").field(&self.count()).finish()
+    }
 }
 
 /// What goes first. What waits goes in the order in which it came.
@@ -109,6 +139,7 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Limiter {
     limits: Limits,
+    sharers: Sharers,
     lanes: Mutex<HashMap<Lane, Arc<Traffic>>>,
     /// Cancelled when nothing waits any more, because the program ends.
     closed: CancellationToken,
@@ -118,14 +149,18 @@ pub(super) struct Limiter {
 #[derive(Debug)]
 struct Traffic {
     state: Mutex<State>,
+    sharers: Sharers,
     /// Told when somebody comes or goes.
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct State {
+    /// What is documented,
+    whole: Option<Rate>,
+    /// and our part of it.
     documented: Option<Rate>,
-    /// What it has turned out to be: never more than is documented.
+    /// What it has turned out to be: never more than that.
     calls: usize,
     /// When the newest calls went, the oldest first.
     made: VecDeque<Instant>,
@@ -154,8 +189,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Limiter {
-    pub(super) fn new(limits: Limits) -> Limiter {
-        Limiter { limits, lanes: Mutex::default(), closed: CancellationToken::new() }
+    pub(super) fn new(limits: Limits, sharers: Sharers) -> Limiter {
+        Limiter { limits, sharers, lanes: Mutex::default(), closed: CancellationToken::new() }
     }
 
     /// Nothing waits from now on: what there is no room for at once is put off.
@@ -235,15 +270,17 @@ impl Limiter {
             Limits::Documented => documented(lane),
             Limits::Refusals => None,
         };
-        let traffic = Arc::new(Traffic::new(rate));
+        let sharers = if lane.channel.is_some() { Sharers::default() } else { self.sharers.clone() };
+        let traffic = Arc::new(Traffic::new(rate, sharers));
         lanes.insert(lane.clone(), Arc::clone(&traffic));
         traffic
     }
 }
 
 impl Traffic {
-    fn new(documented: Option<Rate>) -> Traffic {
+    fn new(documented: Option<Rate>, sharers: Sharers) -> Traffic {
         let state = State {
+            whole: documented,
             documented,
             calls: documented.map_or(usize::MAX, |rate| rate.calls),
             made: VecDeque::new(),
@@ -253,12 +290,14 @@ impl Traffic {
             waiting: BTreeSet::new(),
             last: 0,
         };
-        Traffic { state: Mutex::new(state), changed: Notify::new() }
+        Traffic { state: Mutex::new(state), sharers, changed: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Whole after each of its methods.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.share(self.sharers.count());
+        state
     }
 
     fn wait(&self, urgency: Urgency) -> Waiting<'_> {
@@ -271,6 +310,18 @@ impl Traffic {
 }
 
 impl State {
+    /// So many have a part of it.
+    fn share(&mut self, sharers: usize) {
+        let (Some(whole), Some(part)) = (self.whole, &mut self.documented) else { return };
+        let calls = (whole.calls / sharers).max(1);
+        if calls == part.calls {
+            return;
+        }
+        // One that was narrowed gets wider by itself.
+        self.calls = if self.calls == part.calls { calls } else { self.calls.min(calls) };
+        part.calls = calls;
+    }
+
     /// The next call is made by who waits at this place, if there is room; else when to look again, for who is first.
     fn go(&mut self, place: (Urgency, u64), now: Instant) -> Result<(), Option<Instant>> {
         if self.waiting.first() != Some(&place) {

@@ -186,7 +186,7 @@ impl Web {
             time_limit: config.request_timeout,
             refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
-            limiter: Limiter::new(config.limits),
+            limiter: Limiter::new(config.limits, config.sharers.clone()),
             workspace: OnceLock::new(),
             clock_ahead: Mutex::default(),
         })

@@ -73,6 +73,8 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     let inbox = accept(&stopped, KEY, "Ev1").await;
     let turn = ask(&stopped, inbox).await.turn;
     assert!(matches!(host.begin(inbox, NOW).await.unwrap(), Begin::Elsewhere));
+    host.look_after_hosts().await.unwrap();
+    assert_eq!(host.hosts_at_work()(), 2);
     falls_silent(&one);
     are_long_heard(&one);
     assert!(host.look_after_hosts().await.unwrap());
@@ -85,6 +87,7 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     answer(&host, inbox).await;
     assert_eq!(number(&one, "SELECT count(*) FROM message"), 2);
     assert!(!host.look_after_hosts().await.unwrap(), "nobody else is there");
+    assert_eq!(host.hosts_at_work()(), 1);
 }
 
 #[tokio::test]

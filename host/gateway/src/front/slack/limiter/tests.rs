@@ -1,11 +1,17 @@
 //! In virtual time.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proptest::prelude::*;
 use tokio::time::sleep;
 
 use super::*;
 
 const UPDATE: Lane = Lane::of("chat.update");
+
+fn alone(limits: Limits) -> Limiter {
+    Limiter::new(limits, Sharers::default())
+}
 
 fn post(channel: &str) -> Lane {
     Lane { method: "chat.postMessage", channel: Some(channel.to_owned()) }
@@ -32,7 +38,7 @@ async fn all(limiter: &Arc<Limiter>, lane: &Lane, calls: usize) -> Vec<Duration>
 
 #[tokio::test(start_paused = true)]
 async fn posts_into_one_channel_go_one_a_second_and_others_beside_them() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     let seconds: Vec<u64> = all(&limiter, &post("C1"), 10).await.iter().map(Duration::as_secs).collect();
     assert_eq!(seconds, [0, 0, 0, 0, 0, 5, 5, 5, 5, 5]);
     assert_eq!(all(&limiter, &post("C2"), 1).await, [Duration::ZERO]);
@@ -40,7 +46,7 @@ async fn posts_into_one_channel_go_one_a_second_and_others_beside_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_method_keeps_to_its_tier() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     let went = all(&limiter, &UPDATE, 120).await;
     let in_minute = |minute| went.iter().filter(|at| at.as_secs() / 61 == minute).count();
     assert_eq!([in_minute(0), in_minute(1), in_minute(2)], [50, 50, 20]);
@@ -48,8 +54,31 @@ async fn a_method_keeps_to_its_tier() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_of_several_gateways_has_its_part_of_a_tier_as_long_as_there_are_several() {
+    let hosts = Arc::new(AtomicUsize::new(3));
+    let sharers = Sharers::of({
+        let hosts = Arc::clone(&hosts);
+        move || hosts.load(Ordering::Relaxed)
+    });
+    let limiter = Arc::new(Limiter::new(Limits::Documented, sharers));
+    let at_once = |went: Vec<Duration>| went.iter().filter(|at| at.is_zero()).count();
+    assert_eq!(at_once(all(&limiter, &UPDATE, 20).await), 16);
+    let narrow = Lane::of("chat.delete");
+    limiter.refused(&narrow, Duration::from_secs(1));
+    sleep(2 * MINUTE).await;
+    // The others are gone.
+    hosts.store(1, Ordering::Relaxed);
+    assert_eq!(at_once(all(&limiter, &UPDATE, 60).await), 50);
+    assert!(at_once(all(&limiter, &narrow, 60).await) < 20, "what was refused counts still");
+    hosts.store(usize::MAX, Ordering::Relaxed);
+    sleep(MINUTE).await;
+    assert_eq!(at_once(all(&limiter, &UPDATE, 2).await), 1);
+    assert_eq!(at_once(all(&limiter, &post("C1"), 6).await), 1, "one a minute into the whole workspace");
+}
+
+#[tokio::test(start_paused = true)]
 async fn progress_leaves_room_for_answers_and_never_waits() {
-    let limiter = Limiter::new(Limits::Documented);
+    let limiter = alone(Limits::Documented);
     let mut went = 0;
     while limiter.turn(&UPDATE, Urgency::Progress).await.is_ok() {
         went += 1;
@@ -66,7 +95,7 @@ async fn progress_leaves_room_for_answers_and_never_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_overtakes_a_courtesy_and_progress_does_not_overtake_an_answer() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let order = Arc::new(Mutex::new(vec![]));
     let begin = |name: &'static str, urgency| {
@@ -95,7 +124,7 @@ async fn an_answer_overtakes_a_courtesy_and_progress_does_not_overtake_an_answer
 
 #[tokio::test(start_paused = true)]
 async fn who_stops_waiting_holds_nobody_up() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let lane = post("C1");
     let gave_up = tokio::time::timeout(Duration::from_secs(1), limiter.turn(&lane, Urgency::Answer)).await;
@@ -107,7 +136,7 @@ async fn who_stops_waiting_holds_nobody_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_waited_for_narrows_the_lane_and_is_forgotten_in_time() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     limiter.refused(&UPDATE, Duration::from_secs(7));
     limiter.refused(&UPDATE, Duration::from_secs(7));
     let went = all(&limiter, &UPDATE, 50).await;
@@ -119,7 +148,7 @@ async fn a_refusal_is_waited_for_narrows_the_lane_and_is_forgotten_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lane_without_a_documented_limit_waits_only_where_slack_says_so() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     let lane = Lane::of("assistant.threads.setStatus");
     assert!(all(&limiter, &lane, 1_000).await.iter().all(Duration::is_zero));
     limiter.refused(&lane, Duration::from_secs(3));
@@ -129,7 +158,7 @@ async fn a_lane_without_a_documented_limit_waits_only_where_slack_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_with_other_limits_is_only_held_to_what_it_refuses() {
-    let limiter = Arc::new(Limiter::new(Limits::Refusals));
+    let limiter = Arc::new(alone(Limits::Refusals));
     assert!(all(&limiter, &UPDATE, 500).await.iter().all(Duration::is_zero));
     limiter.refused(&UPDATE, Duration::from_secs(2));
     assert!(all(&limiter, &UPDATE, 50).await.iter().all(|went| went.as_secs() == 2));
@@ -137,7 +166,7 @@ async fn a_server_with_other_limits_is_only_held_to_what_it_refuses() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_waits_once_it_is_closed() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let (waiting, lane) = (Arc::clone(&limiter), post("C1"));
     let task = tokio::spawn(async move { waiting.turn(&lane, Urgency::Answer).await });
@@ -149,7 +178,7 @@ async fn nothing_waits_once_it_is_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
-    let limiter = Limiter::new(Limits::Documented);
+    let limiter = alone(Limits::Documented);
     for number in 0..MAX_LANES {
         limiter.turn(&post(&number.to_string()), Urgency::Answer).await.expect("room");
     }
@@ -167,7 +196,7 @@ proptest! {
     fn no_window_holds_more_than_its_calls(calls in prop::collection::vec((0u64..3_000, 0u8..3), 1..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
         let went = runtime.block_on(async {
-            let limiter = Arc::new(Limiter::new(Limits::Documented));
+            let limiter = Arc::new(alone(Limits::Documented));
             let begun = Instant::now();
             let mut tasks = vec![];
             for (pause, kind) in calls {
@@ -194,7 +223,7 @@ proptest! {
 /// Once, a refusal of the workspace's held up the one channel that it came in, and all others went on into it.
 #[tokio::test(start_paused = true)]
 async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     for channel in 0..40 {
         all(&limiter, &post(&format!("C{channel}")), 1).await;
     }
@@ -204,7 +233,7 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     // As long as Slack says, and then for those to have passed that were too many.
     let waited = all(&limiter, &post("C51"), 1).await[0];
     assert!((Duration::from_secs(30)..=Duration::from_secs(61)).contains(&waited), "{waited:?}");
-    let limiter_of_refusals = Arc::new(Limiter::new(Limits::Refusals));
+    let limiter_of_refusals = Arc::new(alone(Limits::Refusals));
     limiter_of_refusals.refused(&post("C1"), Duration::from_secs(30));
     limiter_of_refusals.refused(&post("C2"), Duration::from_secs(30));
     assert_eq!(all(&limiter_of_refusals, &post("C3"), 1).await, [Duration::from_secs(30)]);
@@ -213,7 +242,7 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
 /// Once, whatever came of a question waited among the answers: notices of atoms, questions to contacts, lines of tools.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_answer_waits_in_front_of_none() {
-    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let order = Arc::new(Mutex::new(vec![]));
     let mut tasks = vec![];
@@ -234,7 +263,7 @@ async fn what_is_no_answer_waits_in_front_of_none() {
 
 #[tokio::test(start_paused = true)]
 async fn what_goes_at_once_takes_the_last_room_and_never_waits() {
-    let (limiter, lane) = (Limiter::new(Limits::Documented), Lane::of("chat.stopStream"));
+    let (limiter, lane) = (alone(Limits::Documented), Lane::of("chat.stopStream"));
     for _ in 0..20 {
         limiter.turn(&lane, Urgency::AtOnce).await.expect("there is room");
     }
