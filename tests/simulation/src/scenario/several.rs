@@ -1,7 +1,7 @@
 //! What happens in a world of several hosts on one database. Its times are shorter than those of one host: each of them looks
 //! at the database several times a second.
 
-use super::{Harm, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes};
+use super::{Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes};
 use crate::{
     random::{dice, one_of},
     wire::Fuse,
@@ -38,6 +38,10 @@ impl Scenario {
         let mut rng = dice(seed, "several");
         let mut setting = Setting::of(&mut rng, seed);
         setting.wrong_clocks = (0..hosts).map(|_| one_of(&mut rng, &WRONG)).collect();
+        // Whether a silence means that a prompt is too long is asked again an hour later.
+        if setting.overflow == Overflow::Silence {
+            setting.overflow = Overflow::Words;
+        }
         setting.span = one_of(&mut rng, &[20, 100, 400]);
         let lasts = rng.u64(20_000..180_000);
         let (questions, people) = (rng.usize(15..70), rng.u8(2..9));
