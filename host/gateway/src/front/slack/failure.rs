@@ -21,7 +21,8 @@ const MOST_OF_A_CODE: usize = 80;
 /// How long Slack is to be left alone, where it says so in a way that makes sense.
 pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
     // Slack names seconds; whatever stands between may name a time.
-    let asked = retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, Timestamp::now())?;
+    let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let asked = said.parse().map(Duration::from_secs).ok().or_else(|| retry_after(said, Timestamp::now()))?;
     if asked > LONGEST_WAIT {
         tracing::warn!(
             asked_s = asked.as_secs(),
@@ -403,7 +404,7 @@ mod tests {
             wait_asked_for(&headers).map(|wait| wait.as_secs())
         };
         assert_eq!(asked("30"), Some(30));
-        for absurd in ["301", "1000000000000", "1e12", "Wed, 21 Oct 2201 07:28:00 GMT"] {
+        for absurd in ["301", "1000000000000", "18446744073709551615", "1e12", "Wed, 21 Oct 2201 07:28:00 GMT"] {
             assert_eq!(asked(absurd), Some(300), "{absurd}");
         }
         for none in ["-1", "soon", "", "1e300"] {
