@@ -347,7 +347,10 @@ fn without_seconds(line: &str) -> String {
 
 #[test]
 fn a_turn_waits_for_the_database_a_few_times_however_much_it_writes() {
-    const TURNS: usize = 40;
+    // Beside turns a host looks several times a second what others do, and takes longer for a turn where the machine is busy: what
+    // turns take is what those take that are least disturbed.
+    const ROUNDS: usize = 10;
+    const TURNS: usize = 8;
     let Some(server) = postgres::server() else { return };
     let (home, store) = (Home::new(), server.database());
     let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
@@ -358,9 +361,12 @@ fn a_turn_waits_for_the_database_a_few_times_however_much_it_writes() {
         gateway.next_of("turn");
     };
     ask(0);
-    let before = relay.round_trips();
-    (1..=TURNS).for_each(ask);
-    let each = (relay.round_trips() - before) as f64 / TURNS as f64;
+    let rounds = (0..ROUNDS).map(|round| {
+        let before = relay.round_trips();
+        (1..=TURNS).for_each(|turn| ask(round * TURNS + turn));
+        (relay.round_trips() - before) as f64 / TURNS as f64
+    });
+    let each = rounds.fold(f64::INFINITY, f64::min);
     println!("{each:.1} round trips a turn");
     assert!(each <= MOST_ROUND_TRIPS, "{each}");
     let (status, _) = gateway.end();

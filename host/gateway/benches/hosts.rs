@@ -15,9 +15,10 @@ use std::{
 };
 
 use pmk_stand_ins::{
-    anthropic::{Anthropic, Behaviour, KEY},
+    anthropic::{Anthropic, Behaviour},
     postgres,
     slack::{Slack, SlackRules, dm_channel},
+    surroundings,
 };
 
 const CONVERSATIONS: usize = 200;
@@ -155,15 +156,7 @@ impl Host {
         if let Some(store) = store {
             command.args(["--store", store]);
         }
-        command
-            .env_clear()
-            .env("PMK_LOG", "warn")
-            .env("PMK_SLACK_API_URL", slack.api_url())
-            .env("PMK_SLACK_LIMITS", "refusals")
-            .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
-            .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token)
-            .env("ANTHROPIC_API_KEY", KEY)
-            .env("ANTHROPIC_BASE_URL", anthropic.url());
+        surroundings::only(&mut command, slack, anthropic);
         let child = command.stdin(Stdio::null()).spawn().expect("the gateway starts");
         if let Some(group) = group {
             group.hold(number, child.id());

@@ -13,8 +13,9 @@ use std::{
 };
 
 use pmk_stand_ins::{
-    anthropic::{Anthropic, KEY},
+    anthropic::Anthropic,
     slack::{Slack, SlackRules},
+    surroundings,
 };
 
 const CONVERSATIONS: usize = 200;
@@ -101,15 +102,7 @@ struct Bot(Child);
 
 impl Bot {
     fn start(mut command: Command, slack: &Slack, anthropic: &Anthropic) -> Bot {
-        command
-            .env_clear()
-            .env("PMK_LOG", "warn")
-            .env("PMK_SLACK_API_URL", slack.api_url())
-            .env("PMK_SLACK_LIMITS", "refusals")
-            .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
-            .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token)
-            .env("ANTHROPIC_API_KEY", KEY)
-            .env("ANTHROPIC_BASE_URL", anthropic.url());
+        surroundings::only(&mut command, slack, anthropic);
         Bot(command.stdin(Stdio::null()).spawn().expect("the bot starts"))
     }
 

@@ -99,7 +99,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     let Subject { home, place, config, parts, offline } = subject;
     let about_home = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || home_and_store(&home, &place, &messages)
+        move || look_in(&home, &place, &messages)
     });
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
@@ -111,28 +111,34 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     });
     let (about_parts, about_home, about_running, about_tls) =
         tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
-    let (mut findings, home_is_bad, about_store) = about_home;
+    let OfHome { home: mut findings, prompts, store } = about_home;
     // What is wrong with the home keeps the file in it from being read.
-    let is_read = config.is_ok() || !home_is_bad;
-    if is_read {
-        findings.extend(config::look(&home, &config, &messages));
-        findings.extend(prompts::look(&home, &messages));
-    } else {
-        findings.extend(config::left_out(&messages));
-    }
-    findings.push(about_store);
+    let is_read = config.is_ok() || !is_bad(&findings);
+    findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
+    findings.extend(prompts);
+    findings.push(store);
     findings.push(about_tls);
     findings.extend(about_parts);
     findings.push(about_running);
     findings
 }
 
-/// What is found of the home, whether something of it is bad, and what is found of the store in it.
-fn home_and_store(home: &Path, place: &Result<Place, Failure>, messages: &Messages) -> (Vec<Finding>, bool, Finding) {
+/// What is found of the home, and of what is in it.
+struct OfHome {
+    home: Vec<Finding>,
+    prompts: Vec<Finding>,
+    store: Finding,
+}
+
+fn look_in(home: &Path, place: &Result<Place, Failure>, messages: &Messages) -> OfHome {
     let about_home = home::look(home, messages);
-    let is_bad = about_home.iter().any(|finding| finding.state == State::Bad);
-    let about_store = store::look(place, is_bad, messages);
-    (about_home, is_bad, about_store)
+    let home_is_bad = is_bad(&about_home);
+    let prompts = if home_is_bad { vec![] } else { prompts::look(home, messages) };
+    OfHome { home: about_home, prompts, store: store::look(place, home_is_bad, messages) }
+}
+
+fn is_bad(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.state == State::Bad)
 }
 
 async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Vec<Finding> {

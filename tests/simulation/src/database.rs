@@ -60,7 +60,7 @@ impl WorldsDatabase {
         let name = format!("world{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let runtime = runtime();
         let admin = connect(&runtime, server, "postgres");
-        say(&runtime, &admin, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY"));
+        say(&runtime, &admin, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}"));
         let client = connect(&runtime, server, &name);
         if fence == Fence::Down {
             say(&runtime, &client, NO_FENCE);

@@ -9,3 +9,4 @@ pub mod postgres;
 pub mod program;
 pub mod relay;
 pub mod slack;
+pub mod surroundings;

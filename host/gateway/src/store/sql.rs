@@ -5,6 +5,7 @@
 //! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
 //! the database, on the store's own threads.
 
+mod link;
 mod own;
 mod postgres;
 mod session;
@@ -21,7 +22,8 @@ pub(super) use rusqlite::{
 };
 use session::Asked;
 
-pub(super) use postgres::{Link, NO_OPTIONS, Postgres, words};
+pub(super) use link::Link;
+pub(super) use postgres::{NO_OPTIONS, Postgres, words};
 pub(super) use values::without_nul;
 
 /// A connection.

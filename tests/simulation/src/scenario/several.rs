@@ -7,21 +7,14 @@ use crate::{
     wire::Fuse,
 };
 
-/// What would go on for longer than such a world lasts, or is of a disk, is left to worlds of one host.
-const TROUBLES: [Trouble; 13] = [
-    Trouble::PutOff,
-    Trouble::NotDone,
-    Trouble::AnswerLost,
-    Trouble::SlackHangs,
-    Trouble::CannotLook,
-    Trouble::AckLost,
-    Trouble::Late,
-    Trouble::ModelBusy,
-    Trouble::ModelHangs,
-    Trouble::ModelBreaksOff,
-    Trouble::ModelEmpty,
-    Trouble::ModelDeclines,
-    Trouble::ModelCalls,
+/// What goes on for longer than such a world lasts, and what is of a disk that these have none of, is left to worlds of one host.
+const NOT_HERE: [Trouble; 6] = [
+    Trouble::Refuses,
+    Trouble::PlaceDown,
+    Trouble::DiskFull,
+    Trouble::DiskBroken,
+    Trouble::DiskUnread,
+    Trouble::DiskSlow,
 ];
 
 const HARMS: [Harm; 6] =
@@ -52,8 +45,9 @@ impl Scenario {
             events.push((at, What::Says(Said::of(&mut rng, people))));
         }
         let lasts = at.max(20_000);
+        let troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|trouble| !NOT_HERE.contains(trouble)).collect();
         for _ in 0..rng.usize(0..4) {
-            let (kind, percent) = (one_of(&mut rng, &TROUBLES), one_of(&mut rng, &[5, 20, 50, 100]));
+            let (kind, percent) = (one_of(&mut rng, &troubles), one_of(&mut rng, &[5, 20, 50, 100]));
             events.push((rng.u64(0..lasts), What::Trouble { kind, lasts: rng.u64(1_000..60_000), percent }));
         }
         for _ in 0..rng.usize(1..6) {

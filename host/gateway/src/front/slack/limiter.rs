@@ -156,10 +156,9 @@ struct Traffic {
 
 #[derive(Debug)]
 struct State {
-    /// What is documented,
-    whole: Option<Rate>,
-    /// and our part of it.
     documented: Option<Rate>,
+    /// Our part of it.
+    part: Option<Rate>,
     /// What it has turned out to be: never more than that.
     calls: usize,
     /// When the newest calls went, the oldest first.
@@ -280,8 +279,8 @@ impl Limiter {
 impl Traffic {
     fn new(documented: Option<Rate>, sharers: Sharers) -> Traffic {
         let state = State {
-            whole: documented,
             documented,
+            part: documented,
             calls: documented.map_or(usize::MAX, |rate| rate.calls),
             made: VecDeque::new(),
             paused_until: None,
@@ -312,7 +311,7 @@ impl Traffic {
 impl State {
     /// So many have a part of it.
     fn share(&mut self, sharers: usize) {
-        let (Some(whole), Some(part)) = (self.whole, &mut self.documented) else { return };
+        let (Some(whole), Some(part)) = (self.documented, &mut self.part) else { return };
         let calls = (whole.calls / sharers).max(1);
         if calls == part.calls {
             return;
@@ -339,7 +338,7 @@ impl State {
 
     /// What is left to answers.
     fn spared(&self) -> usize {
-        if self.documented.is_some() { self.calls / KEPT_FOR_ANSWERS } else { 0 }
+        if self.part.is_some() { self.calls / KEPT_FOR_ANSWERS } else { 0 }
     }
 
     /// A call that does not wait.
@@ -365,7 +364,7 @@ impl State {
             }
             self.paused_until = None;
         }
-        let Rate { window, calls: most } = self.documented?;
+        let Rate { window, calls: most } = self.part?;
         self.widen(now, most, window);
         while self.made.front().is_some_and(|first| now.duration_since(*first) >= window) {
             self.made.pop_front();
@@ -376,7 +375,7 @@ impl State {
     }
 
     fn count(&mut self, now: Instant) {
-        if self.documented.is_some() {
+        if self.part.is_some() {
             self.made.push_back(now);
         }
     }
@@ -387,7 +386,7 @@ impl State {
         let is_new = self.paused_until.is_none_or(|paused| paused < now);
         self.paused_until = self.paused_until.max(Some(until));
         self.well_since = Some(until);
-        if is_new && self.documented.is_some() {
+        if is_new && self.part.is_some() {
             self.calls = (self.calls * 3 / 4).max(1);
         }
     }
@@ -395,7 +394,7 @@ impl State {
     /// A call into that channel was refused, in the lane of all.
     fn refused_in(&mut self, channel: &str, now: Instant, wait: Duration) {
         let is_second = self.refused_in.as_ref().is_some_and(|(other, until)| other != channel && now <= *until);
-        if is_second && self.documented.is_some() {
+        if is_second && self.part.is_some() {
             // Only so many went, and that was too much.
             self.calls = self.calls.min(self.made.len().max(1));
         }

@@ -3,40 +3,33 @@
 //!
 //! Nothing is left in a [session] that others have, too, so that a pooler that hands out connections by the transaction may
 //! stand between. What nobody asks the outcome of, or not yet, is not waited for: it goes out together with the next that is
-//! waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted, less and less often while
-//! the database is away; the log tells of that once.
+//! waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted and the [way](Link) is open.
 
 use std::{
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     panic::resume_unwind,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
-    },
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use pmk_core::text::single_spaced;
-use pmk_system::error::Failure;
 use rusqlite::ToSql;
 use tokio::{
     runtime::{Handle, Runtime},
     task::yield_now,
-    time::{Instant, timeout},
+    time::timeout,
 };
 use tokio_postgres::{
-    Config, NoTls, Row,
+    NoTls, Row,
     error::{DbError, Severity, SqlState},
 };
 
-use crate::database::Checks;
-
 use super::{
     Error, Result,
+    link::Link,
     session::{Asked, Misnamed, Outcome, Request, Sent, Session},
-    tls::Connector,
     translate::Translated,
     values::Given,
 };
@@ -45,9 +38,6 @@ use super::{
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// and what is asked: where that takes longer the database is not there any more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
-
-/// How long nobody tries to connect after it has failed: from the one to the other, which is a part of a host's lease.
-const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 /// How many numbers of rows are fetched at once, where nobody has said how many it will be.
 const IDS_AT_ONCE: usize = 16;
@@ -64,121 +54,6 @@ const WRITES_ALONE: &str = "SELECT pg_advisory_xact_lock(1886219112, hashtext(cu
 
 /// After the lock, for it sees what was committed before.
 const HOST_WRITES: &str = "SELECT pmk_host_writes(?1)";
-
-/// The way to one database, which all connections of a store go.
-pub(in crate::store) struct Link {
-    config: Config,
-    tls: Option<Connector>,
-    /// How it is called where people read it: without the password.
-    name: String,
-    /// Which home goes it: machine and folder.
-    home: String,
-    outage: Mutex<Option<Outage>>,
-    /// Whether statements may have names at all.
-    may_name: AtomicBool,
-    /// As which host this process writes; 0: as none.
-    host: AtomicI64,
-}
-
-/// The database is away.
-#[derive(Clone, Debug)]
-struct Outage {
-    since: Instant,
-    why: String,
-    pause: Duration,
-    not_before: Instant,
-}
-
-impl Link {
-    pub(in crate::store) fn new(config: Config, checks: Checks, name: String, home: String) -> Result<Link, Failure> {
-        let tls = Connector::new(checks).map_err(|error| Failure::new(format!("cannot use TLS: {error}")))?;
-        Ok(Link {
-            config,
-            tls,
-            name,
-            home,
-            outage: Mutex::default(),
-            may_name: AtomicBool::new(true),
-            host: AtomicI64::new(0),
-        })
-    }
-
-    pub(in crate::store) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What the address asks the server to set.
-    pub(in crate::store) fn options(&self) -> &str {
-        self.config.get_options().unwrap_or_default()
-    }
-
-    pub(in crate::store) fn home(&self) -> &String {
-        &self.home
-    }
-
-    /// From now on every transaction is this host's, or comes to nothing once that has lost its right to write.
-    pub(in crate::store) fn write_as(&self, host: i64) {
-        self.host.store(host, Ordering::Release);
-    }
-
-    pub(in crate::store) fn host(&self) -> i64 {
-        self.host.load(Ordering::Acquire)
-    }
-
-    fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether to try at all.
-    ///
-    /// # Errors
-    /// Somebody has just tried in vain.
-    fn is_worth_trying(&self) -> Result<()> {
-        match &*self.outage() {
-            Some(outage) if Instant::now() < outage.not_before => Err(Error::Away(outage.why.clone())),
-            _ => Ok(()),
-        }
-    }
-
-    fn is_away(&self, why: &str) -> Error {
-        let mut outage = self.outage();
-        let now = Instant::now();
-        match &mut *outage {
-            Some(outage) => {
-                outage.pause = (outage.pause * 2).min(PAUSES[1]);
-                outage.not_before = now + outage.pause;
-            }
-            None => {
-                tracing::warn!("the database `{}` is away: {why}", self.name);
-                let why = why.to_owned();
-                *outage = Some(Outage { since: now, why, pause: PAUSES[0], not_before: now });
-            }
-        }
-        Error::Away(why.to_owned())
-    }
-
-    fn may_name(&self) -> bool {
-        self.may_name.load(Ordering::Acquire)
-    }
-
-    /// From now on statements have no names: one was not known, or was somebody else's.
-    fn name_none(&self, why: &str) {
-        if self.may_name.swap(false, Ordering::AcqRel) {
-            tracing::warn!(
-                hint = "whatever stands between hands out sessions of the server as its own; PgBouncer does not",
-                "the database `{}` does not keep the names of statements, which have none from now on: {why}",
-                self.name
-            );
-        }
-    }
-
-    fn is_there(&self) {
-        if let Some(outage) = self.outage().take() {
-            let seconds = outage.since.elapsed().as_secs_f32();
-            tracing::info!("the database `{}` is there again, after {seconds:.1} s", self.name);
-        }
-    }
-}
 
 /// A connection to the database that a link leads to.
 pub(in crate::store) struct Postgres {
