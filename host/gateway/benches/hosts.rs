@@ -70,7 +70,7 @@ async fn measure(case: &Case) {
     let store = match case.store {
         Store::File => None,
         Store::Database => match postgres::durable() {
-            Some(server) => Some(server.database()),
+            Some(server) => Some(server.nearby(&server.database())),
             None => return,
         },
     };

@@ -202,6 +202,13 @@ impl Server {
         format!("postgres://pmk@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// The same by its socket in the file system, as somebody on the same machine would reach it.
+    pub fn nearby(&self, address: &str) -> String {
+        let (_, database) = address.rsplit_once('/').expect("an address of ours");
+        let folder = self.folder.display().to_string().replace('/', "%2F");
+        format!("postgres://pmk@{folder}:{}/{database}", self.port)
+    }
+
     /// Its socket in the file system.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))

@@ -38,6 +38,9 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewM
 
 fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
+    if !terms.is_empty() && index::number_and_add(conn, session, id, terms, count)? {
+        return Ok(());
+    }
     conn.prepare_cached(NUMBER)?.run(params![session.0, id, count])?;
     if terms.is_empty() {
         return Ok(());

@@ -70,7 +70,8 @@ const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOI
      ORDER BY i.ts, i.id";
 /// One that has ended in an orderly way is not worth a word.
 const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
-            (SELECT count(*) FROM session s WHERE s.lease_owner = h.owner), deciding, deaf
+            (SELECT count(DISTINCT s.id) FROM inbox i JOIN session s ON s.id = i.session_id
+             WHERE i.message IS NOT NULL AND s.lease_owner = h.owner), deciding, deaf
      FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id";
 
 /// A host of a database, by the clock of that.

@@ -28,11 +28,12 @@ pub(super) const RELEASE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const FREE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
-/// What is taken along by a turn comes to its end while that is under way still.
+/// What is taken along by a turn comes to its end while that is under way still. Goes through what is open in the conversation, by
+/// its index, whatever the database believes of how much there is.
 const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
      WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2
-       AND NOT EXISTS (SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id WHERE t.session_id = ?1
-             AND t.delivered_at IS NULL AND i.message IS NOT NULL AND i.parked_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
+             AND (SELECT t.delivered_at IS NULL FROM turn t WHERE t.id = i.id)
              AND (session.key LIKE 'slack:%' OR i.home = ?3))";
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";

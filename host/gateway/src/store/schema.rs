@@ -16,6 +16,7 @@ const SCHEMAS: &[Schema] = &[
     (22, include_str!("migrations/postgres/0022_hosts.sql")),
     (23, include_str!("migrations/postgres/0023_atoms.sql")),
     (24, include_str!("migrations/postgres/0024_common.sql")),
+    (25, include_str!("migrations/postgres/0025_leases.sql")),
 ];
 
 /// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and

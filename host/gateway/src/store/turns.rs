@@ -81,14 +81,15 @@ pub(super) const UNSENT_PARTS: &str =
     "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
 pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(super) const PART_SENT: &str =
-    "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
+    "UPDATE outbox SET sent_id = ?3, sent_at = ?4, body = NULL WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
 /// What is left to do of a turn: a row for each part that has not gone out, and at least one.
 pub(super) const OUTSTANDING: &str = "SELECT t.session_id, t.delivered_at IS NOT NULL, o.part
      FROM turn t LEFT JOIN outbox o ON o.turn_id = t.id AND o.sent_at IS NULL WHERE t.id = ?1";
 /// Whether something of an answer that waits is still to go to a channel. Goes through what waits, by its index.
 pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
-pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_id = ?1";
+pub(super) const EMPTY_PARTS: &str =
+    "UPDATE outbox SET body = NULL WHERE turn_id = ?1 AND sent_at IS NOT NULL AND body IS NOT NULL";
 pub(super) const DELIVERED: &str =
     "UPDATE turn SET delivered_at = ?2, report = NULL WHERE id = ?1 AND delivered_at IS NULL";
 /// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
@@ -399,7 +400,11 @@ impl Store {
             let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
             let outstanding = match &known {
                 Some(known) => known.clone(),
-                None => outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?,
+                None => {
+                    // An earlier version may have sent some of it, and kept what that said.
+                    conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
+                    outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?
+                }
             };
             let Outstanding { session, is_over, mut unsent } = outstanding;
             for (part, sent_id) in &sent {
@@ -419,7 +424,6 @@ impl Store {
                 conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
             }
             proposals::carried_out(conn, turn)?;
-            conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
             conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;
             events::add(conn, Some(turn), &lines)?;
             lease::free(conn, session, &owner)

@@ -32,8 +32,9 @@ pub(super) const READ_SHORT: &str = concat!(
     ", l.position FROM inbox i JOIN live l ON l.session_id = i.session_id JOIN message m ON m.id = l.message_id
      WHERE i.id = ?1
        AND CASE WHEN (SELECT count(*) FROM live c WHERE c.session_id = i.session_id) <= ?2
-           THEN (SELECT coalesce(sum(w.chars + n.chars), 0) FROM live w JOIN message n ON n.id = w.message_id
-                 WHERE w.session_id = i.session_id) <= ?3 END
+           THEN (SELECT coalesce(sum(w.chars + CASE WHEN w.replacement IS NULL THEN w.chars
+                         ELSE (SELECT n.chars FROM message n WHERE n.id = w.message_id) END), 0)
+                 FROM live w WHERE w.session_id = i.session_id) <= ?3 END
      ORDER BY l.position"
 );
 pub(super) const NEXT_POSITION: &str = "SELECT coalesce(max(position) + 1, 0) FROM live WHERE session_id = ?1";

@@ -1,0 +1,1 @@
+-- Who has a conversation is found through what is open in it. Here there is no index of it to take away.
