@@ -181,6 +181,42 @@ async fn what_a_host_is_at_that_does_not_reach_slack_is_answered_by_another_that
     assert!(other.terminate().success());
 }
 
+/// Once there was a line for each of them, as often as Slack sent it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() {
+    let Some(server) = postgres::server() else { return };
+    let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
+    let slack = &world.slack;
+    let mut host = Host::new(server, &server.database(), &world);
+    host.start(&world);
+    assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
+    let mut asked = Vec::new();
+    ask(slack, &mut asked, 0);
+    until_async("it answers", || (answered(slack) == 1).then_some(())).await;
+    host.relay.cut();
+    let events: Vec<String> =
+        (0..CONVERSATIONS).map(|user| slack.dm(&format!("U{user}"), "are you there?").event_id).collect();
+    until_async("all are sent again in vain", || {
+        events.iter().all(|event| slack.attempts(event).len() > 3).then_some(())
+    })
+    .await;
+    host.relay.mend();
+    until_async("all are answered", || (answered(slack) == 1 + CONVERSATIONS).then_some(())).await;
+    let gateway = host.running();
+    let log = gateway.log();
+    let times = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    let told = [
+        "WARN the database",
+        "ERROR a message could not be stored",
+        "deliveries from Slack could not be stored",
+        "is there again",
+    ];
+    assert_eq!(told.map(times), [1; 4], "{log}");
+    // What waits for it is told of once each: a turn, the ledger, what was pressed.
+    assert!(times(" WARN ") + times(" ERROR ") <= 7, "{log}");
+    assert!(gateway.terminate().success());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to_them() {
     let Some(server) = postgres::server() else { return };

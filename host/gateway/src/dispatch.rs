@@ -93,6 +93,8 @@ pub struct Dispatcher {
     telling: tokio::sync::Mutex<()>,
     /// Turns that came to their end.
     finished: AtomicU64,
+    /// What was last said to hold a turn up, and how many had come to their end by then.
+    told: Mutex<Option<(String, u64)>>,
     /// Messages that only the sweep has found.
     swept: AtomicU64,
     /// Why the gateway cannot go on.
@@ -120,6 +122,7 @@ impl Dispatcher {
             stop,
             telling: tokio::sync::Mutex::default(),
             finished: AtomicU64::new(0),
+            told: Mutex::default(),
             swept: AtomicU64::new(0),
             ended: OnceLock::new(),
         })

@@ -1,7 +1,7 @@
 //! A worker takes one conversation's messages through their turns, until none is left.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -120,7 +120,12 @@ impl Dispatcher {
                     trouble.pause()
                 }
                 Ok(Err(Stuck::Passing { why, retry_after })) => {
-                    tracing::warn!(session = %batch.key(), why, "the turn is held up and will be tried again");
+                    match self.is_news(&why) {
+                        true => {
+                            tracing::warn!(session = %batch.key(), why, "the turn is held up and will be tried again");
+                        }
+                        false => tracing::debug!(session = %batch.key(), why, "so is this turn"),
+                    }
                     // Who is told when to come again is not left alone.
                     if retry_after.is_zero()
                         && let Some(minutes) = self.will_not_pass(&mut trouble)
@@ -174,6 +179,18 @@ impl Dispatcher {
             _ => queues::lock(&self.queues).part(batch.key()),
         }
         Went::On
+    }
+
+    /// Whether it is worth a line of the log what holds a turn up: not where that was the last one's reason, too, and no turn has come
+    /// to its end since.
+    fn is_news(&self, why: &str) -> bool {
+        let finished = self.finished.load(Ordering::Relaxed);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = told.as_ref().is_some_and(|(last, then)| last == why && *then == finished);
+        if !is_known {
+            *told = Some((why.to_owned(), finished));
+        }
+        !is_known
     }
 
     /// For how many minutes a turn has been held up by something that evidently does not hold up others.

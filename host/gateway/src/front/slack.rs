@@ -31,6 +31,7 @@ use self::{
     split::Measure,
     statuses::Statuses,
     streams::Streams,
+    unstored::Unstored,
     web::{Identity, Met, Status, Web},
 };
 use super::{Delivery, Fetched, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
@@ -73,6 +74,7 @@ mod thread;
 pub mod tls;
 mod token;
 mod tokens;
+mod unstored;
 mod web;
 
 pub use address::DEFAULT_API_URL;
@@ -198,6 +200,7 @@ pub struct Slack {
     tls: Arc<ClientConfig>,
     timings: Timings,
     hearing: Hearing,
+    unstored: Unstored,
     statuses: Arc<Statuses>,
     streams: Streams,
     /// What is there of parts that did not go as one message, by the event that they answer and the part.
@@ -238,6 +241,7 @@ impl Slack {
             tls: Arc::new(tls),
             timings: config.timings,
             hearing,
+            unstored: Unstored::default(),
             statuses,
             streams: Streams::new(config.stream == Stream::Auto),
             pieces: Mutex::default(),
@@ -249,8 +253,8 @@ impl Slack {
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let Slack { me, places, prompts, hearing, statuses, streams, .. } = self;
-        let reception = Reception { me, places: *places, prompts, intake, hearing, statuses, streams };
+        let Slack { me, places, prompts, hearing, unstored, statuses, streams, .. } = self;
+        let reception = Reception { me, places: *places, prompts, intake, hearing, unstored, statuses, streams };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
         let closed = async {
             stop.cancelled().await;

@@ -59,16 +59,19 @@ impl Presses {
     /// Does what was pressed, in the order in which it came, until this is over. What is left then is done after the
     /// next start. Of several hosts the first does it for all: verdicts are taken one after the other.
     pub async fn keep_taking(self, over: CancellationToken) {
-        let mut last = 0;
+        let (mut last, mut has_failed) = (0, false);
         loop {
             let taken = match self.services.store.is_first() {
                 true => self.take_all(&over, &mut last).await,
                 false => Ok(()),
             };
-            if let Err(error) = &taken {
+            if let Err(error) = &taken
+                && !has_failed
+            {
                 tracing::warn!(%error, "what was pressed is done later");
             }
-            let looks = taken.is_err() || self.services.store.is_shared();
+            has_failed = taken.is_err();
+            let looks = has_failed || self.services.store.is_shared();
             // Whoever is to end does not begin anything more; what has come need not wait for what is tried again.
             tokio::select! {
                 biased;

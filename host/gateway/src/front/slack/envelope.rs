@@ -12,6 +12,7 @@ use super::{
     prompts::Prompts,
     statuses::Statuses,
     streams::Streams,
+    unstored::Unstored,
     web::Identity,
 };
 use crate::{
@@ -136,6 +137,7 @@ pub(super) struct Reception<'a> {
     pub(super) prompts: &'a Prompts,
     pub(super) intake: &'a dyn Intake,
     pub(super) hearing: &'a Hearing,
+    pub(super) unstored: &'a Unstored,
     pub(super) statuses: &'a Statuses,
     pub(super) streams: &'a Streams,
 }
@@ -166,14 +168,13 @@ impl Reception<'_> {
             // Acknowledged: it would be no better the second time.
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Change(change)) => {
-                if let Err(error) = self.intake.change(change).await {
+                self.known(self.intake.change(change).await, |error| {
                     tracing::error!(
                         event,
-                        error = error.message(),
+                        error,
                         "what was changed about a message could not be stored; Slack will send it again"
                     );
-                    return None;
-                }
+                })?;
             }
             Some(News::Reaction(mut reaction)) => {
                 // What says stop to an answer that grows says it to its question.
@@ -182,14 +183,9 @@ impl Reception<'_> {
                 {
                     reaction.ts = question;
                 }
-                if let Err(error) = self.intake.react(reaction).await {
-                    tracing::error!(
-                        event,
-                        error = error.message(),
-                        "a reaction had no effect; Slack will send it again"
-                    );
-                    return None;
-                }
+                self.known(self.intake.react(reaction).await, |error| {
+                    tracing::error!(event, error, "a reaction had no effect; Slack will send it again");
+                })?;
             }
         }
         Some(acknowledgement(&envelope))
@@ -197,49 +193,46 @@ impl Reception<'_> {
 
     /// Whether nothing is left of a message that a redelivery could save.
     fn is_taken(self, taken: Result<Option<Accepted>, Failure>, event: &str, again: bool, sent_s: Option<i64>) -> bool {
-        match taken {
-            Ok(Some(Accepted::New)) => {
+        let tell =
+            |error: &str| tracing::error!(event, error, "a message could not be stored; Slack will send it again");
+        match self.known(taken, tell) {
+            Some(Some(Accepted::New)) => {
                 tracing::debug!(event, "stored");
                 self.hearing.came(again, sent_s);
             }
-            Ok(Some(Accepted::Duplicate)) => tracing::debug!(event, "was stored before"),
+            Some(Some(Accepted::Duplicate)) => tracing::debug!(event, "was stored before"),
             // What people write to each other is not even told of.
-            Ok(None) => {}
-            Err(error) => {
-                tracing::error!(
-                    event,
-                    error = error.message(),
-                    "a message could not be stored; Slack will send it again"
-                );
-                return false;
-            }
+            Some(None) => {}
+            None => return false,
         }
         true
     }
 
-    /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
-    pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
-        match self.intake.accept(*message).await {
-            Ok(Accepted::New | Accepted::Duplicate) => Some(acknowledgement(&envelope)),
+    /// What came of storing something; nothing where it could not be stored, which is told of where it is news.
+    fn known<T>(self, stored: Result<T, Failure>, tell: impl FnOnce(&str)) -> Option<T> {
+        match stored {
+            Ok(stored) => {
+                self.unstored.stored();
+                Some(stored)
+            }
             Err(error) => {
-                tracing::error!(
-                    error = error.message(),
-                    "a slash command could not be stored; Slack tells the person so"
-                );
+                self.unstored.failed(&error, tell);
                 None
             }
         }
     }
 
+    /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
+    pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
+        let tell =
+            |error: &str| tracing::error!(error, "a slash command could not be stored; Slack tells the person so");
+        self.known(self.intake.accept(*message).await, tell).map(|_| acknowledgement(&envelope))
+    }
+
     /// Takes in that a button was pressed.
     pub(super) async fn press(self, envelope: String, press: Box<Press>) -> Option<String> {
-        match self.intake.press(*press).await {
-            Ok(()) => Some(acknowledgement(&envelope)),
-            Err(error) => {
-                tracing::error!(error = error.message(), "a click could not be stored; Slack shows the person so");
-                None
-            }
-        }
+        let tell = |error: &str| tracing::error!(error, "a click could not be stored; Slack shows the person so");
+        self.known(self.intake.press(*press).await, tell).map(|()| acknowledgement(&envelope))
     }
 
     /// Takes note of something that cannot be taken in, because of this part of it.

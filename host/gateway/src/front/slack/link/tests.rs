@@ -16,7 +16,8 @@ use crate::{
     front::{
         Intake,
         slack::{
-            hearing::Hearing, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams, web::Identity,
+            hearing::Hearing, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams,
+            unstored::Unstored, web::Identity,
         },
     },
     talk::{Accepted, Inbound, Reaction},
@@ -41,6 +42,7 @@ struct Office {
     me: Identity,
     prompts: Prompts,
     hearing: Hearing,
+    unstored: Unstored,
     statuses: Statuses,
     streams: Streams,
 }
@@ -52,14 +54,15 @@ impl Office {
             me: Identity::of_a_bot(),
             prompts: Prompts::new(vec![]),
             hearing: Hearing::new(&timings),
+            unstored: Unstored::default(),
             statuses: Statuses::new(None, timings.status),
             streams: Streams::new(false),
         }
     }
 
     fn reception<'a>(&'a self, intake: &'a dyn Intake) -> Reception<'a> {
-        let Office { me, prompts, hearing, statuses, streams } = self;
-        Reception { me, places: Places::default(), prompts, intake, hearing, statuses, streams }
+        let Office { me, prompts, hearing, unstored, statuses, streams } = self;
+        Reception { me, places: Places::default(), prompts, intake, hearing, unstored, statuses, streams }
     }
 
     /// A connection with the default timings, and its other end.
