@@ -5,11 +5,13 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     process::{Command, ExitStatus},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use pmk_linear::Line;
 use pmk_stand_ins::{
     anthropic::{self, Anthropic},
+    namespace::Namespace,
     postgres::{self, Server},
     relay::Relay,
     slack::{Message, Slack, dm_channel},
@@ -22,12 +24,28 @@ use crate::{
 };
 
 const HOSTS: usize = 3;
-const CONVERSATIONS: usize = 12;
 
-/// `PMK_HOSTS_FAULTS=1000` for a night's worth. `PMK_HOSTS_FALSE_CLOCK` names libfaketime's library: then one of them has a clock that
-/// is an hour ahead.
-fn faults() -> usize {
-    std::env::var("PMK_HOSTS_FAULTS").ok().map_or(14, |faults| faults.parse().expect("a number"))
+/// How much happens. `PMK_HOSTS_FALSE_CLOCK` names libfaketime's library: then one of the hosts has a clock that is an hour ahead.
+struct Size {
+    /// `PMK_HOSTS_FAULTS=1000` for an hour's worth.
+    faults: usize,
+    /// `PMK_HOSTS_CONVERSATIONS`
+    conversations: usize,
+    /// Asked at each fault, at most; `PMK_HOSTS_QUESTIONS`.
+    questions: usize,
+}
+
+impl Size {
+    fn of_surroundings() -> Size {
+        let number = |name: &str, else_it_is: usize| {
+            std::env::var(name).ok().map_or(else_it_is, |number| number.parse().expect("a number"))
+        };
+        Size {
+            faults: number("PMK_HOSTS_FAULTS", 14),
+            conversations: number("PMK_HOSTS_CONVERSATIONS", 12),
+            questions: number("PMK_HOSTS_QUESTIONS", 8),
+        }
+    }
 }
 
 /// What happens to a host, or to all.
@@ -38,6 +56,8 @@ enum Harm {
     Stopped,
     /// Asked to end, and started again.
     Restarted,
+    /// Cut off from everything without a word until others take it for gone, and back with what was on its way.
+    CutFromAll,
     /// Cut off from the database, and back before its lease is over.
     CutFromDatabase,
     /// All connections to the database end at once.
@@ -50,10 +70,11 @@ enum Harm {
     Upgraded,
 }
 
-const HARMS: [Harm; 8] = [
+const HARMS: [Harm; 9] = [
     Harm::Killed,
     Harm::Stopped,
     Harm::Restarted,
+    Harm::CutFromAll,
     Harm::CutFromDatabase,
     Harm::DatabaseRestarted,
     Harm::CutFromSlack,
@@ -82,25 +103,40 @@ struct Asked {
     ts: String,
 }
 
-/// A host with a home of its own and ways of its own to the database and to the model.
+/// A host with a home of its own and ways of its own to the database and to the model; in a network of its own, where tests may
+/// make one.
 struct Host {
-    // Goes before the home, in which it writes its log.
+    // Goes before the home, in which it writes its log, and before the network that it is in.
     running: Option<Gateway>,
     home: Home,
     relay: Relay,
     model: Relay,
     store: String,
+    network: Option<Namespace>,
     /// A library by which its clock is an hour ahead.
     false_clock: Option<String>,
 }
 
 impl Host {
     fn new(server: &Server, store: &str, world: &World) -> Host {
-        let (home, relay) = (Home::new(), Relay::start(([127, 0, 0, 1], server.port()).into()));
+        Host::within(None, server, store, world)
+    }
+
+    fn within(network: Option<Namespace>, server: &Server, store: &str, World { slack, anthropic }: &World) -> Host {
+        let home = Home::new();
         home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
+        let way_to = |server| match &network {
+            Some(network) => network.let_in(server, 0),
+            None => Relay::start(server),
+        };
+        let (relay, model) = (way_to(([127, 0, 0, 1], server.port()).into()), way_to(address(&anthropic.url())));
+        if let Some(network) = &network {
+            // It says itself where its sockets are.
+            let slack = address(&slack.api_url());
+            network.let_in(slack, slack.port());
+        }
         let store = store.replace(&server.port().to_string(), &relay.address().port().to_string());
-        let model = Relay::start(address(&world.anthropic.url()));
-        Host { running: None, home, relay, model, store, false_clock: None }
+        Host { running: None, home, relay, model, store, network, false_clock: None }
     }
 
     fn start(&mut self, World { slack, anthropic }: &World) {
@@ -112,6 +148,10 @@ impl Host {
         if let Some(library) = &self.false_clock {
             command.env("LD_PRELOAD", library).env("FAKETIME", "+1h");
         }
+        let command = match &self.network {
+            Some(network) => network.command(&command),
+            None => command,
+        };
         self.running = Some(Gateway::spawn(&self.home, command));
     }
 
@@ -130,6 +170,16 @@ impl Host {
     async fn ends(&mut self) -> ExitStatus {
         let mut gateway = self.running();
         until_async("it ends", || gateway.ended()).await
+    }
+
+    /// Nobody hears of it, and it of nobody, or that is over.
+    fn is_gone_for_a_while(&self, harm: Harm, is_gone: bool) {
+        match (harm, &self.network, is_gone) {
+            (Harm::CutFromAll, Some(network), true) => network.cut(),
+            (Harm::CutFromAll, Some(network), false) => network.mend(),
+            (_, _, true) => self.signal("-STOP"),
+            (_, _, false) => self.signal("-CONT"),
+        }
     }
 
     fn signal(&self, name: &str) {
@@ -190,9 +240,9 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
     let mut host = Host::new(server, &server.database(), &world);
     host.start(&world);
     assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
-    let mut asked = Vec::new();
-    ask(slack, &mut asked, 0);
-    until_async("it answers", || (answered(slack) == 1).then_some(())).await;
+    const CONVERSATIONS: usize = 12;
+    ask(slack, &mut Vec::new(), 0);
+    until_async("it answers", || (answered(slack, 1) == 1).then_some(())).await;
     host.relay.cut();
     let events: Vec<String> =
         (0..CONVERSATIONS).map(|user| slack.dm(&format!("U{user}"), "are you there?").event_id).collect();
@@ -201,7 +251,7 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
     })
     .await;
     host.relay.mend();
-    until_async("all are answered", || (answered(slack) == 1 + CONVERSATIONS).then_some(())).await;
+    until_async("all are answered", || (answered(slack, CONVERSATIONS) == 1 + CONVERSATIONS).then_some(())).await;
     let gateway = host.running();
     let log = gateway.log();
     let times = |what: &str| log.lines().filter(|line| line.contains(what)).count();
@@ -223,7 +273,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     let store = server.database();
     let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
     let slack = &world.slack;
-    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(server, &store, &world)).collect();
+    let Size { faults, conversations, questions } = Size::of_surroundings();
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::within(Namespace::new(), server, &store, &world)).collect();
     hosts[HOSTS - 1].false_clock = std::env::var("PMK_HOSTS_FALSE_CLOCK").ok();
     hosts[0].start(&world);
     assert!(slack.await_sockets(2, PATIENCE).await, "the tables are made");
@@ -234,13 +285,14 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
 
     let (mut moments, mut harms) = (Moments::new(), HashMap::<Harm, usize>::new());
     let mut asked: Vec<Asked> = Vec::new();
-    for _ in 0..faults() {
+    let mut taken_over: Vec<Duration> = Vec::new();
+    for _ in 0..faults {
         hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
         let harm = HARMS[moments.below(HARMS.len())];
         *harms.entry(harm).or_default() += 1;
         let at = moments.below(HOSTS);
-        for _ in 0..2 + moments.below(6) {
-            ask(slack, &mut asked, moments.below(CONVERSATIONS));
+        for _ in 0..1 + moments.below(questions) {
+            ask(slack, &mut asked, moments.below(conversations));
         }
         moments.pass(Duration::from_millis(400)).await;
         match harm {
@@ -249,7 +301,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 moments.pass(Duration::from_secs(6)).await;
                 hosts[at].start(&world);
             }
-            Harm::Stopped => {
+            Harm::CutFromAll if hosts[at].network.is_none() => {}
+            Harm::Stopped | Harm::CutFromAll => {
                 let are_there = |pid: u32| {
                     server.psql(name, &format!("SELECT count(*) FROM host WHERE owner LIKE '%(pid {pid}, %'"))
                 };
@@ -261,8 +314,9 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                 })
                 .await;
                 let is_gone = || are_there(pid).is_ok_and(|count| count == "0");
-                hosts[at].signal("-STOP");
-                ask(slack, &mut asked, moments.below(CONVERSATIONS));
+                hosts[at].is_gone_for_a_while(harm, true);
+                let since = Instant::now();
+                ask(slack, &mut asked, moments.below(conversations));
                 // Others have to have been there for a while themselves.
                 until_async("others take it for gone", || {
                     let others = hosts.iter_mut().enumerate().filter(|(other, _)| *other != at);
@@ -270,14 +324,15 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
                     is_gone().then_some(())
                 })
                 .await;
-                hosts[at].signal("-CONT");
+                taken_over.push(since.elapsed());
+                hosts[at].is_gone_for_a_while(harm, false);
                 // It has to see that, and to end.
                 assert!(!hosts[at].ends().await.success());
                 hosts[at].start(&world);
             }
             Harm::Restarted => {
                 hosts[at].signal("-TERM");
-                ask(slack, &mut asked, moments.below(CONVERSATIONS));
+                ask(slack, &mut asked, moments.below(conversations));
                 // It may have been begun a moment ago, or have been taken for gone.
                 hosts[at].ends().await;
                 hosts[at].start(&world);
@@ -307,12 +362,20 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     }
     until_async("everything is answered", || {
         hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
-        (answered(slack) >= asked.len()).then_some(())
+        (answered(slack, conversations) >= asked.len()).then_some(())
     })
     .await;
-    let told: Vec<Vec<String>> = (0..CONVERSATIONS)
-        .map(|conversation| replies(slack, &user(conversation)).iter().map(Message::shown).collect())
-        .collect();
+    // Before they go, which people are told.
+    let question = |answer: &Message| {
+        let shown = answer.shown();
+        asked.iter().position(|asked| shown.ends_with(&asked.text))
+    };
+    let mut log = Vec::new();
+    for conversation in 0..conversations {
+        let told = replies(slack, &user(conversation));
+        let told = told.iter().map(|answer| question(answer).map(|question| question as u64));
+        log.extend(told.map(|question| Line::Told { conversation: conversation as u64, question }));
+    }
     until_async("all of them are back", || {
         hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
         (slack.open_sockets().len() == 2 * HOSTS).then_some(())
@@ -322,11 +385,23 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
         host.signal("-TERM");
         assert!(host.ends().await.success());
     }
-    eprintln!("{} questions, {harms:?}", asked.len());
-    let known = Known::of(server, name);
-    for (conversation, told) in told.iter().enumerate() {
-        let asked: Vec<&Asked> = asked.iter().filter(|asked| asked.conversation == conversation).collect();
-        is_in_order(&asked, told, &known);
+    taken_over.sort_unstable();
+    let at =
+        |percent: usize| taken_over.get((taken_over.len() * percent / 100).min(taken_over.len().saturating_sub(1)));
+    eprintln!("{} questions, {harms:?}; taken over after {:?}, p99 {:?}", asked.len(), at(50), at(99));
+    log.extend(noted(server, name));
+    log.extend(asked.iter().enumerate().map(|(question, Asked { conversation, ts, .. })| Line::Asked {
+        question: question as u64,
+        conversation: *conversation as u64,
+        ts: ts.clone(),
+    }));
+    // For whoever wants to have it checked apart from this.
+    if let Ok(path) = std::env::var("PMK_HOSTS_LOG") {
+        let lines = log.iter().map(|line| serde_json::to_string(line).expect("JSON") + "\n");
+        std::fs::write(path, lines.collect::<String>()).expect("the log is written");
+    }
+    if let Err(breaches) = pmk_linear::check(&log) {
+        panic!("{}", breaches.iter().map(|breach| format!("{breach}\n")).collect::<String>());
     }
     assert_eq!(violations_but_lateness(slack), Vec::<String>::new());
     assert_eq!(slack.given_up(), Vec::<String>::new());
@@ -344,38 +419,16 @@ const IN_ORDER: &str = "
     CREATE TRIGGER note_question AFTER INSERT ON inbox FOR EACH ROW EXECUTE FUNCTION note_question();
     CREATE TRIGGER note_turn AFTER INSERT ON turn FOR EACH ROW EXECUTE FUNCTION note_turn();";
 
-/// When each question, by its `ts`, was stored, and when its turn was begun first, in the order of all that the database did.
-struct Known(HashMap<String, (i64, i64)>);
-
-impl Known {
-    fn of(server: &Server, name: &str) -> Known {
-        let sql = "SELECT concat_ws(' ', s.ts, s.number, b.number) FROM noted s JOIN noted b ON b.ts = s.ts
-            WHERE s.what = 'stored' AND b.what = 'begun'";
-        let rows = server.psql(name, sql).expect("the questions");
-        let read = |row: &str| {
-            let mut words = row.split(' ');
-            let ts = words.next()?.to_owned();
-            Some((ts, (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
-        };
-        Known(rows.lines().filter_map(read).collect())
-    }
-}
-
-/// Each question of a conversation has one answer. One that was asked later is answered before another only where that one was
-/// not stored yet when its own turn was begun: nobody could know of it.
-fn is_in_order(asked: &[&Asked], told: &[String], Known(known): &Known) {
-    let place = |answer: &String| asked.iter().position(|asked| answer.ends_with(&asked.text));
-    let places: Vec<usize> = told.iter().filter_map(place).collect();
-    let mut all = places.clone();
-    all.sort_unstable();
-    assert_eq!(all, (0..asked.len()).collect::<Vec<_>>(), "{told:#?}");
-    assert_eq!(told.len(), asked.len(), "{told:#?}");
-    for (at, &earlier) in places.iter().enumerate() {
-        for &later in &places[at + 1..] {
-            let (stored, begun) = (known[&asked[later].ts].0, known[&asked[earlier].ts].1);
-            assert!(earlier < later || stored >= begun, "stored at {stored}, begun at {begun}: {told:#?}");
-        }
-    }
+/// What it has noted.
+fn noted(server: &Server, name: &str) -> Vec<Line> {
+    let rows = server.psql(name, "SELECT concat_ws(' ', what, ts, number) FROM noted").expect("what was noted");
+    let read = |row: &str| {
+        let mut words = row.split(' ');
+        let (what, ts) = (words.next()?, words.next()?.to_owned());
+        let number = words.next()?.parse().ok()?;
+        Some(if what == "stored" { Line::Stored { ts, number } } else { Line::Begun { ts, number } })
+    };
+    rows.lines().filter_map(read).collect()
 }
 
 /// Whose address a URL has.
@@ -397,6 +450,6 @@ fn replies(slack: &Slack, user: &str) -> Vec<Message> {
     slack.replies(&dm_channel(user))
 }
 
-fn answered(slack: &Slack) -> usize {
-    (0..CONVERSATIONS).map(|conversation| replies(slack, &user(conversation)).len()).sum()
+fn answered(slack: &Slack, conversations: usize) -> usize {
+    (0..conversations).map(|conversation| replies(slack, &user(conversation)).len()).sum()
 }

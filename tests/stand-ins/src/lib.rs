@@ -3,6 +3,7 @@
 
 pub mod anthropic;
 pub mod images;
+pub mod namespace;
 pub mod openai;
 pub mod patience;
 pub mod postgres;

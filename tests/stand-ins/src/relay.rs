@@ -25,7 +25,14 @@ impl Relay {
     /// # Panics
     /// There is no port to be had.
     pub fn start(server: SocketAddr) -> Relay {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        Relay::over(TcpListener::bind("127.0.0.1:0").expect("a port"), server)
+    }
+
+    /// The same where clients reach this listener, wherever that is.
+    ///
+    /// # Panics
+    /// It listens nowhere.
+    pub fn over(listener: TcpListener, server: SocketAddr) -> Relay {
         let address = listener.local_addr().expect("an address");
         let round_trips = Arc::new(AtomicUsize::new(0));
         let open = Arc::new(Mutex::new(Some(vec![])));
