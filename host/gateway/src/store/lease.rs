@@ -35,6 +35,7 @@ const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until =
        AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
              AND (SELECT t.delivered_at IS NULL FROM turn t WHERE t.id = i.id)
              AND (session.key LIKE 'slack:%' OR i.home = ?3))";
+const DATABASES_NOW: &str = "SELECT pmk_now()";
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
@@ -56,10 +57,10 @@ impl Store {
         let mut dead_run = None;
         loop {
             let now_ms = now_ms.saturating_add(started.elapsed().as_millis() as i64);
-            let until = now_ms.saturating_add(LEASE_FOR.as_millis() as i64);
             let (wanted, by) = (key.clone(), owner.clone());
             let dead = dead_run.take();
-            let taken = self.write(move |conn| lease(conn, &wanted, &by, until, dead.as_deref(), now_ms)).await?;
+            let taken =
+                self.write(move |conn| lease(conn, &wanted, &by, dead.as_deref(), moment(conn, now_ms)?)).await?;
             let holder = match taken {
                 Ok(session) => return Ok(Lease { session, key: key.clone(), owner }),
                 Err(holder) => holder,
@@ -108,8 +109,17 @@ struct Holder {
 
 /// Whether a lease that ends then makes a `run` wait. One without an end is its own, or a dead `run`'s:
 /// it has the home lock.
-pub(super) fn keeps_out_a_run(until: Option<i64>, now_ms: i64) -> bool {
-    until.is_some_and(|until| until > now_ms)
+pub(super) fn keeps_out_a_run(conn: &Connection, until: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
+    let Some(until) = until else { return Ok(false) };
+    Ok(until > moment(conn, now_ms)?)
+}
+
+/// By which leases end: of machines that share a database, whose clocks differ, that of the database.
+fn moment(conn: &Connection, now_ms: i64) -> Result<i64, Fault> {
+    match conn {
+        Connection::Sqlite(_) => Ok(now_ms),
+        Connection::Postgres(_) => Ok(conn.prepare_cached(DATABASES_NOW)?.query_row([], |row| row.get(0))?),
+    }
 }
 
 /// Takes a conversation that is free, or else says who has it. `dead_run` is an owner known to be gone.
@@ -117,7 +127,6 @@ fn lease(
     conn: &Connection,
     key: &SessionKey,
     owner: &str,
-    until: i64,
     dead_run: Option<&str>,
     now_ms: i64,
 ) -> Result<Result<SessionId, Holder>, Fault> {
@@ -139,7 +148,7 @@ fn lease(
             return Ok(Err(holder));
         }
     }
-    take(conn, session, owner, Some(until))?;
+    take(conn, session, owner, Some(now_ms.saturating_add(LEASE_FOR.as_millis() as i64)))?;
     Ok(Ok(session))
 }
 

@@ -471,7 +471,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
         ValueRef::Null => return Ok(Begin::Done),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
-    if lease::keeps_out_a_run(row.get("lease_until")?, now_ms) {
+    if lease::keeps_out_a_run(conn, row.get("lease_until")?, now_ms)? {
         return Ok(Begin::Busy);
     }
     if row.get("elsewhere")? {

@@ -84,6 +84,16 @@ pub(super) fn asked<T>(home: &Home, ask: impl FnOnce(&Connection) -> T) -> T {
     ask(&sql(home))
 }
 
+/// Sets the clock of a database that has one.
+pub(super) fn it_is(home: &Home, now_ms: i64) {
+    if home.database.is_some() {
+        let clock = format!(
+            "CREATE OR REPLACE FUNCTION pmk_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS $$ SELECT {now_ms}::BIGINT $$"
+        );
+        asked(home, |conn| conn.execute_batch(&clock).unwrap());
+    }
+}
+
 pub(super) fn number(home: &Home, query: &str) -> i64 {
     asked(home, |conn| conn.query_row(query, [], |row| row.get(0)).unwrap())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pmk_stand_ins::patience::until;
 
 use super::{
-    on_postgres::{Home, asked, home, number, open},
+    on_postgres::{Home, asked, home, it_is, number, open},
     *,
 };
 use crate::store::{
@@ -145,6 +145,32 @@ async fn a_host_whose_clock_was_an_hour_ahead_of_the_databases_took_the_others_f
     let (second, other_lock) = (open(&other), HomeLock::take(other.path()).unwrap());
     let silent_ms = second.take_over(&other_lock).await.unwrap().unwrap();
     assert!((0..600_000).contains(&silent_ms), "{silent_ms}");
+}
+
+#[tokio::test]
+async fn hosts_whose_clocks_differ_by_an_hour_told_somebody_twice_an_hour() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let hour = 60 * 60 * 1_000;
+    assert_eq!(first.claim_telling("U1", NOW, hour).await.unwrap(), Telling::New);
+    assert_eq!(second.claim_telling("U1", NOW + hour, hour).await.unwrap(), Telling::Not);
+    asked(&one, |conn| conn.execute("UPDATE told SET at = at - 3600000", []).unwrap());
+    assert_eq!(second.claim_telling("U1", NOW, hour).await.unwrap(), Telling::New);
+}
+
+#[tokio::test]
+async fn a_command_that_died_on_a_machine_whose_clock_is_ahead_kept_its_conversation_for_an_hour() {
+    let Some([one, other]) = two() else { return };
+    let (host, _lock) = at_work(&one).await;
+    let inbox = accept(&host, KEY, "Ev1").await;
+    let (hour, lasts) = (60 * 60 * 1_000, lease::LEASE_FOR.as_millis() as i64);
+    let now = number(&one, "SELECT pmk_now()");
+    let command = Store::open_existing(&other).unwrap();
+    let _lost = command.lease(&KEY.parse().unwrap(), "test", Duration::ZERO, now + hour).await.unwrap();
+    assert!(matches!(host.begin(inbox, now + hour).await.unwrap(), Begin::Busy));
+    it_is(&one, now + lasts + 10_000);
+    assert!(matches!(host.begin(inbox, now).await.unwrap(), Begin::Ask(_)));
 }
 
 #[tokio::test]

@@ -67,10 +67,13 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
     let home = home();
     let run = open(&home);
     let inbox = accept(&run, KEY, "Ev1").await;
+    it_is(&home, NOW);
     let lost = beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
     let end = NOW + LEASE_FOR.as_millis() as i64;
     // The wait itself took some milliseconds at most.
+    it_is(&home, end - 1);
     assert!(matches!(run.begin(inbox, end - 1).await.unwrap(), Begin::Busy));
+    it_is(&home, end + 1_000);
     assert!(matches!(run.begin(inbox, end + 1_000).await.unwrap(), Begin::Ask(_)));
     assert_eq!(beside(&home).release(lost).await, Err(StoreError::LeaseLost { key: key() }));
 }

@@ -20,7 +20,10 @@ fn ts(at_ms: i64) -> String {
 async fn nobody_is_told_twice_an_hour_and_a_restart_changes_nothing_about_that() {
     let home = home();
     let store = open(&home);
-    let claim = async |store: &Store, now| store.claim_telling("U1", now, HOUR).await.unwrap();
+    let claim = async |store: &Store, now| {
+        it_is(&home, now);
+        store.claim_telling("U1", now, HOUR).await.unwrap()
+    };
     assert_eq!(claim(&store, NOW).await, Telling::New);
     assert_eq!(claim(&store, NOW + 1).await, Telling::Not, "nobody knows which message it was");
     store.told("U1", Some("1.000001".into())).await.unwrap();
