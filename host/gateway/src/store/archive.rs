@@ -20,6 +20,17 @@ use crate::ids::{SessionId, TurnId};
 
 pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms)
      VALUES (?1, (SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1), ?2, ?3)";
+pub(super) const ADD_MESSAGE: &str =
+    "INSERT INTO message (session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+/// The three of them as PostgreSQL does them at once.
+const RECORD: &str = "WITH stored AS (
+         INSERT INTO message (id, session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)),
+     numbered AS (
+         INSERT INTO archive (session_id, number, message_id, terms)
+         VALUES (?2, (SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?2), ?1, ?10))
+     INSERT INTO said (message_id, session_id, terms) SELECT ?1, ?2, string_to_array(?11, ' ') WHERE ?11 <> ''";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
@@ -31,17 +42,40 @@ pub(super) fn length(conn: &Connection, session: SessionId) -> Result<u32, Fault
     Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)
 }
 
+/// Stores a message once and for all, numbers and indexes it. Its id comes back.
+pub(super) fn record(
+    conn: &Connection,
+    session: SessionId,
+    turn: Option<TurnId>,
+    message: &NewMessage,
+    now_ms: i64,
+) -> Result<i64, Fault> {
+    let NewMessage { role, origin, blocks, tokens, chars, terms } = message;
+    let turn = turn.map(|turn| turn.0);
+    let Connection::Postgres(database) = conn else {
+        let values = params![session.0, turn, role, origin, blocks, tokens, chars, now_ms];
+        let id = conn.prepare_cached(ADD_MESSAGE)?.insert(values)?;
+        add(conn, session, id, message)?;
+        return Ok(id);
+    };
+    let id = database.next_id("message")?;
+    let (count, terms) = (count(terms), index::joined(session, terms.iter().map(String::as_str)));
+    let values = params![id, session.0, turn, role, origin, blocks, tokens, chars, now_ms, count, terms];
+    conn.prepare_cached(RECORD)?.run(values)?;
+    Ok(id)
+}
+
+fn count(terms: &[String]) -> u32 {
+    u32::try_from(terms.len()).unwrap_or(u32::MAX)
+}
+
 /// Numbers and indexes a message that was just stored.
 pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewMessage) -> Result<(), Fault> {
     enter(conn, session, id, &message.terms)
 }
 
 fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
-    let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
-    if !terms.is_empty() && index::number_and_add(conn, session, id, terms, count)? {
-        return Ok(());
-    }
-    conn.prepare_cached(NUMBER)?.run(params![session.0, id, count])?;
+    conn.prepare_cached(NUMBER)?.run(params![session.0, id, count(terms)])?;
     if terms.is_empty() {
         return Ok(());
     }
@@ -51,8 +85,7 @@ fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Re
 /// Indexes a stored message anew, which says something else now.
 pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     index::remove(conn, id)?;
-    let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
-    conn.prepare_cached(COUNT_TERMS)?.run(params![id, count])?;
+    conn.prepare_cached(COUNT_TERMS)?.run(params![id, count(terms)])?;
     if terms.is_empty() {
         return Ok(());
     }

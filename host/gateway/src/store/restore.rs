@@ -153,15 +153,11 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
         let id = match id.filter(|_| keep_ids) {
             Some(id) => {
                 add.run(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?;
+                archive::add(conn, session, id, message)?;
                 id
             }
-            None => {
-                let of_no_turn = None::<i64>;
-                let values = params![session.0, of_no_turn, role, origin, blocks, tokens, chars, created_at_ms];
-                conn.prepare_cached(window::ADD_MESSAGE)?.insert(values)?
-            }
+            None => archive::record(conn, session, None, message, *created_at_ms)?,
         };
-        archive::add(conn, session, id, message)?;
         ids.push(id);
     }
     conn.follow_ids("message")?;

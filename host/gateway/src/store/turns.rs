@@ -285,7 +285,7 @@ impl Store {
             let mut added = Vec::new();
             for (entry, message, shown) in &messages {
                 let id = match entry.id {
-                    0 => window::record(conn, session, Some(turn), message, now_ms)?,
+                    0 => archive::record(conn, session, Some(turn), message, now_ms)?,
                     archived => archived,
                 };
                 stored.push((id, message));

@@ -38,9 +38,6 @@ pub(super) const READ_SHORT: &str = concat!(
      ORDER BY l.position"
 );
 pub(super) const NEXT_POSITION: &str = "SELECT coalesce(max(position) + 1, 0) FROM live WHERE session_id = ?1";
-pub(super) const ADD_MESSAGE: &str =
-    "INSERT INTO message (session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 pub(super) const ADD_LIVE: &str =
     "INSERT INTO live (session_id, position, message_id, replacement, tokens, chars) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 pub(super) const REMOVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND position BETWEEN ?2 AND ?3";
@@ -125,7 +122,7 @@ impl Store {
             conn.prepare_cached(REMOVE_LIVE)?.run(params![session.0, first, last])?;
             conn.prepare_cached(MARK_SESSION)?.run(params![session.0, dropped_turns, marker_template])?;
             let Some(summary) = summary else { return Ok(None) };
-            let id = record(conn, session, None, &NewMessage::from(summary), now_ms)?;
+            let id = archive::record(conn, session, None, &NewMessage::from(summary), now_ms)?;
             let entry = Entry::new(id, summary.clone());
             show(conn, session, *first, id, &Shown::from(&entry))?;
             Ok(Some(LiveEntry { position: *first, entry }))
@@ -150,10 +147,10 @@ impl Store {
         let windows = self.windows();
         self.write(move |conn| {
             windows.forget(session);
-            let id = record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
+            let id = archive::record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
             let (seed, sizes) = cap::message(id, seed.clone(), kind, &[verdict], language);
-            let id = record(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
+            let id = archive::record(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
             let entries = [seed, Entry::new(id, acknowledgement.clone())];
             let mut live = Vec::with_capacity(entries.len());
             for (position, entry) in (next_position(conn, session)?..).zip(entries) {
@@ -179,25 +176,10 @@ impl Store {
     ) -> Result<Vec<i64>, StoreError> {
         let messages: Vec<NewMessage> = messages.iter().map(NewMessage::from).collect();
         self.write(move |conn| {
-            messages.iter().map(|message| record(conn, session, Some(turn), message, now_ms)).collect()
+            messages.iter().map(|message| archive::record(conn, session, Some(turn), message, now_ms)).collect()
         })
         .await
     }
-}
-
-/// Stores a message, once and for all.
-pub(super) fn record(
-    conn: &Connection,
-    session: SessionId,
-    turn: Option<TurnId>,
-    message: &NewMessage,
-    now_ms: i64,
-) -> Result<i64, Fault> {
-    let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
-    let values = params![session.0, turn.map(|turn| turn.0), role, origin, blocks, tokens, chars, now_ms];
-    let id = conn.prepare_cached(ADD_MESSAGE)?.insert(values)?;
-    archive::add(conn, session, id, message)?;
-    Ok(id)
 }
 
 pub(super) fn next_position(conn: &Connection, session: SessionId) -> Result<i64, Fault> {

@@ -21,19 +21,8 @@ use crate::{
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
 /// PostgreSQL's. Terms hold no spaces.
-macro_rules! add {
-    () => {
-        "INSERT INTO said (message_id, session_id, terms) VALUES (?1, ?2, string_to_array(?3, ' '))
-         ON CONFLICT (message_id) DO UPDATE SET terms = excluded.terms"
-    };
-}
-const ADD: &str = add!();
-/// The same, and numbers the message.
-const NUMBER_AND_ADD: &str = concat!(
-    "WITH numbered AS (INSERT INTO archive (session_id, number, message_id, terms) VALUES (?2,
-         (SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?2), ?1, ?4)) ",
-    add!()
-);
+const ADD: &str = "INSERT INTO said (message_id, session_id, terms) VALUES (?1, ?2, string_to_array(?3, ' '))
+     ON CONFLICT (message_id) DO UPDATE SET terms = excluded.terms";
 const REMOVE: &str = "DELETE FROM said WHERE message_id = ?1";
 const TEXTS: &str = "SELECT count(*) FROM said WHERE session_id = ?1";
 const DOCUMENTS: &str = "SELECT t.term, count(*) FROM unnest(string_to_array(?1 COLLATE \"C\", ' ')) AS t (term)
@@ -60,22 +49,6 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[Strin
             Ok(conn.prepare_cached(ADD)?.run(params![id, session.0, terms])?)
         }
     }
-}
-
-/// The same, and gives the message its number in the archive, where the database does both at once; elsewhere nothing is done.
-pub(super) fn number_and_add(
-    conn: &Connection,
-    session: SessionId,
-    id: i64,
-    terms: &[String],
-    count: u32,
-) -> Result<bool, Fault> {
-    if let Connection::Sqlite(_) = conn {
-        return Ok(false);
-    }
-    let terms = joined(session, terms.iter().map(String::as_str));
-    conn.prepare_cached(NUMBER_AND_ADD)?.run(params![id, session.0, terms, count])?;
-    Ok(true)
 }
 
 /// Has a message not found any more.
@@ -126,7 +99,7 @@ pub(super) fn messages_with(
 }
 
 /// Terms as they are stored, in one text.
-fn joined<'a>(session: SessionId, terms: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn joined<'a>(session: SessionId, terms: impl Iterator<Item = &'a str>) -> String {
     terms.map(|term| grouped(session, term)).collect::<Vec<_>>().join(" ")
 }
 

@@ -411,7 +411,8 @@ impl Postgres {
         Ok(())
     }
 
-    fn next_id(&self, table: &str) -> Result<i64> {
+    /// The number of a row that a table is to get.
+    pub(in crate::store) fn next_id(&self, table: &str) -> Result<i64> {
         let mut ids = match self.ids.borrow_mut().remove(table) {
             Some(Ids::Known(ids)) => ids,
             Some(Ids::Asked(asked)) => ids_of(&self.rows(&asked)?)?,

@@ -124,7 +124,7 @@ const BY_INDEX: &[&str] = &[
     window::READ_LIVE,
     window::READ_SHORT,
     window::NEXT_POSITION,
-    window::ADD_MESSAGE,
+    archive::ADD_MESSAGE,
     window::ADD_LIVE,
     window::REMOVE_LIVE,
     window::REPLACE_LIVE,
