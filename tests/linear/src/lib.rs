@@ -6,12 +6,12 @@
 //! 1. A question belongs to one conversation and has a place in it by the time that Slack gives it, its `ts`.
 //! 2. A conversation is a queue of questions that wait, in the order of their places.
 //! 3. `stored` puts a question into its queue; that happens once.
-//! 4. `begun` takes a question out; it is the first of its queue then, and that happens once.
+//! 4. `begun` takes a question out; it is the first of its queue then, and that happens once, whoever goes on with it later.
 //! 5. Both have a number in the one order in which the database did them.
 //! 6. `told` is an answer that stands in Slack, in the order in which they stand there.
 //! 7. Each question has one answer, and each answer one question.
-//! 8. A repeat is an answer that stands twice; none is allowed.
-//! 9. The answers of a conversation stand in the order in which their questions were begun.
+//! 8. An answer stands twice only where a host has said so, by `repeat`; then the first of them counts.
+//! 9. Answers stand in the order of their questions' places; another may come first that was begun before the one was stored.
 //! 10. Conversations have nothing to do with each other.
 
 use std::{
@@ -44,6 +44,10 @@ pub enum Line {
         conversation: u64,
         question: Option<u64>,
     },
+    /// A host has said that its answer may stand there twice.
+    Repeat {
+        question: u64,
+    },
 }
 
 /// What does not follow the model.
@@ -62,7 +66,7 @@ pub enum Breach {
     Repeated(u64),
     /// In that conversation stands what answers nothing, or what was asked in another.
     AnswersNothing(u64),
-    /// The first was begun before the second, whose answer stands before its own.
+    /// The first has its place before the second, and waited when that was begun, whose answer stands before its own.
     ToldOutOfOrder(u64, u64),
     /// Something of this time was stored or begun that nobody has asked.
     Unasked(String),
@@ -85,9 +89,10 @@ impl fmt::Display for Breach {
             Breach::AnswersNothing(conversation) => {
                 write!(f, "in conversation {conversation} stands what answers none of its questions")
             }
-            Breach::ToldOutOfOrder(first, second) => {
-                write!(f, "question {first} was begun before question {second}, and its answer stands after that one's")
-            }
+            Breach::ToldOutOfOrder(first, second) => write!(
+                f,
+                "question {first} comes before question {second} and waited when that was begun, and is answered after it"
+            ),
             Breach::Unasked(ts) => write!(f, "what was said at {ts} was stored or begun, and nobody has said it"),
         }
     }
@@ -100,10 +105,12 @@ pub struct Checked {
     pub questions: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Stored,
-    Begun,
+/// What is known of a question.
+struct Question<'a> {
+    conversation: u64,
+    ts: &'a str,
+    stored: Option<u64>,
+    begun: Option<u64>,
 }
 
 /// A question's place in its conversation: by its time, and of two of one time by its number.
@@ -114,107 +121,124 @@ type Place<'a> = (&'a str, u64);
 /// # Errors
 /// All that does not follow the model, at least one.
 pub fn check(log: &[Line]) -> Result<Checked, Vec<Breach>> {
-    let mut breaches = Vec::new();
-    // The workspace gives a time once.
-    let mut asked: HashMap<&str, (u64, u64)> = HashMap::new();
-    let mut questions: BTreeMap<u64, u64> = BTreeMap::new();
-    let (mut steps, mut told) = (BTreeMap::new(), BTreeMap::<u64, Vec<Option<u64>>>::new());
-    for line in log {
-        match line {
-            Line::Asked { question, conversation, ts } => {
-                if questions.insert(*question, *conversation).is_some()
-                    | asked.insert(ts, (*conversation, *question)).is_some()
-                {
-                    breaches.push(Breach::AskedTwice(*question));
-                }
+    let mut run = Run::default();
+    run.hear_of_questions(log);
+    run.replay(log);
+    run.look_at_answers(log);
+    for (number, question) in &run.questions {
+        run.breaches.extend(question.stored.is_none().then_some(Breach::NeverStored(*number)));
+        run.breaches.extend(question.begun.is_none().then_some(Breach::NeverBegun(*number)));
+    }
+    match run.breaches.is_empty() {
+        true => Ok(Checked {
+            conversations: run.questions.values().map(|question| question.conversation).collect::<BTreeSet<_>>().len(),
+            questions: run.questions.len(),
+        }),
+        false => Err(run.breaches),
+    }
+}
+
+#[derive(Default)]
+struct Run<'a> {
+    questions: BTreeMap<u64, Question<'a>>,
+    breaches: Vec<Breach>,
+}
+
+impl<'a> Run<'a> {
+    fn hear_of_questions(&mut self, log: &'a [Line]) {
+        for line in log {
+            let Line::Asked { question: number, conversation, ts } = line else { continue };
+            let question = Question { conversation: *conversation, ts, stored: None, begun: None };
+            if self.questions.insert(*number, question).is_some() {
+                self.breaches.push(Breach::AskedTwice(*number));
             }
-            Line::Stored { ts, number } => _ = steps.insert(*number, (Step::Stored, ts.as_str())),
-            Line::Begun { ts, number } => _ = steps.insert(*number, (Step::Begun, ts.as_str())),
-            Line::Told { conversation, question } => told.entry(*conversation).or_default().push(*question),
         }
     }
-    let begun = replay(&steps, &asked, &mut breaches);
-    let (mut stored_once, mut begun_once) = (BTreeSet::new(), BTreeSet::new());
-    for (step, ts) in steps.values() {
-        if let Some((_, question)) = asked.get(ts) {
-            match step {
-                Step::Stored => stored_once.insert(*question),
-                Step::Begun => begun_once.insert(*question),
+
+    /// Goes through what the database did, in its order.
+    fn replay(&mut self, log: &'a [Line]) {
+        // The workspace gives a time once.
+        let numbers: HashMap<&str, u64> = self.questions.iter().map(|(number, asked)| (asked.ts, *number)).collect();
+        let mut steps: Vec<(u64, &str, bool)> = Vec::new();
+        for line in log {
+            match line {
+                Line::Stored { ts, number } => steps.push((*number, ts, false)),
+                Line::Begun { ts, number } => steps.push((*number, ts, true)),
+                Line::Asked { .. } | Line::Told { .. } | Line::Repeat { .. } => {}
+            }
+        }
+        steps.sort_unstable();
+        let mut queues: HashMap<u64, BTreeSet<Place<'_>>> = HashMap::new();
+        for (at, ts, is_begun) in steps {
+            let known = numbers.get(ts).and_then(|number| Some((*number, self.questions.get_mut(number)?)));
+            let Some((number, question)) = known else {
+                self.breaches.push(Breach::Unasked(ts.to_owned()));
+                continue;
             };
-        }
-    }
-    breaches
-        .extend(questions.keys().filter(|question| !stored_once.contains(question)).map(|q| Breach::NeverStored(*q)));
-    breaches.extend(questions.keys().filter(|question| !begun_once.contains(question)).map(|q| Breach::NeverBegun(*q)));
-    stands(&questions, &told, &begun, &mut breaches);
-    if breaches.is_empty() {
-        let conversations = questions.values().collect::<BTreeSet<_>>().len();
-        return Ok(Checked { conversations, questions: questions.len() });
-    }
-    Err(breaches)
-}
-
-/// Goes through what the database did, in its order; the questions of each conversation come back in the order in which they were
-/// begun.
-fn replay<'a>(
-    steps: &BTreeMap<u64, (Step, &'a str)>,
-    asked: &HashMap<&'a str, (u64, u64)>,
-    breaches: &mut Vec<Breach>,
-) -> HashMap<u64, Vec<u64>> {
-    let (mut queues, mut begun) = (HashMap::<u64, BTreeSet<Place<'a>>>::new(), HashMap::<u64, Vec<u64>>::new());
-    let mut stored = BTreeSet::new();
-    for (step, ts) in steps.values() {
-        let Some(&(conversation, question)) = asked.get(ts) else {
-            breaches.push(Breach::Unasked((*ts).to_owned()));
-            continue;
-        };
-        let queue = queues.entry(conversation).or_default();
-        let order = begun.entry(conversation).or_default();
-        match step {
-            Step::Stored if stored.insert(question) => _ = queue.insert((ts, question)),
-            Step::Stored => breaches.push(Breach::StoredTwice(question)),
-            Step::Begun if order.contains(&question) => breaches.push(Breach::BegunTwice(question)),
-            Step::Begun => {
-                let first = queue.first().filter(|(_, first)| *first != question && queue.contains(&(*ts, question)));
-                if let Some((_, first)) = first {
-                    breaches.push(Breach::OutOfTurn(question, *first));
+            let queue = queues.entry(question.conversation).or_default();
+            match (is_begun, question.stored, question.begun) {
+                (false, None, _) => {
+                    question.stored = Some(at);
+                    queue.insert((ts, number));
                 }
-                if !queue.remove(&(*ts, question)) {
-                    breaches.push(Breach::BegunUnstored(question));
+                (false, Some(_), _) => self.breaches.push(Breach::StoredTwice(number)),
+                (true, _, Some(_)) => self.breaches.push(Breach::BegunTwice(number)),
+                (true, None, None) => {
+                    question.begun = Some(at);
+                    self.breaches.push(Breach::BegunUnstored(number));
                 }
-                order.push(question);
+                (true, Some(_), None) => {
+                    question.begun = Some(at);
+                    if let Some((_, first)) = queue.first().filter(|(_, first)| *first != number) {
+                        self.breaches.push(Breach::OutOfTurn(number, *first));
+                    }
+                    queue.remove(&(ts, number));
+                }
             }
         }
     }
-    begun
-}
 
-/// Looks at what stands in Slack.
-fn stands(
-    questions: &BTreeMap<u64, u64>,
-    told: &BTreeMap<u64, Vec<Option<u64>>>,
-    begun: &HashMap<u64, Vec<u64>>,
-    breaches: &mut Vec<Breach>,
-) {
-    let mut answered = BTreeSet::new();
-    for (conversation, answers) in told {
-        let mut order = Vec::new();
-        for answer in answers {
-            match answer.filter(|question| questions.get(question) == Some(conversation)) {
-                None => breaches.push(Breach::AnswersNothing(*conversation)),
-                Some(question) if answered.insert(question) => order.push(question),
-                Some(question) => breaches.push(Breach::Repeated(question)),
+    /// Looks at what stands in Slack.
+    fn look_at_answers(&mut self, log: &[Line]) {
+        let (mut told, mut said) = (BTreeMap::<u64, Vec<Option<u64>>>::new(), HashMap::<u64, usize>::new());
+        for line in log {
+            match line {
+                Line::Told { conversation, question } => told.entry(*conversation).or_default().push(*question),
+                Line::Repeat { question } => *said.entry(*question).or_default() += 1,
+                Line::Asked { .. } | Line::Stored { .. } | Line::Begun { .. } => {}
             }
         }
-        let places: HashMap<u64, usize> =
-            order.iter().enumerate().map(|(place, question)| (*question, place)).collect();
-        let begun: Vec<u64> = begun.get(conversation).into_iter().flatten().copied().collect();
-        let known: Vec<u64> = begun.into_iter().filter(|question| places.contains_key(question)).collect();
-        let is_late = |pair: &&[u64]| places[&pair[0]] > places[&pair[1]];
-        breaches.extend(known.windows(2).filter(is_late).map(|pair| Breach::ToldOutOfOrder(pair[0], pair[1])));
+        let mut answered = BTreeSet::new();
+        for (conversation, answers) in told {
+            let mut order: Vec<u64> = Vec::new();
+            for answer in answers {
+                let is_here =
+                    |number: &u64| self.questions.get(number).is_some_and(|it| it.conversation == conversation);
+                match answer.filter(is_here) {
+                    None => self.breaches.push(Breach::AnswersNothing(conversation)),
+                    Some(number) if answered.insert(number) => order.push(number),
+                    Some(number) => match said.get_mut(&number) {
+                        Some(left @ 1..) => *left -= 1,
+                        _ => self.breaches.push(Breach::Repeated(number)),
+                    },
+                }
+            }
+            for (at, earlier) in order.iter().enumerate() {
+                let late: Vec<u64> =
+                    order[at + 1..].iter().copied().filter(|later| self.waited(*later, *earlier)).collect();
+                self.breaches.extend(late.into_iter().map(|later| Breach::ToldOutOfOrder(later, *earlier)));
+            }
+        }
+        let unanswered = self.questions.keys().filter(|number| !answered.contains(number));
+        self.breaches.extend(unanswered.map(|number| Breach::NeverAnswered(*number)));
     }
-    let unanswered = questions.keys().filter(|question| !answered.contains(question));
-    breaches.extend(unanswered.map(|question| Breach::NeverAnswered(*question)));
+
+    /// Whether a question that has its place before another waited when that was begun.
+    fn waited(&self, number: u64, other: u64) -> bool {
+        let (waited, other_one) = (&self.questions[&number], &self.questions[&other]);
+        let is_before = (waited.ts, number) < (other_one.ts, other);
+        is_before && waited.stored.zip(other_one.begun).is_some_and(|(stored, begun)| stored < begun)
+    }
 }
 
 #[cfg(test)]
@@ -256,6 +280,12 @@ mod tests {
     fn what_one_queue_a_conversation_would_do_follows_the_model() {
         assert_eq!(check(&good()), Ok(Checked { conversations: 2, questions: 5 }));
         assert_eq!(check(&[]), Ok(Checked::default()));
+        // One that was begun already, and is gone on with after one that has come meanwhile.
+        let mut resumed = good();
+        resumed.swap(15, 16);
+        assert!(check(&resumed).is_ok());
+        let told = Line::Told { conversation: 2, question: Some(3) };
+        assert!(check(&[good(), vec![Line::Repeat { question: 3 }, told]].concat()).is_ok());
     }
 
     #[test]
@@ -298,6 +328,11 @@ mod tests {
             (with(told(1, Some(3))), Breach::AnswersNothing(1)),
             (with(told(2, None)), Breach::AnswersNothing(2)),
             (swapped, Breach::ToldOutOfOrder(1, 4)),
+            // Said once, and there three times.
+            (
+                [good(), vec![Line::Repeat { question: 3 }, told(2, Some(3)), told(2, Some(3))]].concat(),
+                Breach::Repeated(3),
+            ),
         ] {
             let breaches = check(&log).expect_err("it does not follow the model");
             assert!(breaches.contains(&breach), "{breach} is not among {breaches:?}");
