@@ -221,7 +221,8 @@ fn name_of(config: &Config) -> String {
         .map(|(place, host)| {
             let host = match host {
                 Host::Tcp(name) => name.clone(),
-                Host::Unix(folder) => folder.display().to_string(),
+                // As an address has to have it.
+                Host::Unix(folder) => folder.display().to_string().replace('%', "%25").replace('/', "%2F"),
             };
             match ports.get(place).or(ports.first()) {
                 Some(port) if *port != 5432 => format!("{host}:{port}"),
@@ -251,7 +252,9 @@ mod tests {
         let database = Database::parse("postgresql://pmk@a:6432,b/pmk").unwrap();
         assert_eq!(database.name(), "postgres://pmk@a:6432,b/pmk");
         let database = Database::parse("postgres://pmk@/pmk?host=%2Frun%2Fpg").unwrap();
-        assert_eq!(database.name(), "postgres://pmk@/run/pg/pmk");
+        assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg/pmk");
+        let database = Database::parse("postgres://pmk@%2Frun%2Fpg:5433/pmk").unwrap();
+        assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg:5433/pmk", "as it may be given again");
     }
 
     #[test]
