@@ -382,10 +382,6 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
         (slack.open_sockets().len() == 2 * HOSTS).then_some(())
     })
     .await;
-    for host in &mut hosts {
-        host.signal("-TERM");
-        assert!(host.ends().await.success());
-    }
     let (told, said) = told(slack, &hosts, &asked, conversations);
     let waiting: usize =
         (0..conversations).map(|conversation| slack.placeholders(&dm_channel(&user(conversation))).len()).sum();
@@ -418,6 +414,13 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     assert_eq!(slack.given_up(), Vec::<String>::new());
     let open = server.psql(name, "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
     assert_eq!(open.as_deref(), Ok("0"));
+    for host in &mut hosts {
+        host.signal("-TERM");
+        let ended = host.ends().await;
+        let log = host.log();
+        let last = log.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+        assert!(ended.success(), "{ended}: {last}");
+    }
 }
 
 /// Has the database note in which order questions are stored and turns begun: hosts write one after the other.
