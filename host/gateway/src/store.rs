@@ -50,6 +50,7 @@ mod images;
 mod intake;
 mod lease;
 mod mark;
+mod moment;
 mod parking;
 mod paths;
 mod place;

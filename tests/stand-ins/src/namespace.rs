@@ -106,7 +106,6 @@ mod tests {
         io::{Read, Write},
         net::TcpStream,
         process::Stdio,
-        time::Duration,
     };
 
     use super::*;
@@ -128,9 +127,15 @@ mod tests {
         assert_eq!(&hello, b"hello\n");
         namespace.cut();
         inside.write_all(b"late\n").unwrap();
-        thread::sleep(Duration::from_millis(300));
+        let mut knock = Command::new("bash");
+        // Whoever knocks there is not answered, and gives up after its second try.
+        let tries = "echo 1 >/proc/sys/net/ipv4/tcp_syn_retries";
+        knock.args(["-c", &format!("{tries}; exec 3<>/dev/tcp/127.0.0.1/{}", address.port())]);
+        let is_reached = || namespace.command(&knock).stderr(Stdio::null()).status().unwrap().success();
+        assert!(!is_reached());
         assert!(child.try_wait().unwrap().is_none(), "nobody was told");
         namespace.mend();
+        assert!(is_reached());
         drop(inside);
         let output = child.wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "late\n");

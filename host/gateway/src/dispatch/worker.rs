@@ -120,11 +120,11 @@ impl Dispatcher {
                     trouble.pause()
                 }
                 Ok(Err(Stuck::Passing { why, retry_after })) => {
-                    match self.is_news(&why) {
-                        true => {
-                            tracing::warn!(session = %batch.key(), why, "the turn is held up and will be tried again");
-                        }
-                        false => tracing::debug!(session = %batch.key(), why, "so is this turn"),
+                    let session = batch.key();
+                    if self.is_news(&why) {
+                        tracing::warn!(%session, why, "the turn is held up and will be tried again");
+                    } else {
+                        tracing::debug!(%session, why, "so is this turn");
                     }
                     // Who is told when to come again is not left alone.
                     if retry_after.is_zero()

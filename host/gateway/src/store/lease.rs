@@ -13,6 +13,7 @@ use pmk_core::SessionKey;
 use super::{
     Lease, Store, StoreError,
     error::Fault,
+    moment,
     sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::SessionId;
@@ -35,7 +36,6 @@ const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until =
        AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
              AND (SELECT t.delivered_at IS NULL FROM turn t WHERE t.id = i.id)
              AND (session.key LIKE 'slack:%' OR i.home = ?3))";
-const DATABASES_NOW: &str = "SELECT pmk_now()";
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
@@ -60,7 +60,7 @@ impl Store {
             let (wanted, by) = (key.clone(), owner.clone());
             let dead = dead_run.take();
             let taken =
-                self.write(move |conn| lease(conn, &wanted, &by, dead.as_deref(), moment(conn, now_ms)?)).await?;
+                self.write(move |conn| lease(conn, &wanted, &by, dead.as_deref(), moment::of(conn, now_ms)?)).await?;
             let holder = match taken {
                 Ok(session) => return Ok(Lease { session, key: key.clone(), owner }),
                 Err(holder) => holder,
@@ -111,15 +111,7 @@ struct Holder {
 /// it has the home lock.
 pub(super) fn keeps_out_a_run(conn: &Connection, until: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
     let Some(until) = until else { return Ok(false) };
-    Ok(until > moment(conn, now_ms)?)
-}
-
-/// By which leases end: of machines that share a database, whose clocks differ, that of the database.
-fn moment(conn: &Connection, now_ms: i64) -> Result<i64, Fault> {
-    match conn {
-        Connection::Sqlite(_) => Ok(now_ms),
-        Connection::Postgres(_) => Ok(conn.prepare_cached(DATABASES_NOW)?.query_row([], |row| row.get(0))?),
-    }
+    Ok(until > moment::of(conn, now_ms)?)
 }
 
 /// Takes a conversation that is free, or else says who has it. `dead_run` is an owner known to be gone.

@@ -7,8 +7,8 @@ use pmk_core::{FrontName, Place, SessionKey};
 use super::{
     Store, StoreError, codec,
     error::Fault,
-    intake,
-    sql::{Connection, OptionalExtension, ToSql, params},
+    intake, moment,
+    sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::InboxId;
 use crate::talk::Inbound;
@@ -40,19 +40,8 @@ pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM session WHERE key = ?1 AND act
 const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 AND created_at <= ?2
      ORDER BY active_at DESC";
 pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2";
-macro_rules! claim_telling {
-    ($now:literal) => {
-        concat!(
-            "INSERT INTO told (listener, at) VALUES (?1, ",
-            $now,
-            ") ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL"
-        )
-    };
-}
-pub(super) const CLAIM_TELLING: &str = claim_telling!("?2");
-// Hosts whose clocks differ leave people in peace together, by that of the database.
-const CLAIM_TELLING_OF_HOSTS: &str = claim_telling!("pmk_now()");
-const LAST_TOLD_OF_HOSTS: &str = "SELECT message FROM told WHERE listener = ?1 AND at > pmk_now() - ?2";
+pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (?1, ?2)
+     ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL";
 pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
 pub(super) const UNTOLD: &str = "DELETE FROM told WHERE listener = ?1";
 
@@ -251,20 +240,15 @@ impl Store {
     pub async fn claim_telling(&self, listener: &str, now_ms: i64, peace_ms: i64) -> Result<Telling, StoreError> {
         let listener = listener.to_owned();
         self.write(move |conn| {
-            let last = match conn {
-                Connection::Sqlite(_) => last_told(conn, &listener, now_ms.saturating_sub(peace_ms))?,
-                Connection::Postgres(_) => message_in(conn, LAST_TOLD_OF_HOSTS, params![listener, peace_ms])?,
-            };
-            match last {
-                Some(Some(message)) => return Ok(Telling::InPlaceOf(message)),
-                Some(None) => return Ok(Telling::Not),
-                None => {}
-            }
-            match conn {
-                Connection::Sqlite(_) => conn.prepare_cached(CLAIM_TELLING)?.run(params![listener, now_ms])?,
-                Connection::Postgres(_) => conn.prepare_cached(CLAIM_TELLING_OF_HOSTS)?.run([&listener])?,
-            }
-            Ok(Telling::New)
+            let now_ms = moment::of(conn, now_ms)?;
+            Ok(match last_told(conn, &listener, now_ms.saturating_sub(peace_ms))? {
+                Some(Some(message)) => Telling::InPlaceOf(message),
+                Some(None) => Telling::Not,
+                None => {
+                    conn.prepare_cached(CLAIM_TELLING)?.run(params![listener, now_ms])?;
+                    Telling::New
+                }
+            })
         })
         .await
     }
@@ -290,11 +274,8 @@ impl Store {
 
 /// Whether somebody was told since then, and by which message, as far as that is known.
 fn last_told(conn: &Connection, listener: &str, since_ms: i64) -> Result<Option<Option<String>>, Fault> {
-    message_in(conn, LAST_TOLD, params![listener, since_ms])
-}
-
-fn message_in(conn: &Connection, sql: &str, which: &[&dyn ToSql]) -> Result<Option<Option<String>>, Fault> {
-    Ok(conn.prepare_cached(sql)?.query_row(which, |row| row.get(0)).optional()?)
+    let mut statement = conn.prepare_cached(LAST_TOLD)?;
+    Ok(statement.query_row(params![listener, since_ms], |row| row.get(0)).optional()?)
 }
 
 /// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any
