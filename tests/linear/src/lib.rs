@@ -10,7 +10,7 @@
 //! 5. Both have a number in the one order in which the database did them.
 //! 6. `told` is an answer that stands in Slack, in the order in which they stand there.
 //! 7. Each question has one answer, and each answer one question.
-//! 8. An answer stands twice only where a host has said so, by `repeat`; then the first of them counts.
+//! 8. An answer stands twice only where a host's ledger says that it may, by `repeat`; then the first of them counts.
 //! 9. Answers stand in the order of their questions' places; another may come first that was begun before the one was stored.
 //! 10. Conversations have nothing to do with each other.
 
@@ -44,7 +44,7 @@ pub enum Line {
         conversation: u64,
         question: Option<u64>,
     },
-    /// A host has said that its answer may stand there twice.
+    /// A host's ledger says that its answer may stand there twice.
     Repeat {
         question: u64,
     },

@@ -378,6 +378,9 @@ pub enum Event {
     /// A part of a reply was posted after a crash although it may have been posted before.
     #[serde(rename = "reply.repeated")]
     ReplyRepeated { actor: String, session: String, part: u32 },
+    /// A part of a reply is this message now; who had it before, on a database that hosts share, may have it on its way still.
+    #[serde(rename = "reply.may-repeat")]
+    ReplyMayRepeat { actor: String, session: String, part: u32, reply_ts: String },
     /// A reply could not be delivered and will not be tried again.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },

@@ -15,7 +15,7 @@ use crate::{
     ledger::Event,
     report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, Beginning, Begun, OpenTurn, Outgoing, Part, Purpose, Sent, StoreError},
+    store::{self, Answered, Beginning, Begun, OpenTurn, Outgoing, Part, Purpose},
     talk::{Inbound, ReplyTo, Speech},
 };
 
@@ -250,7 +250,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             continue;
         }
         for sent in sent.drain(..) {
-            part_sent(services, &answered, sent, &journal).await?;
+            services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
         // Nobody's word on it is taken before the store knows which message it is about.
         let judging = match part.outgoing.purpose {
@@ -284,14 +284,17 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             reply_ts = id.clone().or(reply_ts);
         }
         match is_awaited {
-            true => part_sent(services, &answered, (part.number, id), &journal).await?,
+            true => {
+                let sent = (part.number, id);
+                services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
+            }
             false => sent.push((part.number, id)),
         }
     }
     // Once the turn is over nobody knows of it any more.
     if let Err(error) = clear(services, &answered).await {
         for sent in sent {
-            part_sent(services, &answered, sent, &journal).await?;
+            services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
         return Err(error.into());
     }
@@ -306,33 +309,9 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     // The last part is marked together with the turn.
     let now_ms = services.now_ms();
     journal.note(processed(&answered, reply_ts, now_ms));
-    let ids = sent.clone();
-    let finished = services.store.finish(answered.turn, sent, journal.take(), now_ms).await;
-    unless_taken_over(&answered, &ids, finished)?;
+    services.store.finish(answered.turn, sent, journal.take(), now_ms).await?;
     log(&answered, now_ms);
     Ok(())
-}
-
-/// Remembers that a part went out.
-async fn part_sent(services: &Services, answered: &Answered, sent: Sent, journal: &Journal) -> Result<(), StoreError> {
-    let stored = services.store.part_sent(answered.turn, sent.clone(), journal.take(), services.now_ms()).await;
-    unless_taken_over(answered, &[sent], stored)
-}
-
-/// What came of storing what was sent. Where another host has gone on with the answer, that may have sent it once more: the log says
-/// which message it is, unless that has taken a placeholder's place, as the other's has.
-fn unless_taken_over(
-    Answered { inbound, placeholder, .. }: &Answered,
-    sent: &[Sent],
-    stored: Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    if let Err(StoreError::TakenOver { .. }) = &stored {
-        let channel = &inbound.reply_to.channel;
-        for ts in sent.iter().filter_map(|(_, ts)| ts.as_ref()).filter(|ts| placeholder.as_ref() != Some(ts)) {
-            tracing::warn!(channel, ts, "what was sent may stand there twice, for another host has gone on with it");
-        }
-    }
-    stored
 }
 
 /// Whether a part of an answer that was resumed is looked for at its place, if it is the first of what is left.
@@ -568,9 +547,15 @@ async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
             sent => break sent?,
         }
     };
-    if let (Lookup::Unknown, Some(Doubt { of, journal, .. })) = (found, doubt) {
-        let (actor, session) = (of.user.clone(), of.key.to_string());
-        journal.note(Event::ReplyRepeated { actor, session, part: part.number });
+    let Some(Doubt { of, journal, .. }) = doubt else { return Ok(id) };
+    let (actor, session, part) = (of.user.clone(), of.key.to_string(), part.number);
+    match (found, &id) {
+        (Lookup::Unknown, _) => journal.note(Event::ReplyRepeated { actor, session, part }),
+        // A host that stands still holds on to what it sends.
+        (_, Some(ts)) if services.store.is_shared() => {
+            journal.note(Event::ReplyMayRepeat { actor, session, part, reply_ts: ts.clone() });
+        }
+        _ => {}
     }
     Ok(id)
 }
