@@ -4,10 +4,12 @@
 //! own that has its own settings: what is committed is on the disk.
 //!
 //! `cargo bench --workspace --bench hosts`, by somebody who may make control groups. What is left of the machine is for the
-//! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts has.
+//! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts has, and
+//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes.
 
 use std::{
     cell::RefCell,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -30,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is measured.
 struct Case {
+    program: (&'static str, OsString),
     name: &'static str,
     hosts: usize,
     store: Store,
@@ -51,18 +54,25 @@ async fn main() {
         return;
     }
     let share = std::env::var("PMK_BENCH_SHARE").map_or(SHARE, |share| share.parse().expect("a percentage"));
-    let at_once = |name, store| Case { name, hosts: 1, store, model_takes: Duration::ZERO, share: None };
-    let shared =
-        |name, hosts| Case { name, hosts, store: Store::Database, model_takes: MODEL_TAKES, share: Some(share) };
+    let this = ("", OsString::from(env!("CARGO_BIN_EXE_pmk-host")));
+    let other = std::env::var_os("PMK_TEST_PROGRAM").map(|other| ("other build: ", other));
+    let programs: Vec<_> = other.into_iter().chain([this]).collect();
     // By turns: what the machine does besides is not the same all the time.
     for _ in 0..2 {
-        measure(&at_once("one host, a file", Store::File)).await;
-        measure(&at_once("one host, PostgreSQL", Store::Database)).await;
+        for (name, store) in [("one host, a file", Store::File), ("one host, PostgreSQL", Store::Database)] {
+            for program in programs.clone() {
+                measure(&Case { program, name, hosts: 1, store, model_takes: Duration::ZERO, share: None }).await;
+            }
+        }
     }
     println!("each host has {share} % of a processor, and the model takes {} ms:", MODEL_TAKES.as_millis());
     for _ in 0..2 {
-        measure(&shared("one host", 1)).await;
-        measure(&shared("three hosts", 3)).await;
+        for (name, hosts) in [("one host", 1), ("three hosts", 3)] {
+            for program in programs.clone() {
+                let (store, share) = (Store::Database, Some(share));
+                measure(&Case { program, name, hosts, store, model_takes: MODEL_TAKES, share }).await;
+            }
+        }
     }
 }
 
@@ -79,7 +89,8 @@ async fn measure(case: &Case) {
     // It comes in four pieces.
     anthropic.when("budget", Behaviour::slow("About half of it.", case.model_takes / 4));
     let group = case.share.map(Group::new);
-    let start = |number| Host::start(number, store.as_deref(), &slack, &anthropic, group.as_ref());
+    let (which, program) = &case.program;
+    let start = |number| Host::start(program, number, store.as_deref(), &slack, &anthropic, group.as_ref());
     let hosts: Vec<Host> = (0..case.hosts).map(start).collect();
     let begun = Instant::now();
     while slack.sockets() < hosts.len() {
@@ -101,7 +112,8 @@ async fn measure(case: &Case) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{:<22} {:>5.0} turns/s over {CONVERSATIONS} conversations", case.name, turns as f64 / seconds);
+    let name = format!("{which}{}", case.name);
+    println!("{name:<36} {:>5.0} turns/s over {CONVERSATIONS} conversations", turns as f64 / seconds);
 }
 
 /// A control group for each host, below which nothing has more than its share of a processor.
@@ -149,9 +161,16 @@ struct Host {
 }
 
 impl Host {
-    fn start(number: usize, store: Option<&str>, slack: &Slack, anthropic: &Anthropic, group: Option<&Group>) -> Host {
+    fn start(
+        program: &OsString,
+        number: usize,
+        store: Option<&str>,
+        slack: &Slack,
+        anthropic: &Anthropic,
+        group: Option<&Group>,
+    ) -> Host {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+        let mut command = Command::new(program);
         command.arg("--home").arg(home.path()).args(["run", "--front", "slack", "--model", "anthropic-api"]);
         if let Some(store) = store {
             command.args(["--store", store]);

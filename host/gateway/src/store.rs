@@ -131,7 +131,7 @@ use files::OpenFiles;
 use readers::Readers;
 use sql::{Connection, Link};
 use types::Concern;
-use writer::Writer;
+use writer::{Foresight, Writer};
 
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "pmk-host.db";
@@ -165,6 +165,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
+    /// Bounds of models that are stored for certain.
+    bounds: calibrations::StoredBounds,
     /// Live windows that are known.
     windows: Arc<windows::Windows>,
     /// What is left to do of turns.
@@ -276,10 +278,23 @@ impl Store {
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
+        let bounds = calibrations::StoredBounds::default();
         let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
         let windows = Arc::default();
-        let shared =
-            Shared { place, link, owner, readers, writer, noting, texts, windows, undelivered, last_words, others };
+        let shared = Shared {
+            place,
+            link,
+            owner,
+            readers,
+            writer,
+            noting,
+            texts,
+            bounds,
+            windows,
+            undelivered,
+            last_words,
+            others,
+        };
         Ok(Store { shared: Arc::new(shared) })
     }
 
@@ -302,7 +317,16 @@ impl Store {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.shared.writer.write(work).await
+        self.write_foreseen(Foresight::None, work).await
+    }
+
+    /// The same of work of which that much is known before it is at work.
+    async fn write_foreseen<T, F>(&self, foresight: Foresight, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.shared.writer.write(foresight, work).await
     }
 
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>

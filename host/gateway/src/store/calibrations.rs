@@ -1,5 +1,10 @@
 //! What was learnt of how models count, and of the sizes that they take.
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use super::{
     Store, StoreError,
     error::Fault,
@@ -73,17 +78,38 @@ impl Store {
     }
 }
 
+/// Bounds of models as this process has stored them last: most turns teach nothing of them.
+#[derive(Debug, Default)]
+pub(super) struct StoredBounds(Mutex<HashMap<(String, String), Bounds>>);
+
+impl StoredBounds {
+    pub(super) fn are_stored(&self, Learnt { provider, model, bounds, .. }: &Learnt) -> bool {
+        self.lock().get(&(provider.clone(), model.clone())) == Some(bounds)
+    }
+
+    /// And the transaction is committed.
+    pub(super) fn were_stored(&self, Learnt { provider, model, bounds, .. }: Learnt) {
+        self.lock().insert((provider, model), bounds);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Bounds>> {
+        // An insertion is whole or did not happen.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The bounds that are known of the model that this was learnt of.
 pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<'c>, Fault> {
     Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
 }
 
-pub(super) fn learn(conn: &Connection, learnt: &Learnt, mut known: Ahead<'_>) -> Result<(), Fault> {
+/// Stores it; its bounds only where what is stored of them was asked for, for they may be new.
+pub(super) fn learn(conn: &Connection, learnt: &Learnt, stored: Option<Ahead<'_>>) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
-    let known = bounds_in(known.query()?)?;
+    let Some(mut stored) = stored else { return Ok(()) };
+    let known = bounds_in(stored.query()?)?;
     let bounds = if hosts::is_one(conn) { bounds.and_stored(&known) } else { *bounds };
-    // Most turns teach nothing of them.
     if known == bounds {
         return Ok(());
     }

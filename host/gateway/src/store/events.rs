@@ -8,6 +8,7 @@ use super::{
     Store, StoreError,
     error::Fault,
     sql::{Connection, OptionalExtension, ToSql, params},
+    writer::Foresight,
 };
 use crate::{
     ids::TurnId,
@@ -94,7 +95,16 @@ impl Store {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let written = self.write(work).await;
+        self.write_foreseen_telling(Foresight::None, work).await
+    }
+
+    /// The same of work of which that much is known before it is at work.
+    pub(super) async fn write_foreseen_telling<T, F>(&self, foresight: Foresight, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let written = self.write_foreseen(foresight, work).await;
         self.shared.noting.wake();
         written
     }
@@ -133,7 +143,7 @@ impl Waiting for Store {
             }
         };
         // It has one as long as there is a store.
-        let _ = self.shared.writer.queue(move |conn| add(conn, None, &line), answer);
+        let _ = self.shared.writer.queue(Foresight::Narrow, move |conn| add(conn, None, &line), answer);
     }
 
     fn note_again(&self) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! The inbox: what people wrote, until it is done with.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pmk_core::{FrontName, SessionKey};
 
@@ -11,7 +11,8 @@ use super::{
     error::Fault,
     events::of_home,
     sessions,
-    sql::{Ahead, Connection, OptionalExtension, params},
+    sql::{Ahead, Connection, Moved, OptionalExtension, params},
+    writer::Foresight,
 };
 use crate::ids::{InboxId, SessionId};
 use crate::talk::Inbound;
@@ -78,9 +79,11 @@ impl Store {
     /// # Errors
     /// Nothing was stored: the message must not be acknowledged.
     pub async fn accept(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
-        let inbound = inbound.clone();
-        let json = codec::to_json(&inbound);
-        self.write(move |conn| accept(conn, &inbound, &json, now_ms)).await
+        let inbound = Arc::new(inbound.clone());
+        let json = codec::to_json(&*inbound);
+        let asks = Arc::clone(&inbound);
+        let foresight = Foresight::asks(move |conn| Asked::ask(conn, &asks, now_ms).map(drop));
+        self.write_foreseen(foresight, move |conn| accept(conn, &inbound, &json, now_ms)).await
     }
 
     /// Everything that is not done with and not parked: conversations by their oldest question, the questions of
@@ -133,14 +136,15 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
-    let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
-    let seen: Result<Vec<_>, _> =
-        names(inbound).map(|name| conn.ahead(IS_SEEN, params![front, name, expired])).collect();
-    let early = changes::early(conn, inbound)?;
-    let session = conn.ahead(sessions::FIND_SESSION, [inbound.key.to_string()])?;
-    conn.ids_ahead("inbox", 1)?;
+    // One of the same transaction may be of the same message, or the first of the conversation.
+    conn.has_moved(|| Moved::Session(inbound.key.to_string()));
+    for name in names(inbound) {
+        conn.has_moved(|| Moved::Seen(name.clone()));
+    }
+    let Asked { seen, early, session } = Asked::ask(conn, inbound, now_ms)?;
+    let expired = expired(now_ms);
     let mut was_seen = false;
-    for mut seen in seen? {
+    for mut seen in seen {
         was_seen |= seen.exists()?;
     }
     // A duplicate may bring a name that the first copy did not have.
@@ -165,6 +169,25 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
             conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
         }
+    }
+}
+
+/// What there is to know of a message that comes in.
+struct Asked<'c> {
+    seen: Vec<Ahead<'c>>,
+    early: Ahead<'c>,
+    session: Ahead<'c>,
+}
+
+impl<'c> Asked<'c> {
+    fn ask(conn: &'c Connection, inbound: &Inbound, now_ms: i64) -> Result<Asked<'c>, Fault> {
+        let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
+        let seen: Result<Vec<_>, _> =
+            names(inbound).map(|name| conn.ahead(IS_SEEN, params![front, name, expired])).collect();
+        let early = changes::early(conn, inbound)?;
+        let session = conn.ahead(sessions::FIND_SESSION, [inbound.key.to_string()])?;
+        conn.ids_ahead("inbox", 1)?;
+        Ok(Asked { seen: seen?, early, session })
     }
 }
 
@@ -196,6 +219,7 @@ pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(
     let front = front_name(inbound.key.front);
     let mut see = conn.prepare_cached(SEE)?;
     for name in names(inbound) {
+        conn.moved(|| Moved::Seen(name.clone()));
         see.run(params![front, name, now_ms])?;
     }
     Ok(())
@@ -238,7 +262,10 @@ pub(super) fn enter(
             conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session
         }
-        None => conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?,
+        None => {
+            conn.moved(|| Moved::Session(key.clone()));
+            conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?
+        }
     };
     let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
     let mut enter = conn.prepare_cached(conn.either(ENTER_INBOX, ENTER_INBOX_OF_HOME))?;

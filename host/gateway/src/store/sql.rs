@@ -5,6 +5,7 @@
 //! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
 //! the database, on the store's own threads.
 
+mod foresight;
 mod link;
 mod own;
 mod postgres;
@@ -22,6 +23,7 @@ pub(super) use rusqlite::{
 };
 use session::Asked;
 
+pub(super) use foresight::{Foreseen, Moved};
 pub(super) use link::Link;
 pub(super) use postgres::{NO_OPTIONS, Postgres, words};
 pub(super) use values::without_nul;
@@ -132,6 +134,21 @@ impl Connection {
             // It gives numbers as they are wanted.
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(conn) => conn.ids_ahead(table, count),
+        }
+    }
+
+    /// What others of this transaction have [asked ahead](Connection::ahead) of it does not hold any more.
+    pub(super) fn moved(&self, what: impl FnOnce() -> Moved) {
+        if let Connection::Postgres(conn) = self {
+            conn.moved(what());
+        }
+    }
+
+    /// Whether that is so of something that this operation goes by, or would. What it asks ahead from here on is asked anew.
+    pub(super) fn has_moved(&self, what: impl FnOnce() -> Moved) -> bool {
+        match self {
+            Connection::Sqlite(_) => false,
+            Connection::Postgres(conn) => conn.has_moved(&what()),
         }
     }
 

@@ -5,6 +5,7 @@ mod backups;
 mod copies;
 mod crashes;
 mod damage;
+mod foresight;
 mod hosts;
 mod in_a_file;
 mod losses;

@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, Beginning, Begun, CalledOff, Concern, Escalating, Live, LiveEntry, Offers, OpenTurn, Outgoing,
-    Outturn, Part, Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases,
-    changes,
+    Outturn, Part, Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive,
+    calibrations::{self, Learnt},
+    cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, hosts, images, lease, proposals, receipt,
-    sql::{Changed, Connection, OptionalExtension, ValueRef, params},
+    sql::{Ahead, Changed, Connection, Moved, OptionalExtension, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
     windows::{self, Entries, Windows},
+    writer::Foresight,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -129,7 +131,12 @@ impl Store {
             };
             Ok((begun, live.found()?, known))
         };
-        let (begun, live, (place, known)) = self.write(work).await?;
+        let asks = self.owner();
+        let foresight = Foresight::asks(move |conn| {
+            window::short(conn, inbox)?;
+            question(conn, inbox, &asks).map(drop)
+        });
+        let (begun, live, (place, known)) = self.write_foreseen(foresight, work).await?;
         if let Begin::Deliver(answered) = &begun {
             // Another host may have sent some of it since it was recorded here.
             self.shared.undelivered.take(answered.turn);
@@ -167,7 +174,8 @@ impl Store {
             Beginning::Placeholder => MAY_PLACE,
             Beginning::Stream => MAY_STREAM,
         };
-        let changed = self.write(move |conn| Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?)).await?;
+        let work = move |conn: &Connection| Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?);
+        let changed = self.write_foreseen(Foresight::Narrow, work).await?;
         not_over(turn, &changed)
     }
 
@@ -184,7 +192,7 @@ impl Store {
         let placeholder = placeholder.to_owned();
         let work =
             move |conn: &Connection| Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?);
-        let changed = self.shared.writer.write(work);
+        let changed = self.shared.writer.write(Foresight::Narrow, work);
         async move { not_over(turn, &changed.await?) }
     }
 
@@ -263,10 +271,13 @@ impl Store {
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
         let report = codec::to_json(&report);
+        let learnt = calibration.clone();
+        let new_bounds = learnt.clone().filter(|learnt| !self.shared.bounds.are_stored(learnt));
+        let count = messages.iter().filter(|(entry, ..)| entry.id == 0).count();
+        let asks = Standpoint { turn, new_bounds, messages: count };
+        let foresight = asks.clone();
         let work = move |conn: &Connection| {
-            let mut standing = conn.ahead(STANDING, [turn.0])?;
-            let bounds = calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
-            conn.ids_ahead("message", messages.iter().filter(|(entry, ..)| entry.id == 0).count())?;
+            let (mut standing, bounds) = asks.ask(conn)?;
             let standing = standing
                 .query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
                 .optional()?;
@@ -314,7 +325,7 @@ impl Store {
                 let answer = stored.last().map(|(id, _)| *id).filter(|_| keep_live);
                 cases::keep(conn, in_case, &stored, answer, now_ms)?;
             }
-            if let Some((learnt, bounds)) = calibration.as_ref().zip(bounds) {
+            if let Some(learnt) = &calibration {
                 calibrations::learn(conn, learnt, bounds)?;
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
@@ -340,13 +351,17 @@ impl Store {
             // What was answered along may have left it.
             Ok((session, known.filter(|_| also.is_empty()), added))
         };
-        let (session, known, added) = self.write_telling(work).await?;
+        let foresight = Foresight::asks(move |conn| foresight.ask(conn).map(drop));
+        let (session, known, added) = self.write_foreseen_telling(foresight, work).await?;
         if let Some((place, known)) = known {
             let mut entries = Arc::unwrap_or_clone(known);
             entries.extend(added);
             self.shared.windows.put(place, Arc::new(entries));
         }
         self.shared.texts.are_stored(texts);
+        if let Some(learnt) = learnt {
+            self.shared.bounds.were_stored(learnt);
+        }
         self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent });
         Ok(())
     }
@@ -363,7 +378,7 @@ impl Store {
             part_sent(conn, turn, &part, now_ms)?;
             events::add(conn, Some(turn), &lines)
         };
-        self.write_telling(work).await?;
+        self.write_foreseen_telling(Foresight::Narrow, work).await?;
         if let Some(mut known) = known {
             known.unsent.remove(&number);
             self.shared.undelivered.keep(turn, known);
@@ -396,7 +411,7 @@ impl Store {
         let lines = self.pen(now_ms).lines(&events);
         let owner = self.owner();
         let known = self.shared.undelivered.take(turn);
-        self.write_telling(move |conn| {
+        let work = move |conn: &Connection| {
             let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
             let outstanding = match &known {
                 Some(known) => known.clone(),
@@ -427,8 +442,8 @@ impl Store {
             conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;
             events::add(conn, Some(turn), &lines)?;
             lease::free(conn, session, &owner)
-        })
-        .await
+        };
+        self.write_foreseen_telling(Foresight::Narrow, work).await
     }
 }
 
@@ -438,6 +453,26 @@ enum Hold {
     Alone,
     /// The turn that takes it along.
     Along,
+}
+
+/// What an answer needs to be recorded.
+#[derive(Clone)]
+struct Standpoint {
+    turn: TurnId,
+    /// What it teaches of its model's bounds. Turns that are recorded together may all be asked what was stored before them: what
+    /// one of them knows of bounds, those after it know, for they have it in common in this process.
+    new_bounds: Option<Learnt>,
+    /// How many messages it adds.
+    messages: usize,
+}
+
+impl Standpoint {
+    fn ask<'c>(&self, conn: &'c Connection) -> Result<(Ahead<'c>, Option<Ahead<'c>>), Fault> {
+        let standing = conn.ahead(STANDING, [self.turn.0])?;
+        let bounds = self.new_bounds.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
+        conn.ids_ahead("message", self.messages)?;
+        Ok((standing, bounds))
+    }
 }
 
 /// Whether a turn waits for its answer, its conversation, how often that was changed, its next place there, and who has leased it.
@@ -456,16 +491,20 @@ fn find_window(
     live.revision.map_or(Ok((None, None)), |revision| windows.find(conn, *session, revision))
 }
 
+/// What there is to know of a question that may begin.
+fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Ahead<'c>, Fault> {
+    Ok(match conn {
+        Connection::Postgres(host) if host.link().host() != 0 => {
+            conn.ahead(FIND_QUESTION_OF_HOST, params![inbox.0, owner, host.link().home()])
+        }
+        _ => conn.ahead(FIND_QUESTION, params![inbox.0]),
+    }?)
+}
+
 /// All of `begin` but the live window's entries.
 fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
-    let (wanted, which) = match conn {
-        Connection::Postgres(conn) if conn.link().host() != 0 => {
-            (FIND_QUESTION_OF_HOST, params![inbox.0, owner, conn.link().home()])
-        }
-        _ => (FIND_QUESTION, params![inbox.0]),
-    };
-    let mut statement = conn.prepare_cached(wanted)?;
-    let mut rows = statement.query(which)?;
+    let mut found = question(conn, inbox, owner)?;
+    let mut rows = found.query()?;
     let Some(row) = rows.next()? else { return Ok(Begin::Done) };
     let inbound: Inbound = match row.get_ref("message")? {
         ValueRef::Null => return Ok(Begin::Done),
@@ -478,6 +517,10 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
         return Ok(Begin::Elsewhere);
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
+    if conn.has_moved(|| Moved::Lease(session.0)) {
+        // The turn before has ended in the same transaction, and another host may be next.
+        return begin(conn, inbox, hold, owner, now_ms);
+    }
     let received_at_ms = row.get("received_at")?;
     let placeholder = row.get("placeholder")?;
     let begun_with = Begun { placeholder: row.get("placed")?, stream: row.get("streamed")? };

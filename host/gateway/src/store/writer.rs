@@ -12,12 +12,16 @@
 //! several rows, or says what it has written (`RETURNING`), and may fail amid them. The index of words is written out before
 //! each of those, though it changes nothing. So a turn looks first, and writes row by row.
 //!
+//! A database is waited for each time that something is asked of it. What the operations of a group will ask is asked for all of
+//! them at once, as far as that is [known](Foresight).
+//!
 //! It answers only for the file that the next start will find: see [`OpenFiles`].
 //!
 //! In a runtime of one thread that is to do everything in one order, a task does the same.
 
 use std::{
     collections::VecDeque,
+    iter,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -37,7 +41,7 @@ use super::{
     error::{Fault, StoreError, guarded},
     files::OpenFiles,
     hosts,
-    sql::{self, Connection},
+    sql::{self, Connection, Foreseen, Postgres},
 };
 
 /// How many operations one commit takes at most, so that the first does not wait for ever.
@@ -53,6 +57,24 @@ pub(super) struct Writer {
 }
 
 type Queued = Box<dyn Operation>;
+
+/// What is known of an operation before it is run.
+pub(super) enum Foresight {
+    /// Nothing: what those after it will ask is asked once it is done.
+    None,
+    /// It changes nothing that others ask ahead, or says that it has [moved](sql::Moved).
+    Narrow,
+    /// Nor does this, and it asks ahead what is asked here.
+    Asks(Ask),
+}
+
+type Ask = Box<dyn Fn(&Connection) -> Result<(), Fault> + Send>;
+
+impl Foresight {
+    pub(super) fn asks(ask: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static) -> Foresight {
+        Foresight::Asks(Box::new(ask))
+    }
+}
 
 /// Who works on what is queued.
 enum Queue {
@@ -90,7 +112,11 @@ impl Writer {
 
     /// Has `work` run in a transaction, after whatever was queued before this call; what it returns waits until that is
     /// committed. Where nobody waits the work is done all the same.
-    pub(super) fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
+    pub(super) fn write<T, F>(
+        &self,
+        foresight: Foresight,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -98,7 +124,7 @@ impl Writer {
         let (caller, answer) = oneshot::channel();
         // A caller that has gone away does not need to know. One that has not gets the work back as well, to be freed where
         // such things are made: the allocator keeps what a thread frees for that thread, and this one makes nothing.
-        let queued = self.queue(work, |result, work| drop(caller.send((result, work))));
+        let queued = self.queue(foresight, work, |result, work| drop(caller.send((result, work))));
         async move {
             queued?;
             let (result, _work) = answer.await.map_err(|_| StoreError::Closed)?;
@@ -113,7 +139,7 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, mut answer) = oneshot::channel();
-        self.queue(work, |result, _| drop(caller.send(result)))?;
+        self.queue(Foresight::None, work, |result, _| drop(caller.send(result)))?;
         match &self.queue {
             Queue::Thread { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
             Queue::Task(task) => {
@@ -128,13 +154,13 @@ impl Writer {
     ///
     /// # Errors
     /// There is no writer any more: neither is called.
-    pub(super) fn queue<T, F, A>(&self, work: F, answer: A) -> Result<(), StoreError>
+    pub(super) fn queue<T, F, A>(&self, foresight: Foresight, work: F, answer: A) -> Result<(), StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
         A: FnOnce(Result<T, StoreError>, F) + Send + 'static,
     {
-        let operation = Box::new(Pending { work, result: None, answer });
+        let operation = Box::new(Pending { foresight, foreseen: None, work, result: None, answer });
         match &self.queue {
             Queue::Thread { operations, .. } => {
                 operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
@@ -224,6 +250,9 @@ impl Task {
 
 /// One caller's part of a group.
 trait Operation: Send {
+    /// Asks what it will ask. Says whether that may be done for those after it as well, before this one is run.
+    fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool;
+
     /// Does the work, inside the group's transaction; whatever an earlier run came to is forgotten.
     ///
     /// # Errors
@@ -238,6 +267,8 @@ trait Operation: Send {
 }
 
 struct Pending<T, F, A> {
+    foresight: Foresight,
+    foreseen: Option<Foreseen>,
     work: F,
     result: Option<Result<T, StoreError>>,
     answer: A,
@@ -249,9 +280,24 @@ where
     F: Fn(&Connection) -> Result<T, Fault> + Send,
     A: FnOnce(Result<T, StoreError>, F) + Send,
 {
+    fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool {
+        if let Foresight::Asks(ask) = &self.foresight {
+            // What comes of it when it cannot be asked, comes of it again when it is wanted.
+            self.foreseen = Some(database.foresee(|| guarded(|| ask(conn))));
+        }
+        !matches!(self.foresight, Foresight::None)
+    }
+
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
+        // What was foreseen is of the transaction that the group was begun with.
+        let foreseen = self.foreseen.take().filter(|_| undoing == Undoing::Together);
         let work = || {
-            let done = (self.work)(conn)?;
+            let done = match (conn, foreseen) {
+                (Connection::Postgres(database), Some(foreseen)) => {
+                    database.with_foreseen(foreseen, || (self.work)(conn))
+                }
+                _ => (self.work)(conn),
+            }?;
             // What is undone alone has failed alone.
             if undoing == Undoing::Alone {
                 conn.settle()?;
@@ -350,20 +396,23 @@ impl Hand {
         // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
         // will be found.
         let begun = self.look().and_then(|()| self.said(self.conn.begin()));
-        let mut undoing = Undoing::Together;
-        let mut next = Some(first);
-        while let Some(operation) = next {
-            group.push(operation);
-            begun.clone()?;
-            let left_something = match group.last_mut() {
-                Some(operation) => self.run(&mut **operation, undoing)?,
-                None => false,
-            };
-            if left_something {
+        group.push(first);
+        begun?;
+        if let Connection::Postgres(database) = &self.conn {
+            group.extend(iter::from_fn(&more).take(MAX_GROUP - 1));
+            self.foresee(database, group);
+        }
+        let (mut undoing, mut at) = (Undoing::Together, 0);
+        while at < group.len() {
+            if self.run(&mut *group[at], undoing)? {
                 undoing = Undoing::Alone;
-                self.run_again(group)?;
+                self.run_again(&mut group[..=at])?;
             }
-            next = if group.len() < MAX_GROUP { more() } else { None };
+            at += 1;
+            // Hosts wait for each other, and what arrives meanwhile for the next transaction.
+            if self.files.is_some() && at < MAX_GROUP {
+                group.extend(more());
+            }
         }
         match self.conn.commit() {
             // Whose it was that has failed is told by running each alone.
@@ -375,6 +424,13 @@ impl Hand {
         }
         // It is committed: where one cannot look, what was seen before holds.
         self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
+    }
+
+    fn foresee(&self, database: &Postgres, operations: &mut [Queued]) {
+        // By itself an operation asks as soon.
+        if operations.len() > 1 {
+            let _ = operations.iter_mut().all(|operation| operation.foresee(database, &self.conn));
+        }
     }
 
     /// Runs operations anew, whose transaction is undone.

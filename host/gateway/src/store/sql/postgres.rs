@@ -28,6 +28,7 @@ use tokio_postgres::{
 
 use super::{
     Error, Result,
+    foresight::{Foreseen, Foresight, Moved},
     link::Link,
     session::{Asked, Misnamed, Outcome, Request, Sent, Session},
     translate::Translated,
@@ -64,6 +65,8 @@ pub(in crate::store) struct Postgres {
     /// What was asked, in its order, and not waited for yet; and how many bytes it has.
     sent: RefCell<Vec<Sent>>,
     sent_bytes: Cell<usize>,
+    /// What was asked for before whoever wants it is at work.
+    foresight: RefCell<Foresight>,
     /// Numbers of rows to come in this transaction, by table: they are fetched several at once. None is kept for the next:
     /// others may give numbers in between, and a server that has crashed, or another in its place, gives some anew.
     ids: RefCell<HashMap<Box<str>, Ids>>,
@@ -85,9 +88,17 @@ enum Transaction {
 }
 
 /// Numbers of rows to come.
-enum Ids {
-    Asked(Arc<Asked>),
-    Known(VecDeque<i64>),
+#[derive(Default)]
+struct Ids {
+    known: VecDeque<i64>,
+    /// And how many each of these will bring.
+    asked: VecDeque<(Arc<Asked>, usize)>,
+}
+
+impl Ids {
+    fn count(&self) -> usize {
+        self.known.len() + self.asked.iter().map(|(_, count)| count).sum::<usize>()
+    }
 }
 
 /// Whether what was asked may be asked once more of a new connection, where the old one turns out to be lost.
@@ -115,6 +126,7 @@ impl Postgres {
             session: RefCell::default(),
             sent: RefCell::default(),
             sent_bytes: Cell::new(0),
+            foresight: RefCell::default(),
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
@@ -371,13 +383,43 @@ impl Postgres {
         Ok(rows)
     }
 
-    /// Asks for rows that are wanted in a while. It changes nothing.
+    /// Asks for rows that are wanted in a while, unless that was foreseen. It changes nothing.
     pub(super) fn ahead(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
-        let asked = self.send(statement(sql, params)?)?;
+        let request = statement(sql, params)?;
+        if let Some(asked) = self.foresight.borrow_mut().take(&request) {
+            return Ok(asked);
+        }
+        let asked = self.send(request)?;
         if self.transaction.get() == Transaction::None {
             self.wait(Again::Yes)?;
         }
+        self.foresight.borrow_mut().note(&asked);
         Ok(asked)
+    }
+
+    /// What `ask` asks ahead is for who will be at work [with it](Postgres::with_foreseen).
+    pub(in crate::store) fn foresee<T>(&self, ask: impl FnOnce() -> T) -> Foreseen {
+        self.foresight.borrow_mut().begin_noting();
+        ask();
+        self.foresight.borrow_mut().noted()
+    }
+
+    /// Has `work` find what was foreseen for it.
+    pub(in crate::store) fn with_foreseen<T>(&self, foreseen: Foreseen, work: impl FnOnce() -> T) -> T {
+        self.foresight.borrow_mut().is_for(foreseen);
+        let done = work();
+        self.foresight.borrow_mut().forget();
+        done
+    }
+
+    /// What was foreseen of this does not hold any more.
+    pub(super) fn moved(&self, what: Moved) {
+        self.foresight.borrow_mut().moved(what);
+    }
+
+    /// Whether who is at work may go by something foreseen of it that does not hold any more. From then on it asks.
+    pub(super) fn has_moved(&self, what: &Moved) -> bool {
+        self.foresight.borrow_mut().has_moved(what)
     }
 
     /// The rows that were asked for.
@@ -399,30 +441,34 @@ impl Postgres {
 
     /// Asks for the numbers of so many rows, which are wanted in a while.
     pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
-        let is_known = match self.ids.borrow().get(table) {
-            Some(Ids::Known(ids)) => ids.len() >= count,
-            Some(Ids::Asked(_)) => true,
-            None => false,
+        // What others will want is theirs.
+        let there = match self.foresight.borrow().is_noting() {
+            true => 0,
+            false => self.ids.borrow().get(table).map_or(0, Ids::count),
         };
-        if !is_known && count > 0 {
+        let count = count.saturating_sub(there);
+        if count > 0 {
             let asked = self.send(fetch_ids(table, count)?)?;
-            self.ids.borrow_mut().insert(table.into(), Ids::Asked(asked));
+            self.ids.borrow_mut().entry(table.into()).or_default().asked.push_back((asked, count));
         }
         Ok(())
     }
 
     /// The number of a row that a table is to get.
     pub(in crate::store) fn next_id(&self, table: &str) -> Result<i64> {
-        let mut ids = match self.ids.borrow_mut().remove(table) {
-            Some(Ids::Known(ids)) => ids,
-            Some(Ids::Asked(asked)) => ids_of(&self.rows(&asked)?)?,
-            None => VecDeque::new(),
-        };
-        if ids.is_empty() {
-            ids = ids_of(&self.ask(fetch_ids(table, IDS_AT_ONCE)?, Again::Yes)?.rows)?;
+        let mut ids = self.ids.borrow_mut().remove(table).unwrap_or_default();
+        while ids.known.is_empty() {
+            let rows = match ids.asked.pop_front() {
+                Some((asked, _)) => self.rows(&asked)?,
+                None => self.ask(fetch_ids(table, IDS_AT_ONCE)?, Again::Yes)?.rows,
+            };
+            if rows.is_empty() {
+                return Err(Error::NoRow);
+            }
+            ids.known.extend(ids_of(&rows)?);
         }
-        let next = ids.pop_front().ok_or(Error::NoRow)?;
-        self.ids.borrow_mut().insert(table.into(), Ids::Known(ids));
+        let next = ids.known.pop_front().ok_or(Error::NoRow)?;
+        self.ids.borrow_mut().insert(table.into(), ids);
         Ok(next)
     }
 
@@ -453,6 +499,7 @@ impl Postgres {
 
     fn open(&self, opening: Vec<Request>) -> Result<()> {
         self.ids.take();
+        self.foresight.take();
         self.look()?;
         self.opening.set(opening.len());
         for request in opening {
@@ -532,7 +579,7 @@ fn fetch_ids(table: &str, count: usize) -> Result<Request> {
     statement(&Translated::of(&fetch), &[&i64::try_from(count).unwrap_or(i64::MAX)])
 }
 
-fn ids_of(rows: &[Row]) -> Result<VecDeque<i64>> {
+fn ids_of(rows: &[Row]) -> Result<Vec<i64>> {
     rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect()
 }
 

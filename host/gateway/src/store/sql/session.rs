@@ -31,6 +31,7 @@ const MOST_NAMES_OF_ONE: usize = 4;
 pub(super) type Answer<T> = Result<T, tokio_postgres::Error>;
 
 /// What may be sent more than once.
+#[derive(PartialEq)]
 pub(super) enum Request {
     Words(String),
     Statement(Translated, Vec<Given<'static>>),
@@ -66,6 +67,11 @@ impl Asked {
 
     pub(super) fn bytes(&self) -> usize {
         self.request.bytes()
+    }
+
+    /// Whether it asks this.
+    pub(super) fn is(&self, request: &Request) -> bool {
+        self.request == *request
     }
 
     /// Takes what has come of it; nothing where that is not known yet.

@@ -60,6 +60,12 @@ impl<'a> Given<'a> {
     }
 }
 
+impl PartialEq for Given<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
 /// Texts of people are in no log.
 impl fmt::Debug for Given<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,156 @@
+//! What the operations of one transaction ask a database is asked for all of them at once: each still sees what it would have
+//! seen by itself.
+
+use pmk_stand_ins::{postgres, relay::Relay};
+use tokio::task::JoinHandle;
+
+use super::{
+    hosts::{at_work, two},
+    on_postgres::{
+        Home,
+        group_commit::{hold, settle},
+        number,
+    },
+    *,
+};
+use crate::{database::Database, store::writer::Foresight};
+
+const KEY: &str = "slack:dm:U1";
+
+/// What a host is told to do while its writer is busy, so that one transaction has all of it, in this order.
+struct Together<'s> {
+    store: &'s Store,
+    release: std::sync::mpsc::Sender<()>,
+    holding: JoinHandle<Result<(), StoreError>>,
+}
+
+impl Together<'_> {
+    async fn at(store: &Store) -> Together<'_> {
+        let (release, holding) = hold(store).await;
+        Together { store, release, holding }
+    }
+
+    /// Hands something over.
+    async fn queue<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        let task = tokio::spawn(work);
+        settle().await;
+        assert!(!task.is_finished());
+        task
+    }
+
+    async fn accept(&self, inbound: Inbound) -> JoinHandle<Result<Option<InboxId>, StoreError>> {
+        let store = self.store.clone();
+        self.queue(async move { store.accept(&inbound, NOW).await }).await
+    }
+
+    async fn go(self) {
+        self.release.send(()).unwrap();
+        self.holding.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn messages_that_shared_a_transaction_were_waited_for_one_after_the_other() {
+    const MESSAGES: usize = 40;
+    let Some(server) = postgres::server() else { return };
+    let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
+    let through = server.schema().replace(&server.port().to_string(), &relay.address().port().to_string());
+    let home = Home { folder: tempfile::tempdir().unwrap(), database: Some(Database::parse(&through).unwrap()) };
+    let (store, _lock) = at_work(&home).await;
+    accept(&store, KEY, "Ev0").await;
+    let together = Together::at(&store).await;
+    let mut messages = Vec::new();
+    for n in 1..=MESSAGES {
+        messages.push(together.accept(inbound(&format!("slack:dm:U{n}"), &format!("Ev{n}"))).await);
+    }
+    let before = relay.round_trips();
+    together.go().await;
+    for message in messages {
+        assert!(message.await.unwrap().unwrap().is_some());
+    }
+    let waited = relay.round_trips() - before;
+    // For what is known of them all, for numbers of conversations that begin, 16 at once, and for the commit.
+    assert!(waited <= 8, "{waited}");
+}
+
+#[tokio::test]
+async fn a_message_that_comes_twice_within_one_transaction_is_taken_in_once() {
+    let Some([one, _]) = two() else { return };
+    let (store, _lock) = at_work(&one).await;
+    accept(&store, KEY, "Ev0").await;
+    let together = Together::at(&store).await;
+    let first = together.accept(Inbound { aliases: vec!["msg:1".into()], ..inbound(KEY, "Ev1") }).await;
+    let again = together.accept(Inbound { aliases: vec!["msg:1".into()], ..inbound(KEY, "Ev2") }).await;
+    together.go().await;
+    assert!(first.await.unwrap().unwrap().is_some());
+    assert_eq!(again.await.unwrap().unwrap(), None);
+    assert_eq!(number(&one, "SELECT count(*) FROM inbox"), 2);
+}
+
+#[tokio::test]
+async fn two_messages_that_begin_a_conversation_within_one_transaction_begin_one() {
+    let Some([one, _]) = two() else { return };
+    let (store, _lock) = at_work(&one).await;
+    let together = Together::at(&store).await;
+    let messages = [together.accept(inbound(KEY, "Ev1")).await, together.accept(inbound(KEY, "Ev2")).await];
+    together.go().await;
+    for message in messages {
+        assert!(message.await.unwrap().unwrap().is_some());
+    }
+    assert_eq!(number(&one, "SELECT count(*) FROM session"), 1);
+    assert_eq!(number(&one, "SELECT count(*) FROM inbox WHERE session_id = (SELECT id FROM session)"), 2);
+}
+
+#[tokio::test]
+async fn a_question_that_begins_as_the_one_before_ends_lets_the_older_one_of_another_host_go_first() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let written = |event: &str, ts: &str| Inbound { ts: ts.into(), ..inbound(KEY, event) };
+    let under_way = first.accept(&written("Ev1", "1700000001.000100"), NOW).await.unwrap().unwrap();
+    let turn = ask(&first, under_way).await.turn;
+    first.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    let theirs = second.accept(&written("Ev2", "1700000002.000100"), NOW).await.unwrap().unwrap();
+    let own = first.accept(&written("Ev3", "1700000003.000100"), NOW).await.unwrap().unwrap();
+    let together = Together::at(&first).await;
+    let store = first.clone();
+    let ended = together.queue(async move { store.finish(turn, vec![(0, None)], vec![], NOW).await }).await;
+    let store = first.clone();
+    let begun = together.queue(async move { store.begin(own, NOW).await }).await;
+    together.go().await;
+    ended.await.unwrap().unwrap();
+    let begun = begun.await.unwrap().unwrap();
+    assert!(matches!(begun, Begin::Elsewhere), "{begun:?}");
+    ask(&second, theirs).await;
+}
+
+#[tokio::test]
+async fn what_fails_in_a_transaction_that_was_asked_for_at_once_fails_alone() {
+    let Some([one, _]) = two() else { return };
+    let (store, _lock) = at_work(&one).await;
+    let inbox = accept(&store, KEY, "Ev0").await;
+    let turn = ask(&store, inbox).await.turn;
+    let together = Together::at(&store).await;
+    let before = together.accept(inbound("slack:dm:U2", "Ev1")).await;
+    let failing = {
+        let store = store.clone();
+        let nonsense = |conn: &Connection| {
+            conn.execute("INSERT INTO seen (front, key, at) VALUES ('slack', 'half', 0)", [])?;
+            Ok(conn.execute("INSERT INTO inbox (session_id) VALUES (-1)", [])?)
+        };
+        together.queue(async move { store.write_foreseen(Foresight::Narrow, nonsense).await }).await
+    };
+    let (after, recording) = {
+        let after = together.accept(inbound("slack:dm:U3", "Ev2")).await;
+        let store = store.clone();
+        (after, together.queue(async move { store.record(turn, recorded("q", "a"), NOW).await }).await)
+    };
+    together.go().await;
+    assert!(before.await.unwrap().unwrap().is_some());
+    assert!(failing.await.unwrap().is_err());
+    assert!(after.await.unwrap().unwrap().is_some());
+    recording.await.unwrap().unwrap();
+    assert_eq!(number(&one, "SELECT count(*) FROM inbox"), 3);
+    assert_eq!(number(&one, "SELECT count(*) FROM seen WHERE key = 'half'"), 0);
+    assert_eq!(number(&one, "SELECT count(*) FROM message"), 2);
+}
