@@ -88,6 +88,7 @@ use pmk_system::{
     home::{self, HomeLock},
     threads::Threads,
 };
+use tokio::sync::Notify;
 
 pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
@@ -156,6 +157,8 @@ struct Shared {
     place: Place,
     /// To the database, where the store is in one.
     link: Option<Arc<Link>>,
+    /// Tells who waits for the database to be there again.
+    back: Arc<Notify>,
     /// How this process signs its turns' leases.
     owner: String,
     // Closed in this order: the last connection to go folds the log into the file, and readers cannot.
@@ -281,9 +284,11 @@ impl Store {
         let bounds = calibrations::StoredBounds::default();
         let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
         let windows = Arc::default();
+        let back = link.as_ref().map(|link| Arc::clone(&link.back)).unwrap_or_default();
         let shared = Shared {
             place,
             link,
+            back,
             owner,
             readers,
             writer,
@@ -302,6 +307,17 @@ impl Store {
     /// then on nothing is stored, and the process has to end. It waits for ever where that does not happen.
     pub async fn lost(&self) -> StoreError {
         self.shared.writer.lost().await
+    }
+
+    /// Returns when the database is there again after it was away: what was held up by that need wait no longer. A file is never
+    /// away.
+    pub async fn back(&self) {
+        self.shared.back.notified().await;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn comes_back(&self) {
+        self.shared.back.notify_waiters();
     }
 
     /// Returns once the thread that writes has committed: nothing, which costs the disk nothing.

@@ -79,6 +79,7 @@ impl Dispatcher {
     async fn see_through(self: &Arc<Self>, batch: &Batch) -> Went {
         let mut trouble = Trouble { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
+            let mut may_be_the_store = false;
             queues::lock(&self.queues).renew(batch.key());
             let outcome = {
                 let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
@@ -133,6 +134,7 @@ impl Dispatcher {
                         let why = format!("{why}, for {minutes} minutes, while other turns went on");
                         return self.give_up(batch, &why).await;
                     }
+                    may_be_the_store = retry_after.is_zero();
                     trouble.pause().max(retry_after)
                 }
                 Err(place) => {
@@ -150,6 +152,7 @@ impl Dispatcher {
                 biased;
                 () = self.stop.cancelled() => return Went::Stopped,
                 () = batch.interrupted().cancelled_owned() => {}
+                () = self.store.back(), if may_be_the_store => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -11,6 +11,23 @@ async fn what_passes_is_waited_for() {
     assert_eq!(house.answered(), ["patient"]);
 }
 
+/// The database was there again, and turns that it had held up waited out their pauses.
+#[tokio::test(start_paused = true)]
+async fn what_the_database_has_held_up_waited_for_up_to_half_a_minute_once_it_was_back() {
+    let house = house(SEQUENTIAL, |_, tries| if tries < 5 { passing("the database is away") } else { Play::Answer });
+    house.say("U1", "patient").await;
+    house.until(|log| log.tries.get("patient") == Some(&4)).await;
+    let back = tokio::time::Instant::now();
+    // It would wait for fifteen seconds now. While this task has something to do, time stands still.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        house.store.comes_back();
+    }
+    house.until_answered(&["patient"]).await;
+    assert!(back.elapsed() < Duration::from_secs(15), "{:?}", back.elapsed());
+    house.settle().await;
+}
+
 #[tokio::test]
 async fn turns_that_are_held_up_keep_no_permit() {
     let house = house(SEQUENTIAL, |text, _| if text == "quick" { Play::Answer } else { passing("Slack is down") });

@@ -3,14 +3,14 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
 };
 
 use pmk_system::error::Failure;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 use tokio_postgres::Config;
 
 use super::{Error, Result, tls::Connector};
@@ -28,6 +28,8 @@ pub(in crate::store) struct Link {
     /// Which home goes it: machine and folder.
     home: String,
     outage: Mutex<Option<Outage>>,
+    /// Tells who waits for the end of one.
+    pub(in crate::store) back: Arc<Notify>,
     /// Whether statements may have names at all.
     may_name: AtomicBool,
     /// As which host this process writes; 0: as none.
@@ -52,6 +54,7 @@ impl Link {
             name,
             home,
             outage: Mutex::default(),
+            back: Arc::default(),
             may_name: AtomicBool::new(true),
             host: AtomicI64::new(0),
         })
@@ -130,6 +133,7 @@ impl Link {
         if let Some(outage) = self.outage().take() {
             let seconds = outage.since.elapsed().as_secs_f32();
             tracing::info!("the database `{}` is there again, after {seconds:.1} s", self.name);
+            self.back.notify_waiters();
         }
     }
 }
