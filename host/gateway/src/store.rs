@@ -168,8 +168,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
-    /// Bounds of models that are stored for certain.
-    bounds: calibrations::StoredBounds,
+    /// Bounds of models that are stored.
+    bounds: Arc<calibrations::StoredBounds>,
     /// Live windows that are known.
     windows: Arc<windows::Windows>,
     /// What is left to do of turns.
@@ -281,9 +281,8 @@ impl Store {
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
-        let bounds = calibrations::StoredBounds::default();
         let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
-        let windows = Arc::default();
+        let (windows, bounds) = (Arc::default(), Arc::default());
         let back = link.as_ref().map(|link| Arc::clone(&link.back)).unwrap_or_default();
         let shared = Shared {
             place,

@@ -67,34 +67,70 @@ impl Store {
     /// # Errors
     /// Nothing was forgotten.
     pub async fn forget_calibrations(&self) -> Result<usize, StoreError> {
-        self.write(|conn| {
-            let models = conn.prepare_cached(ALL)?.query_map([], |_| Ok(()))?.count();
-            conn.execute("DELETE FROM bound", [])?;
-            conn.execute("DELETE FROM model_tools", [])?;
-            conn.execute("DELETE FROM calibration", [])?;
-            Ok(models)
-        })
-        .await
+        let forgotten = self
+            .write(|conn| {
+                let models = conn.prepare_cached(ALL)?.query_map([], |_| Ok(()))?.count();
+                conn.execute("DELETE FROM bound", [])?;
+                conn.execute("DELETE FROM model_tools", [])?;
+                conn.execute("DELETE FROM calibration", [])?;
+                Ok(models)
+            })
+            .await?;
+        lock(&self.shared.bounds.committed).clear();
+        Ok(forgotten)
     }
 }
 
-/// Bounds of models as this process has stored them last: most turns teach nothing of them.
+/// Bounds of models as this process has stored them: most turns teach nothing of them.
 #[derive(Debug, Default)]
-pub(super) struct StoredBounds(Mutex<HashMap<(String, String), Bounds>>);
+pub(super) struct StoredBounds {
+    committed: Mutex<HashMap<Model, Bounds>>,
+    /// What stands in the database within the transaction of this number, of which others were told what stood before it.
+    within: Mutex<(u64, HashMap<Model, Bounds>)>,
+}
+
+type Model = (String, String);
 
 impl StoredBounds {
-    pub(super) fn are_stored(&self, Learnt { provider, model, bounds, .. }: &Learnt) -> bool {
-        self.lock().get(&(provider.clone(), model.clone())) == Some(bounds)
+    /// Those that stand there, if nothing else has come between.
+    pub(super) fn of(&self, learnt: &Learnt) -> Option<Bounds> {
+        lock(&self.committed).get(&learnt.of()).copied()
     }
 
-    /// And the transaction is committed.
-    pub(super) fn were_stored(&self, Learnt { provider, model, bounds, .. }: Learnt) {
-        self.lock().insert((provider, model), bounds);
+    /// The transaction is committed that was to store these, after `before` was [there](StoredBounds::of). Of two that come at once
+    /// nobody knows here which was the last.
+    pub(super) fn were_stored(&self, before: Option<Bounds>, learnt: Learnt) {
+        let mut committed = lock(&self.committed);
+        let model = learnt.of();
+        match committed.get(&model).copied() == before {
+            true => committed.insert(model, learnt.bounds),
+            false => committed.remove(&model),
+        };
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Bounds>> {
-        // An insertion is whole or did not happen.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn within(&self, conn: &Connection, model: &Model) -> Option<Bounds> {
+        let within = lock(&self.within);
+        conn.transaction().filter(|number| *number == within.0).and_then(|_| within.1.get(model).copied())
+    }
+
+    fn stand_within(&self, conn: &Connection, model: Model, bounds: Bounds) {
+        let Some(number) = conn.transaction() else { return };
+        let mut within = lock(&self.within);
+        if within.0 != number {
+            *within = (number, HashMap::new());
+        }
+        within.1.insert(model, bounds);
+    }
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Whole after each of its methods.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Learnt {
+    fn of(&self) -> Model {
+        (self.provider.clone(), self.model.clone())
     }
 }
 
@@ -104,15 +140,24 @@ pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<
 }
 
 /// Stores it; its bounds only where what is stored of them was asked for, for they may be new.
-pub(super) fn learn(conn: &Connection, learnt: &Learnt, stored: Option<Ahead<'_>>) -> Result<(), Fault> {
+pub(super) fn learn(
+    conn: &Connection,
+    learnt: &Learnt,
+    stored: Option<Ahead<'_>>,
+    in_common: &StoredBounds,
+) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
     let Some(mut stored) = stored else { return Ok(()) };
-    let known = bounds_in(stored.query()?)?;
+    let known = match in_common.within(conn, &learnt.of()) {
+        Some(known) => known,
+        None => bounds_in(stored.query()?)?,
+    };
     let bounds = if hosts::is_one(conn) { bounds.and_stored(&known) } else { *bounds };
     if known == bounds {
         return Ok(());
     }
+    in_common.stand_within(conn, learnt.of(), bounds);
     conn.prepare_cached(UNLEARN_BOUNDS)?.run(params![provider, model])?;
     let mut add = conn.prepare_cached(LEARN_BOUND)?;
     let refused = bounds.refused.map(|Refused { size, fits, source, hold }| {

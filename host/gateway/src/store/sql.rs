@@ -231,6 +231,15 @@ impl Connection {
         }
     }
 
+    /// The number of a transaction in which what was asked ahead may be from before what was written since; another once some of
+    /// it was undone.
+    pub(super) fn transaction(&self) -> Option<u64> {
+        match self {
+            Connection::Sqlite(_) => None,
+            Connection::Postgres(conn) => Some(conn.transaction()),
+        }
+    }
+
     /// Counts what was written and what has to be undone: the same number means that nothing has to be.
     pub(super) fn changes(&self) -> u64 {
         match self {

@@ -123,8 +123,8 @@ impl Store {
     async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
         let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
-            let live = window::short(conn, inbox)?;
-            let begun = begin(conn, inbox, hold, &owner, now_ms)?;
+            conn.has_moved(|| Moved::Shown(inbox.0));
+            let (begun, live) = begin(conn, inbox, hold, &owner, now_ms)?;
             let known = match &begun {
                 Begin::Ask(open) => find_window(conn, &windows, open)?,
                 _ => (None, None),
@@ -174,7 +174,10 @@ impl Store {
             Beginning::Placeholder => MAY_PLACE,
             Beginning::Stream => MAY_STREAM,
         };
-        let work = move |conn: &Connection| Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?);
+        let work = move |conn: &Connection| {
+            conn.moved(|| Moved::Shown(turn.0));
+            Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?)
+        };
         let changed = self.write_foreseen(Foresight::Narrow, work).await?;
         not_over(turn, &changed)
     }
@@ -190,8 +193,10 @@ impl Store {
         placeholder: &str,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let placeholder = placeholder.to_owned();
-        let work =
-            move |conn: &Connection| Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?);
+        let work = move |conn: &Connection| {
+            conn.moved(|| Moved::Shown(turn.0));
+            Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?)
+        };
         let changed = self.shared.writer.write(Foresight::Narrow, work);
         async move { not_over(turn, &changed.await?) }
     }
@@ -271,13 +276,15 @@ impl Store {
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
         let report = codec::to_json(&report);
-        let learnt = calibration.clone();
-        let new_bounds = learnt.clone().filter(|learnt| !self.shared.bounds.are_stored(learnt));
+        let bounds = Arc::clone(&self.shared.bounds);
+        let learnt = calibration.clone().map(|learnt| (bounds.of(&learnt), learnt));
+        let is_new = learnt.as_ref().is_some_and(|(stored, learnt)| *stored != Some(learnt.bounds));
+        let new_bounds = calibration.clone().filter(|_| is_new);
         let count = messages.iter().filter(|(entry, ..)| entry.id == 0).count();
         let asks = Standpoint { turn, new_bounds, messages: count };
         let foresight = asks.clone();
         let work = move |conn: &Connection| {
-            let (mut standing, bounds) = asks.ask(conn)?;
+            let (mut standing, known_bounds) = asks.ask(conn)?;
             let standing = standing
                 .query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
                 .optional()?;
@@ -290,6 +297,7 @@ impl Store {
             if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
             }
+            conn.moved(|| Moved::Conversation(session.0));
             answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
             let known = windows.take(conn, session, stands_at)?;
             let mut stored = Vec::with_capacity(messages.len());
@@ -326,7 +334,7 @@ impl Store {
                 cases::keep(conn, in_case, &stored, answer, now_ms)?;
             }
             if let Some(learnt) = &calibration {
-                calibrations::learn(conn, learnt, bounds)?;
+                calibrations::learn(conn, learnt, known_bounds, &bounds)?;
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
@@ -359,8 +367,8 @@ impl Store {
             self.shared.windows.put(place, Arc::new(entries));
         }
         self.shared.texts.are_stored(texts);
-        if let Some(learnt) = learnt {
-            self.shared.bounds.were_stored(learnt);
+        if let Some((before, learnt)) = learnt {
+            self.shared.bounds.were_stored(before, learnt);
         }
         self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent });
         Ok(())
@@ -459,8 +467,7 @@ enum Hold {
 #[derive(Clone)]
 struct Standpoint {
     turn: TurnId,
-    /// What it teaches of its model's bounds. Turns that are recorded together may all be asked what was stored before them: what
-    /// one of them knows of bounds, those after it know, for they have it in common in this process.
+    /// What it teaches of its model's bounds.
     new_bounds: Option<Learnt>,
     /// How many messages it adds.
     messages: usize,
@@ -501,24 +508,31 @@ fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Ahe
     }?)
 }
 
-/// All of `begin` but the live window's entries.
-fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
+/// All of `begin` but the live window's entries, which were asked for with it.
+fn begin<'c>(
+    conn: &'c Connection,
+    inbox: InboxId,
+    hold: Hold,
+    owner: &str,
+    now_ms: i64,
+) -> Result<(Begin, Ahead<'c>), Fault> {
+    let live = window::short(conn, inbox)?;
     let mut found = question(conn, inbox, owner)?;
     let mut rows = found.query()?;
-    let Some(row) = rows.next()? else { return Ok(Begin::Done) };
+    let Some(row) = rows.next()? else { return Ok((Begin::Done, live)) };
     let inbound: Inbound = match row.get_ref("message")? {
-        ValueRef::Null => return Ok(Begin::Done),
+        ValueRef::Null => return Ok((Begin::Done, live)),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
     if lease::keeps_out_a_run(conn, row.get("lease_until")?, now_ms)? {
-        return Ok(Begin::Busy);
+        return Ok((Begin::Busy, live));
     }
     if row.get("elsewhere")? {
-        return Ok(Begin::Elsewhere);
+        return Ok((Begin::Elsewhere, live));
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
-    if conn.has_moved(|| Moved::Lease(session.0)) {
-        // The turn before has ended in the same transaction, and another host may be next.
+    if conn.has_moved(|| Moved::Conversation(session.0)) {
+        // The turn before has ended in the same transaction: another host may be next, and the window is another.
         return begin(conn, inbox, hold, owner, now_ms);
     }
     let received_at_ms = row.get("received_at")?;
@@ -599,7 +613,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
         })
     };
     lease::take(conn, session, owner, None)?;
-    Ok(begun)
+    Ok((begun, live))
 }
 
 /// What a turn that is over does not take has changed nothing.

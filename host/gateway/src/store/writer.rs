@@ -20,6 +20,7 @@
 //! In a runtime of one thread that is to do everything in one order, a task does the same.
 
 use std::{
+    cell::RefCell,
     collections::VecDeque,
     iter,
     path::{Path, PathBuf},
@@ -259,6 +260,9 @@ trait Operation: Send {
     /// It failed.
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError>;
 
+    /// Whether it was run, and that is not forgotten.
+    fn has_run(&self) -> bool;
+
     /// What an earlier run came to is not true any more.
     fn forget(&mut self);
 
@@ -308,6 +312,10 @@ where
         let outcome = result.as_ref().map(|_| ()).map_err(Clone::clone);
         self.result = Some(result);
         outcome
+    }
+
+    fn has_run(&self) -> bool {
+        self.result.is_some()
     }
 
     fn forget(&mut self) {
@@ -375,15 +383,25 @@ impl Hand {
     }
 
     fn commit_group(&self, first: Queued, next: impl Fn() -> Option<Queued>) {
-        let mut group: Vec<Queued> = Vec::new();
-        let committed = self.run_all(first, &mut group, next);
-        if !self.conn.is_autocommit() {
-            // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
-            let _ = self.said(self.conn.roll_back());
-        }
-        self.tell_loss(&committed);
-        for operation in group {
-            operation.answer(committed.clone());
+        let waiting = RefCell::new(VecDeque::from([first]));
+        let more = || waiting.borrow_mut().pop_front().or_else(&next);
+        loop {
+            let Some(first) = waiting.borrow_mut().pop_front() else { return };
+            let mut group: Vec<Queued> = Vec::new();
+            let committed = self.run_all(first, &mut group, more);
+            if !self.conn.is_autocommit() {
+                // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
+                let _ = self.said(self.conn.roll_back());
+            }
+            self.tell_loss(&committed);
+            if committed.as_ref().is_err_and(|error| !error.is_lost()) {
+                // What has not had its turn by then waits for the next.
+                let mut group = group.extract_if(1.., |operation| !operation.has_run()).collect();
+                waiting.borrow_mut().append(&mut group);
+            }
+            for operation in group {
+                operation.answer(committed.clone());
+            }
         }
     }
 

@@ -16,10 +16,12 @@ pub(in crate::store) struct Foreseen(Vec<Arc<Asked>>);
 /// What an operation has changed, and others that were foreseen may go by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Moved {
-    /// Who works on the conversation of this number.
-    Lease(i64),
+    /// Who works on the conversation of this number, or what is in its window.
+    Conversation(i64),
     /// The conversation of this key is there now.
     Session(String),
+    /// What is shown of the answer of this turn.
+    Shown(i64),
     /// A message of this name was taken in.
     Seen(String),
 }

@@ -72,6 +72,8 @@ pub(in crate::store) struct Postgres {
     ids: RefCell<HashMap<Box<str>, Ids>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
+    /// Its number, another one after each undoing.
+    number: Cell<u64>,
     /// How many requests have begun it.
     opening: Cell<usize>,
     changes: Cell<u64>,
@@ -130,6 +132,7 @@ impl Postgres {
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
+            number: Cell::new(0),
             opening: Cell::new(0),
             changes: Cell::new(0),
         };
@@ -498,7 +501,7 @@ impl Postgres {
     }
 
     fn open(&self, opening: Vec<Request>) -> Result<()> {
-        self.ids.take();
+        self.has_no_past();
         self.foresight.take();
         self.look()?;
         self.opening.set(opening.len());
@@ -507,6 +510,16 @@ impl Postgres {
         }
         self.transaction.set(Transaction::Begun);
         Ok(())
+    }
+
+    /// What was known of the transaction does not hold.
+    fn has_no_past(&self) {
+        self.ids.take();
+        self.number.set(self.number.get() + 1);
+    }
+
+    pub(super) fn transaction(&self) -> u64 {
+        self.number.get()
     }
 
     pub(super) fn commit(&self) -> Result<()> {
@@ -542,6 +555,7 @@ impl Postgres {
         if word.starts_with("ROLLBACK TO") {
             // It undoes them, whatever comes of them.
             self.unsent();
+            self.has_no_past();
         }
         self.ask(Request::Words(word.into()), Again::Within)?;
         if word.starts_with("ROLLBACK TO") {
