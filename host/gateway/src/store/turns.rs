@@ -124,12 +124,12 @@ impl Store {
         let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
             conn.has_moved(|| Moved::Shown(inbox.0));
-            let (begun, live) = begin(conn, inbox, hold, &owner, now_ms)?;
+            let (begun, glimpse) = begin(conn, inbox, hold, &owner, now_ms)?;
             let known = match &begun {
                 Begin::Ask(open) => find_window(conn, &windows, open)?,
                 _ => (None, None),
             };
-            Ok((begun, live.found()?, known))
+            Ok((begun, glimpse.found()?, known))
         };
         let asks = self.owner();
         let foresight = Foresight::asks(move |conn| {
@@ -517,8 +517,8 @@ fn begin<'c>(
     now_ms: i64,
 ) -> Result<(Begin, Ahead<'c>), Fault> {
     let live = window::short(conn, inbox)?;
-    let mut found = question(conn, inbox, owner)?;
-    let mut rows = found.query()?;
+    let mut asked = question(conn, inbox, owner)?;
+    let mut rows = asked.query()?;
     let Some(row) = rows.next()? else { return Ok((Begin::Done, live)) };
     let inbound: Inbound = match row.get_ref("message")? {
         ValueRef::Null => return Ok((Begin::Done, live)),
