@@ -259,6 +259,8 @@ pub(super) fn enter(
     let key = key.to_string();
     let session = match known {
         Some(SessionId(session)) => {
+            // It may be older than one that begins in the same transaction.
+            conn.moved(|| Moved::Conversation(session));
             conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session
         }

@@ -16,7 +16,7 @@ pub(in crate::store) struct Foreseen(Vec<Arc<Asked>>);
 /// What an operation has changed, and others that were foreseen may go by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Moved {
-    /// Who works on the conversation of this number, or what is in its window.
+    /// Who works on the conversation of this number, what is asked in it, or what is in its window.
     Conversation(i64),
     /// The conversation of this key is there now.
     Session(String),

@@ -138,6 +138,22 @@ async fn a_question_that_begins_as_the_one_before_ends_lets_the_older_one_of_ano
 }
 
 #[tokio::test]
+async fn a_question_that_begins_as_an_older_one_is_stored_lets_that_go_first() {
+    let Some([one, _]) = two() else { return };
+    let (store, _lock) = at_work(&one).await;
+    let written = |event: &str, ts: &str| Inbound { ts: ts.into(), ..inbound(KEY, event) };
+    let later = store.accept(&written("Ev2", "1700000002.000100"), NOW).await.unwrap().unwrap();
+    let together = Together::at(&store).await;
+    let older = together.accept(written("Ev1", "1700000001.000100")).await;
+    let begun = together.begin(later).await;
+    together.go().await;
+    let older = older.await.unwrap().unwrap().unwrap();
+    let begun = begun.await.unwrap().unwrap();
+    assert!(matches!(begun, Begin::Elsewhere), "{begun:?}");
+    ask(&store, older).await;
+}
+
+#[tokio::test]
 async fn what_fails_in_a_transaction_that_was_asked_for_at_once_fails_alone() {
     let Some([one, _]) = two() else { return };
     let (store, _lock) = at_work(&one).await;
