@@ -387,9 +387,10 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
             Harm::CutFromSlack => slack.drop_connections(),
             Harm::CutFromModel => {
                 hosts[at].model.cut();
-                // Whoever has no answer for longer than the gateway tries four times is told so, and that is none.
-                moments.pass(Duration::from_secs(1)).await;
+                moments.pass(Duration::from_secs(2)).await;
                 hosts[at].model.mend();
+                // Cut off again before its fourth try, 3.5 s after the first, somebody would be told that there is no answer.
+                moments.pass(Duration::from_millis(3_500)).await;
             }
             // It and who reads meanwhile may wait for each other, and then it is begun anew.
             Harm::Upgraded => {

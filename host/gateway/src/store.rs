@@ -168,8 +168,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
-    /// Bounds of models that are stored.
-    bounds: Arc<calibrations::StoredBounds>,
+    /// Bounds of models as they stand within the transaction under way.
+    new_bounds: Arc<calibrations::NewBounds>,
     /// Live windows that are known.
     windows: Arc<windows::Windows>,
     /// What is left to do of turns.
@@ -282,7 +282,7 @@ impl Store {
         let owner = lease::owner(&link.as_ref().map_or("pmk-host run".into(), |_| hosts::owner()));
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
         let (undelivered, last_words) = (undelivered::Undelivered::default(), following::LastWords::default());
-        let (windows, bounds) = (Arc::default(), Arc::default());
+        let (windows, new_bounds) = (Arc::default(), Arc::default());
         let back = link.as_ref().map(|link| Arc::clone(&link.back)).unwrap_or_default();
         let shared = Shared {
             place,
@@ -293,7 +293,7 @@ impl Store {
             writer,
             noting,
             texts,
-            bounds,
+            new_bounds,
             windows,
             undelivered,
             last_words,

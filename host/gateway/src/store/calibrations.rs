@@ -67,70 +67,42 @@ impl Store {
     /// # Errors
     /// Nothing was forgotten.
     pub async fn forget_calibrations(&self) -> Result<usize, StoreError> {
-        let forgotten = self
-            .write(|conn| {
-                let models = conn.prepare_cached(ALL)?.query_map([], |_| Ok(()))?.count();
-                conn.execute("DELETE FROM bound", [])?;
-                conn.execute("DELETE FROM model_tools", [])?;
-                conn.execute("DELETE FROM calibration", [])?;
-                Ok(models)
-            })
-            .await?;
-        lock(&self.shared.bounds.committed).clear();
-        Ok(forgotten)
+        self.write(|conn| {
+            let models = conn.prepare_cached(ALL)?.query_map([], |_| Ok(()))?.count();
+            conn.execute("DELETE FROM bound", [])?;
+            conn.execute("DELETE FROM model_tools", [])?;
+            conn.execute("DELETE FROM calibration", [])?;
+            Ok(models)
+        })
+        .await
     }
 }
 
-/// Bounds of models as this process has stored them: most turns teach nothing of them.
+/// Bounds of models as they stand within the transaction of that number, of which answers that are recorded in it may have been
+/// told what stood before. To ask once more would be a way to the database for each of them.
 #[derive(Debug, Default)]
-pub(super) struct StoredBounds {
-    committed: Mutex<HashMap<Model, Bounds>>,
-    /// What stands in the database within the transaction of this number, of which others were told what stood before it.
-    within: Mutex<(u64, HashMap<Model, Bounds>)>,
-}
+pub(super) struct NewBounds(Mutex<(u64, HashMap<Model, Bounds>)>);
 
 type Model = (String, String);
 
-impl StoredBounds {
-    /// Those that stand there, if nothing else has come between.
-    pub(super) fn of(&self, learnt: &Learnt) -> Option<Bounds> {
-        lock(&self.committed).get(&learnt.of()).copied()
-    }
-
-    /// The transaction is committed that was to store these, after `before` was [there](StoredBounds::of). Of two that come at once
-    /// nobody knows here which was the last.
-    pub(super) fn were_stored(&self, before: Option<Bounds>, learnt: Learnt) {
-        let mut committed = lock(&self.committed);
-        let model = learnt.of();
-        match committed.get(&model).copied() == before {
-            true => committed.insert(model, learnt.bounds),
-            false => committed.remove(&model),
-        };
-    }
-
-    fn within(&self, conn: &Connection, model: &Model) -> Option<Bounds> {
-        let within = lock(&self.within);
+impl NewBounds {
+    fn of(&self, conn: &Connection, model: &Model) -> Option<Bounds> {
+        let within = self.lock();
         conn.transaction().filter(|number| *number == within.0).and_then(|_| within.1.get(model).copied())
     }
 
-    fn stand_within(&self, conn: &Connection, model: Model, bounds: Bounds) {
+    fn put(&self, conn: &Connection, model: Model, bounds: Bounds) {
         let Some(number) = conn.transaction() else { return };
-        let mut within = lock(&self.within);
+        let mut within = self.lock();
         if within.0 != number {
             *within = (number, HashMap::new());
         }
         within.1.insert(model, bounds);
     }
-}
 
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whole after each of its methods.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Learnt {
-    fn of(&self) -> Model {
-        (self.provider.clone(), self.model.clone())
+    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<Model, Bounds>)> {
+        // Whole after each of its methods.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,25 +111,25 @@ pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<
     Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
 }
 
-/// Stores it; its bounds only where what is stored of them was asked for, for they may be new.
 pub(super) fn learn(
     conn: &Connection,
     learnt: &Learnt,
-    stored: Option<Ahead<'_>>,
-    in_common: &StoredBounds,
+    mut stored: Ahead<'_>,
+    new_bounds: &NewBounds,
 ) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
-    let Some(mut stored) = stored else { return Ok(()) };
-    let known = match in_common.within(conn, &learnt.of()) {
+    let of = (provider.clone(), model.clone());
+    let known = match new_bounds.of(conn, &of) {
         Some(known) => known,
         None => bounds_in(stored.query()?)?,
     };
     let bounds = if hosts::is_one(conn) { bounds.and_stored(&known) } else { *bounds };
+    // Most turns teach nothing of them.
     if known == bounds {
         return Ok(());
     }
-    in_common.stand_within(conn, learnt.of(), bounds);
+    new_bounds.put(conn, of, bounds);
     conn.prepare_cached(UNLEARN_BOUNDS)?.run(params![provider, model])?;
     let mut add = conn.prepare_cached(LEARN_BOUND)?;
     let refused = bounds.refused.map(|Refused { size, fits, source, hold }| {

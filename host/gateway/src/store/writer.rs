@@ -446,8 +446,13 @@ impl Hand {
 
     fn foresee(&self, database: &Postgres, operations: &mut [Queued]) {
         // By itself an operation asks as soon.
-        if operations.len() > 1 {
-            let _ = operations.iter_mut().all(|operation| operation.foresee(database, &self.conn));
+        if operations.len() == 1 {
+            return;
+        }
+        for operation in operations {
+            if !operation.foresee(database, &self.conn) {
+                return;
+            }
         }
     }
 

@@ -1,0 +1,261 @@
+//! How a turn begins, or goes on after a crash.
+
+use std::sync::Arc;
+
+use pmk_core::Place;
+
+use crate::{
+    case::CaseId,
+    ids::{InboxId, SessionId, TurnId},
+    store::{
+        Answered, Begin, Begun, CalledOff, Concern, Live, OpenTurn, Store, StoreError, Verbosity, archive, cases,
+        changes, codec,
+        error::Fault,
+        escalations, experiments, lease, proposals,
+        sql::{Ahead, Connection, Moved, OptionalExtension, ValueRef, params},
+        window,
+        windows::{self, Entries, Windows},
+        writer::Foresight,
+    },
+    talk::Inbound,
+};
+
+macro_rules! find_question {
+    ($elsewhere:literal) => {
+        concat!(
+            "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
+                    t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
+                    t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
+                    COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
+                    i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
+                        AND e.channel = i.channel AND e.closed_at IS NULL) AS waits_here,
+                    i.\"user\" IS NULL OR EXISTS (SELECT 1 FROM asked_apart p WHERE p.contact = i.\"user\") AS asked_apart,
+                    (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived, ",
+            $elsewhere,
+            " AS elsewhere
+             FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
+             WHERE i.id = ?1 AND i.parked_at IS NULL"
+        )
+    };
+}
+/// Nobody else works on it.
+pub(in crate::store) const FIND_QUESTION: &str = find_question!("false");
+/// Another host works on the conversation; or it is free, and another question in it comes first, whoever has taken that in.
+const FIND_QUESTION_OF_HOST: &str = find_question!(
+    "CASE WHEN s.lease_owner = ?2 THEN false
+          WHEN s.lease_until IS NULL AND EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner) THEN true
+          ELSE EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = i.session_id AND o.message IS NOT NULL
+                           AND o.parked_at IS NULL AND (o.ts < i.ts OR (o.ts = i.ts AND o.id < i.id))
+                           AND (s.key LIKE 'slack:%' OR o.home = ?3)) END"
+);
+pub(in crate::store) const START: &str =
+    "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
+pub(in crate::store) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
+
+impl Store {
+    /// Begins a question's turn, or goes on with it after a crash, and leases the conversation to this
+    /// `run` until [`finish`](Store::finish).
+    ///
+    /// Calling it again for a turn under way is harmless. That only one turn of a conversation is under
+    /// way at a time is up to the caller.
+    ///
+    /// # Errors
+    /// The store cannot be used, or holds something that it cannot read.
+    pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        self.begin_as(inbox, Hold::Alone, now_ms).await
+    }
+
+    /// The same for a question that is taken along by the turn under way: the live window stays as that knows it.
+    ///
+    /// # Errors
+    /// As [`begin`](Store::begin).
+    pub async fn begin_along(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        self.begin_as(inbox, Hold::Along, now_ms).await
+    }
+
+    async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
+        let (owner, windows) = (self.owner(), self.windows());
+        let work = move |conn: &Connection| {
+            conn.has_moved(|| Moved::Shown(inbox.0));
+            let (begun, glimpse) = begin(conn, inbox, hold, &owner, now_ms)?;
+            let known = match &begun {
+                Begin::Ask(open) => find_window(conn, &windows, open)?,
+                _ => (None, None),
+            };
+            Ok((begun, glimpse.found()?, known))
+        };
+        let asks = self.owner();
+        let foresight = Foresight::asks(move |conn| {
+            window::short(conn, inbox)?;
+            question(conn, inbox, &asks).map(drop)
+        });
+        let (begun, live, (place, known)) = self.write_foreseen(foresight, work).await?;
+        if let Begin::Deliver(answered) = &begun {
+            // Another host may have sent some of it since it was recorded here.
+            self.shared.undelivered.take(answered.turn);
+        }
+        let Begin::Ask(mut open) = begun else { return Ok(begun) };
+        if let Some(known) = known {
+            open.live.entries = known.to_vec();
+            return Ok(Begin::Ask(open));
+        }
+        // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
+        let (session, readers) = (open.session, &self.shared.readers);
+        let short = match live {
+            // What was asked before has left it by now where it is asked again.
+            Some(live) if !changes::is_again(&open.inbound) => readers.look(|| window::found(live))?,
+            _ => readers.read_here(|conn| window::read_short(conn, session))?,
+        };
+        open.live.entries = match short {
+            Some(entries) => {
+                if let Some(place) = place {
+                    self.shared.windows.put(place, Arc::new(entries.clone()));
+                }
+                entries
+            }
+            None => self.read(move |conn| window::read(conn, session)).await?,
+        };
+        Ok(Begin::Ask(open))
+    }
+}
+
+/// Who else is at work in the conversation when a turn begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Alone,
+    /// The turn that takes it along.
+    Along,
+}
+
+/// The live window of a turn that begins, where it is known.
+fn find_window(
+    conn: &Connection,
+    windows: &Windows,
+    OpenTurn { inbound, session, live, .. }: &OpenTurn,
+) -> Result<(Option<windows::Place>, Option<Entries>), Fault> {
+    if changes::is_again(inbound) {
+        // What was asked before has left it.
+        windows.forget(*session);
+    }
+    live.revision.map_or(Ok((None, None)), |revision| windows.find(conn, *session, revision))
+}
+
+/// What there is to know of a question that may begin.
+fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Ahead<'c>, Fault> {
+    Ok(match conn {
+        Connection::Postgres(host) if host.link().host() != 0 => {
+            conn.ahead(FIND_QUESTION_OF_HOST, params![inbox.0, owner, host.link().home()])
+        }
+        _ => conn.ahead(FIND_QUESTION, params![inbox.0]),
+    }?)
+}
+
+/// All of `begin` but the live window's entries, which were asked for with it.
+fn begin<'c>(
+    conn: &'c Connection,
+    inbox: InboxId,
+    hold: Hold,
+    owner: &str,
+    now_ms: i64,
+) -> Result<(Begin, Ahead<'c>), Fault> {
+    let live = window::short(conn, inbox)?;
+    let mut asked = question(conn, inbox, owner)?;
+    let mut rows = asked.query()?;
+    let Some(row) = rows.next()? else { return Ok((Begin::Done, live)) };
+    let inbound: Inbound = match row.get_ref("message")? {
+        ValueRef::Null => return Ok((Begin::Done, live)),
+        message => codec::from_json(message, &format!("question {inbox}"))?,
+    };
+    if lease::keeps_out_a_run(conn, row.get("lease_until")?, now_ms)? {
+        return Ok((Begin::Busy, live));
+    }
+    if row.get("elsewhere")? {
+        return Ok((Begin::Elsewhere, live));
+    }
+    let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
+    if conn.has_moved(|| Moved::Conversation(session.0)) {
+        // In the same transaction an older question was stored, or the turn before was answered or has ended: another host may
+        // be next, and the window is another.
+        return begin(conn, inbox, hold, owner, now_ms);
+    }
+    let received_at_ms = row.get("received_at")?;
+    let placeholder = row.get("placeholder")?;
+    let begun_with = Begun { placeholder: row.get("placed")?, stream: row.get("streamed")? };
+    let begun = if row.get("answered")? {
+        let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
+        let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
+        let parts = super::unsent_parts(conn, turn)?;
+        let reply_ts =
+            conn.prepare_cached(super::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
+        Begin::Deliver(Answered {
+            turn,
+            session,
+            inbound,
+            received_at_ms,
+            tags,
+            placeholder,
+            reply_ts,
+            parts,
+            resumed: true,
+            is_streamed: begun_with.stream,
+            report,
+        })
+    } else {
+        let is_begun: bool = row.get("begun")?;
+        let mut case = row.get::<_, Option<i64>>("case_id")?.map(CaseId);
+        if is_begun {
+            archive::forget(conn, turn)?;
+            conn.prepare_cached(FORGET_ATTEMPT)?.run([turn.0])?;
+        } else {
+            if let Place::Channel(channel) = &inbound.key.place {
+                case = cases::open_in(conn, inbound.key.front, channel)?;
+            }
+            conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
+        }
+        let chance = escalations::Chance { here: row.get("waits_here")?, apart: row.get("asked_apart")? };
+        let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
+            Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
+            Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
+            None => (None, None),
+        };
+        let reading = match row.get_ref("reading")? {
+            ValueRef::Null => None,
+            reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
+        };
+        let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
+        let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
+        let revision = Some(row.get("revision")?);
+        let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
+        let called_off: Option<String> = row.get("called_off")?;
+        let called_off = called_off.as_deref().and_then(CalledOff::from_name);
+        if called_off.is_none()
+            && hold == Hold::Alone
+            && let Some(again_of) = row.get("again_of")?
+        {
+            changes::leave_live_of(conn, session, again_of)?;
+        }
+        let verbosity: Option<String> = row.get("verbose")?;
+        let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
+        Begin::Ask(OpenTurn {
+            turn,
+            session,
+            inbound,
+            received_at_ms,
+            placeholder,
+            begun_with,
+            verbosity,
+            resumed: is_begun,
+            absorbs,
+            awaits,
+            reading,
+            confirms,
+            case,
+            called_off,
+            live,
+            // What an attempt had put there is forgotten by now.
+            archived: if is_begun { archive::length(conn, session)? } else { row.get("archived")? },
+        })
+    };
+    lease::take(conn, session, owner, None)?;
+    Ok((begun, live))
+}
