@@ -29,6 +29,8 @@ use crate::{
 
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const PLACED: &str =
+    "SELECT placeholder, answered_at IS NOT NULL OR delivered_at IS NOT NULL FROM turn WHERE id = ?1";
 pub(super) const MAY_PLACE: &str = "UPDATE turn SET may_have_placed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MAY_STREAM: &str = "UPDATE turn SET may_have_streamed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MESSAGE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message IS NOT NULL";
@@ -104,6 +106,25 @@ impl Store {
         };
         let changed = self.shared.writer.write(Foresight::Narrow, work);
         async move { not_over(turn, &changed.await?) }
+    }
+
+    /// Whether another message than this one is what the answer takes the place of, or none is. `None` while that is open.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn goes_without(&self, turn: TurnId, placeholder: &str) -> Result<Option<bool>, StoreError> {
+        let placeholder = placeholder.to_owned();
+        self.read(move |conn| {
+            let mut placed = conn.prepare_cached(PLACED)?;
+            let placed = placed.query_row([turn.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let placed: Option<(Option<String>, bool)> = placed;
+            Ok(match placed {
+                Some((Some(known), _)) => Some(known != placeholder),
+                Some((None, false)) => None,
+                Some((None, true)) | None => Some(true),
+            })
+        })
+        .await
     }
 
     /// Remembers with the question what was read of what came with it: run again, the turn reads the same.

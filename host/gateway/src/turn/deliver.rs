@@ -21,6 +21,7 @@ use crate::{
 
 mod elsewhere;
 mod in_person;
+mod too_late;
 
 /// Attempts at a placeholder; without one the reply is posted as a message of its own.
 const PLACEHOLDER_ATTEMPTS: u32 = 2;
@@ -79,7 +80,10 @@ pub(super) async fn placeholder(
             Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
                 // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
-                drop(services.store.placed(turn.turn, &id));
+                let placed = services.store.placed(turn.turn, &id);
+                if services.store.is_shared() {
+                    services.tasks.spawn(too_late::take_back(services, turn, &id, placed));
+                }
                 return Ok(Placeholder::There(id));
             }
             Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {

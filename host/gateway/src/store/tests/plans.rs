@@ -23,6 +23,7 @@ const BY_INDEX: &[&str] = &[
     turns::SET_VERBOSITY,
     turns::beginning::START,
     turns::PLACE,
+    turns::PLACED,
     turns::MAY_PLACE,
     turns::MAY_STREAM,
     turns::MESSAGE,
