@@ -10,16 +10,18 @@ use std::{
 
 use pmk_linear::Line;
 use pmk_stand_ins::{
-    anthropic::{self, Anthropic},
+    anthropic::{self, Anthropic, Behaviour},
     namespace::Namespace,
     postgres::{self, Server},
     relay::Relay,
     slack::{Fault, Message, Slack, dm_channel},
 };
 
+use serde_json::json;
+
 use crate::{
     moments::Moments,
-    support::{Home, PATIENCE, component, until_async},
+    support::{Home, PATIENCE, component, stand_in, until_async},
     workspace::{self, Gateway, rules_for_kills, violations_but_lateness},
 };
 
@@ -286,6 +288,57 @@ async fn a_placeholder_that_a_stopped_host_had_on_its_way_stood_for_ever() {
     assert!(!stopped.ends().await.success());
     assert!(slack.placeholders(&channel).is_empty(), "{:#?}", slack.messages(&channel));
     assert_eq!(answered(slack, 1), 1, "{:#?}", replies(slack, &user(0)));
+    assert!(other.running().terminate().success());
+}
+
+/// Who had asked saw for a moment what they had asked for, and then for ever that it is being looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_went_on_showed_progress_over_the_answer_that_another_had_given_meanwhile() {
+    const QUESTION: &str = "Where is the scope of sales defined?";
+    const ANSWER: &str = "It is in app/models/sales.rb.";
+    let Some(server) = postgres::server() else { return };
+    let rules = rules_for_kills().unlimited().without_statuses();
+    let world = World { slack: Slack::start(rules).await, anthropic: Anthropic::start().await };
+    let (slack, store) = (&world.slack, server.database());
+    world.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "sales?"}))]));
+    world.anthropic.when("found; answer the question from it:", Behaviour::answer(ANSWER));
+    let scripts = ["wait go\nout [ask] querying\nmark said\nhang", "out app/models/sales.rb"];
+    let [mut stopped, mut other] = scripts.map(|script| {
+        let host = Host::new(server, &store, &world);
+        let command = stand_in("mra", &host.home.write("mra.script", script));
+        let config =
+            json!({"version": 1, "language": "en", "limits": {"progressSeconds": 0.001}, "mra": {"command": command}});
+        host.home.write("gateway.json", config.to_string());
+        host
+    });
+    stopped.start(&world);
+    assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
+    let asked = slack.dm("U0", QUESTION);
+    until_async("it looks", || {
+        slack.messages(&asked.channel).iter().any(|shown| shown.text.contains("Looking into")).then_some(())
+    })
+    .await;
+    let name = store.rsplit('/').next().expect("a name");
+    until_async("it is known where", || {
+        let known = server.psql(name, "SELECT count(*) FROM turn WHERE placeholder IS NOT NULL");
+        (known.as_deref() == Ok("1")).then_some(())
+    })
+    .await;
+    stopped.signal("-STOP");
+    other.start(&world);
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    assert_eq!(answer.text, ANSWER);
+    stopped.home.write("go", "");
+    until_async("there is something to show", || stopped.home.path().join("said").exists().then_some(())).await;
+    stopped.signal("-CONT");
+    assert!(!stopped.ends().await.success());
+    let replies = slack.replies(&asked.channel);
+    assert_eq!(
+        replies.iter().map(|reply| &*reply.text).collect::<Vec<_>>(),
+        [ANSWER],
+        "{:#?}",
+        slack.messages(&asked.channel)
+    );
     assert!(other.running().terminate().success());
 }
 

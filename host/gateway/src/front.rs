@@ -3,7 +3,7 @@
 //! A front turns what people say into [`Inbound`] messages, hands them to the [`Intake`] and
 //! acknowledges only what the intake has made durable. It delivers what the outbox holds.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -172,6 +172,16 @@ pub struct Progress {
     pub text: String,
 }
 
+/// Tells whether this process may say anything still: where several share the work, others may have taken over what it was at.
+#[async_trait]
+pub trait Standing: fmt::Debug + Send + Sync {
+    /// Comes back where it may.
+    ///
+    /// # Errors
+    /// It may not, or not now.
+    async fn holds(&self) -> Result<(), FrontError>;
+}
+
 /// Where people talk.
 #[async_trait]
 pub trait Front: Send + Sync {
@@ -243,6 +253,14 @@ pub trait Front: Send + Sync {
     /// It is still there.
     async fn withdraw(&self, _reply_to: &ReplyTo, _id: &str) -> Result<(), FrontError> {
         Ok(())
+    }
+
+    /// Takes a message away that nobody else knows of. May be done also by a process that may say nothing any more.
+    ///
+    /// # Errors
+    /// It is still there.
+    async fn take_back(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
+        self.withdraw(reply_to, id).await
     }
 
     /// Whether people who have not just spoken can be told something, and whether what was said while nobody listened

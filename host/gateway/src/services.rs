@@ -40,6 +40,9 @@ mod library;
 
 pub use library::SharedLibrary;
 
+/// How long a gateway that may write nothing any more waits for what it was about to post.
+const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(15);
+
 /// The ports.
 pub struct Services {
     pub(crate) home: PathBuf,
@@ -73,6 +76,8 @@ pub struct Services {
     pub stop: CancellationToken,
     /// What must end before the gateway does.
     pub tasks: TaskTracker,
+    /// Messages that nobody knows of before the store does.
+    pub(crate) unknown: TaskTracker,
     /// Where messages are taken in that come of a turn.
     intake: OnceLock<Weak<Dispatcher>>,
 }
@@ -153,8 +158,16 @@ impl Services {
             tracking: tokio::sync::Mutex::default(),
             stop,
             tasks,
+            unknown: TaskTracker::new(),
             intake: OnceLock::new(),
         })
+    }
+
+    /// Waits for those messages that the store does not take any more to be taken back.
+    pub(crate) async fn take_back(&self) {
+        self.unknown.close();
+        // A call ends before that, by its time limit.
+        let _ = tokio::time::timeout(TAKEN_BACK_WITHIN, self.unknown.wait()).await;
     }
 
     /// Milliseconds since the epoch.

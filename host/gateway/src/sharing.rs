@@ -16,10 +16,24 @@ pub use shared::{Shared, SharingError};
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use pmk_system::{clock::Clock, home::HomeLock};
 use tokio::sync::Notify;
 
-use crate::store::Store;
+use crate::{
+    front::{FrontError, Standing},
+    store::{Hold, Store},
+};
+
+#[async_trait]
+impl Standing for Hold {
+    async fn holds(&self) -> Result<(), FrontError> {
+        Hold::holds(self).await.map_err(|error| match error.is_lost() {
+            true => FrontError::Closed,
+            false => FrontError::Transient { what: error.to_string(), retry_after: None },
+        })
+    }
+}
 
 /// Keeps the atoms of the home that is locked the same as those of the database.
 ///

@@ -9,8 +9,9 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
-    front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress},
+    front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress, Standing},
     report::TurnReport,
+    store::Hold,
     talk::{Accepted, Attached, Choice, Connection, Inbound, ReplyTo},
 };
 use tokio::sync::Notify;
@@ -48,6 +49,8 @@ pub struct Slack {
     state: Mutex<State>,
     /// Told when there is more to be sent, by host.
     more: Vec<Notify>,
+    /// Whether what they say is theirs to say, by host.
+    holds: Mutex<Vec<Option<Arc<Hold>>>>,
 }
 
 #[derive(Default)]
@@ -184,7 +187,17 @@ impl Slack {
             }
         }
         let more = (0..world.hosts()).map(|_| Notify::new()).collect();
-        Slack { world, state: Mutex::new(state), more }
+        let holds = Mutex::new(vec![None; world.hosts()]);
+        Slack { world, state: Mutex::new(state), more, holds }
+    }
+
+    /// A process begins to speak.
+    pub fn speaks(&self, hold: Hold) {
+        self.holds()[self.world.host()] = Some(Arc::new(hold));
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Vec<Option<Arc<Hold>>>> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -352,6 +365,15 @@ impl Slack {
             return Err(passing("no answer within 10 s"));
         }
         Ok(())
+    }
+
+    /// The same of a call that a process makes only while it may.
+    async fn before_saying(&self, channel: Option<&str>) -> Result<(), FrontError> {
+        let hold = self.holds()[self.world.host()].clone();
+        if let Some(hold) = hold {
+            Standing::holds(&*hold).await?;
+        }
+        self.before(channel).await
     }
 
     /// What may become of it afterwards.
@@ -543,15 +565,23 @@ impl Front for Slack {
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        self.before(Some(&reply_to.channel)).await?;
+        self.before_saying(Some(&reply_to.channel)).await?;
         let tag = Tag { event_id: event_id.clone(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
         let ts = self.post(tag, reply_to, text);
         self.after().await?;
         Ok(Some(ts))
     }
 
-    async fn progress(&self, _progress: &Progress) -> Result<(), FrontError> {
-        self.before(None).await
+    async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
+        self.before_saying(None).await?;
+        let state = self.state();
+        let is_answered = |post: &&Post| {
+            Some(&post.ts) == progress.placeholder.as_ref() && post.is_there() && post.shows.kind != Kind::Placeholder
+        };
+        if let Some(post) = state.posts.iter().find(is_answered) {
+            self.world.breach(format!("progress is shown in the place of: {}", head(&post.text)));
+        }
+        Ok(())
     }
 
     fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
@@ -568,7 +598,7 @@ impl Front for Slack {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        self.before(Some(&part.reply_to.channel)).await?;
+        self.before_saying(Some(&part.reply_to.channel)).await?;
         let target = match part.replaces {
             Some(ts) => ts.to_owned(),
             None => format!("{} {:?} {}", part.event_id, part.kind, part.number),
@@ -616,7 +646,7 @@ impl Front for Slack {
     }
 
     async fn withdraw(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
-        self.before(None).await?;
+        self.before_saying(None).await?;
         self.world.say(|| format!("withdraw {id}"));
         if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == id) {
             post.is_deleted = true;
@@ -625,7 +655,7 @@ impl Front for Slack {
     }
 
     async fn mark(&self, _event_id: &str, _reply_to: &ReplyTo, _ts: &str, _emoji: &str) -> Result<(), FrontError> {
-        self.before(None).await?;
+        self.before_saying(None).await?;
         self.after().await
     }
 

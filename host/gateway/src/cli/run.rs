@@ -225,8 +225,12 @@ impl Run {
                 state.phase = Phase::Leaving;
                 state.write(&context.home);
             }) => finished,
-            // Nothing that runs now could be stored, so nothing is waited for.
-            how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
+            // Nothing that runs now could be stored, so nothing is waited for but what nobody else could tidy up.
+            how = services.store.lost() => {
+                let why = lost(&services.ledger, &stop, how);
+                services.take_back().await;
+                Err(why)
+            }
             // What it has begun it could not tell anybody; others can.
             why = gateway.cut_off(), if services.store.is_shared() => {
                 stop.cancel();
@@ -319,6 +323,7 @@ impl Run {
         let mut slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
         slack.source = Some(Arc::new(OfHome(home.to_owned())));
         slack.sharers = Sharers::of(store.hosts_at_work());
+        slack.standing = store.is_shared().then(|| Arc::new(store.hold()) as _);
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),

@@ -34,7 +34,7 @@ use self::{
     unstored::Unstored,
     web::{Identity, Met, Status, Web},
 };
-use super::{Delivery, Fetched, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
+use super::{Delivery, Fetched, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress, Standing};
 use crate::messages::Messages;
 use crate::report::TurnReport;
 use crate::talk::{Connection, Inbound, ReplyTo, Thread};
@@ -113,6 +113,8 @@ pub struct SlackConfig {
     pub limits: Limits,
     /// Who else calls it with these tokens.
     pub sharers: Sharers,
+    /// Whether anything may be said with them.
+    pub standing: Option<Arc<dyn Standing>>,
     /// What it is said in that the bot is at work.
     pub language: Language,
     pub places: Places,
@@ -135,6 +137,7 @@ impl SlackConfig {
             stream: Stream::default(),
             limits: Limits::default(),
             sharers: Sharers::default(),
+            standing: None,
             language: Language::English,
             places: Places::default(),
             prompts: vec![],
@@ -393,6 +396,10 @@ impl Front for Slack {
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+    }
+
+    async fn take_back(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
+        self.web.take_back(&reply_to.channel, id).await.map_err(CallFailure::while_running)
     }
 
     async fn whisper(&self, person: &str, place: &ReplyTo, text: &str) -> Result<(), FrontError> {

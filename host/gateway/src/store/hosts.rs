@@ -12,7 +12,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,7 +23,7 @@ use rustix::system::uname;
 use serde::Serialize;
 
 use super::{
-    Decides, Pending, Store, StoreError, choice, codec,
+    Decides, Pending, Shared, Store, StoreError, choice, codec,
     connection::MIGRATIONS,
     error::Fault,
     lease, schema,
@@ -33,6 +33,9 @@ use crate::ids::InboxId;
 
 /// For so long after its last sign a host is believed to live.
 pub const HOST_LEASE: Duration = Duration::from_secs(4);
+
+/// For so long after it what a host says reaches people before anybody may take it for gone.
+pub(super) const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
 
 /// How often one that has nothing to write gives a sign.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -130,6 +133,25 @@ impl Others {
     }
 }
 
+/// Knows whether this host is one still. Does not keep the store.
+#[derive(Debug)]
+pub struct Hold(Weak<Shared>);
+
+impl Hold {
+    /// Comes back at once where nobody can have taken this host for gone: on a store of files, and for [most of a lease](SPEAKS_FOR)
+    /// after its last sign. Else it gives a sign first.
+    ///
+    /// # Errors
+    /// Others are at what this one was at; or the database, which could tell, cannot be used.
+    pub async fn holds(&self) -> Result<(), StoreError> {
+        let store = Store { shared: self.0.upgrade().ok_or(StoreError::Closed)? };
+        match &store.shared.link {
+            Some(link) if link.silent_for() > SPEAKS_FOR => store.commit_nothing().await,
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What is open in a conversation that this host works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnderWay {
@@ -177,6 +199,11 @@ impl Store {
     pub fn hosts_at_work(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let others = Arc::clone(&self.shared.others.count);
         move || 1 + others.load(Ordering::Acquire)
+    }
+
+    /// Tells whether what this host says is still for it to say.
+    pub fn hold(&self) -> Hold {
+        Hold(Arc::downgrade(&self.shared))
     }
 
     /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.

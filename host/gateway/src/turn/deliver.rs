@@ -75,6 +75,7 @@ pub(super) async fn placeholder(
         return Ok(Placeholder::Not);
     }
     let mut in_doubt = if turn.resumed { turn.begun_with } else { Begun::default() };
+    let unknown = services.unknown.token();
     for _ in 0..PLACEHOLDER_ATTEMPTS {
         match place(services, turn, &mut in_doubt, is_made).await {
             Ok(None) => return Ok(Placeholder::Not),
@@ -82,7 +83,7 @@ pub(super) async fn placeholder(
                 // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
                 let placed = services.store.placed(turn.turn, &id);
                 if services.store.is_shared() {
-                    services.tasks.spawn(too_late::take_back(services, turn, &id, placed));
+                    services.tasks.spawn(too_late::take_back(services, turn, (&id, unknown), placed));
                 }
                 return Ok(Placeholder::There(id));
             }

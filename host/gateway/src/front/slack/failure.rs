@@ -51,7 +51,7 @@ pub(super) struct CallFailure {
 }
 
 /// Why.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Cause {
     /// Slack's own error code; for `missing_scope` with the scope that is missing.
     Code {
@@ -68,6 +68,8 @@ pub(super) enum Cause {
     Unreadable,
     /// No connection, or one that broke.
     Unreachable(String),
+    /// It was not made: this process may not speak, or it is not known now whether it may.
+    NotForUs(FrontError),
 }
 
 /// What kind of trouble an error code is.
@@ -248,6 +250,7 @@ impl fmt::Display for CallFailure {
             }
             Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not one of Slack's"),
             Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
+            Cause::NotForUs(why) => write!(f, "`{method}` is left to whoever may speak: {why}"),
         }
     }
 }
@@ -323,7 +326,7 @@ impl CallFailure {
                 "Slack itself may be in trouble, see https://slack-status.com; then start again".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
-            Cause::TimedOut(_) | Cause::Unreachable(_) => {
+            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::NotForUs(_) => {
                 "check the network, a proxy and the Slack API address; see also https://slack-status.com".to_owned()
             }
         };
@@ -340,6 +343,7 @@ impl CallFailure {
                 Kind::Passing => FrontError::Transient { what, retry_after: None },
                 Kind::Refusal | Kind::Unknown => FrontError::Refused { what },
             },
+            Cause::NotForUs(why) => why,
             // A status says something about the way to Slack; only "too large" is about the message.
             Cause::Status(413) => FrontError::Refused { what },
             Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) => {

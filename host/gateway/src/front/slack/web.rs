@@ -1,7 +1,7 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
 use std::{
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -32,7 +32,7 @@ use super::{
     token::Token,
     tokens::{TokenPair, Tokens},
 };
-use crate::talk::ReplyTo;
+use crate::{front::Standing, talk::ReplyTo};
 
 /// Where Slack says what the token of a call may do.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
@@ -82,6 +82,8 @@ pub(super) struct Web {
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
+    /// Asked before anything is written, where several share the work.
+    standing: Option<Arc<dyn Standing>>,
     /// The host of the workspace, where that is Slack's.
     workspace: OnceLock<String>,
     /// As the last answer said.
@@ -108,6 +110,15 @@ impl Turn {
     pub(super) const fn courtesy(method: &'static str) -> Turn {
         Turn::of(method, Urgency::Courtesy)
     }
+}
+
+const DELETES: Turn = Turn::of("chat.delete", Urgency::Notice);
+
+/// Whether people see anything of a call, or find something changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Something,
+    Nothing,
 }
 
 /// What a thread shows while an answer is made.
@@ -187,6 +198,7 @@ impl Web {
             refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits, config.sharers.clone()),
+            standing: config.standing.clone(),
             workspace: OnceLock::new(),
             clock_ahead: Mutex::default(),
         })
@@ -200,8 +212,9 @@ impl Web {
     /// `auth.test`: who the bot token belongs to, and what it may do.
     pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
         let request = self.client.get(self.address.method(AUTH_TEST));
-        let (answer, Aside { scopes, ahead }) =
-            self.exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request).await?;
+        let (answer, Aside { scopes, ahead }) = self
+            .exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
+            .await?;
         let workspace = address::slack_host(&answer.url.0);
         Ok(Met { me: Identity::of(answer), workspace, scopes, ahead })
     }
@@ -223,7 +236,7 @@ impl Web {
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
         let opened: SlackApiAppsConnectionOpenResponse =
-            self.post_json(&Turn::answer(OPEN), Token::App, &request).await?;
+            self.post_json(&Turn::answer(OPEN), Token::App, &request, Says::Nothing).await?;
         Ok(opened.url.0)
     }
 
@@ -298,8 +311,17 @@ impl Web {
 
     /// `chat.delete` of a message of the bot's own.
     pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
-        let request = SlackApiChatDeleteRequest::new(channel.into(), ts.into());
-        self.write::<_, Posted>(&Turn::of("chat.delete", Urgency::Notice), &request).await.map(drop)
+        self.write::<_, Posted>(&DELETES, &deletion(channel, ts)).await.map(drop)
+    }
+
+    /// The same, whoever works on what it was posted for.
+    pub(super) async fn take_back(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
+        let request = deletion(channel, ts);
+        match self.instead_of(DELETES.lane.method, &request) {
+            Some(answer) => answer,
+            None => self.post_json::<_, Posted>(&DELETES, Token::Bot, &request, Says::Nothing).await,
+        }
+        .map(drop)
     }
 
     /// `reactions.add`; a reaction that is there already does as well.
@@ -327,7 +349,7 @@ impl Web {
         let mut url = self.address.method(turn.lane.method);
         let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.call(turn, Token::Bot, self.client.get(url)).await
+        self.call(turn, Token::Bot, self.client.get(url), Says::Nothing).await
     }
 
     /// A method that changes something.
@@ -339,7 +361,7 @@ impl Web {
         if let Some(answer) = self.instead_of(turn.lane.method, request) {
             return answer;
         }
-        self.post_json(turn, Token::Bot, request).await
+        self.post_json(turn, Token::Bot, request, Says::Something).await
     }
 
     async fn post_json<Q: Serialize + Sync, R: DeserializeOwned>(
@@ -347,9 +369,11 @@ impl Web {
         turn: &Turn,
         token: Token,
         request: &Q,
+        says: Says,
     ) -> Result<R, CallFailure> {
         let post = self.client.post(self.address.method(turn.lane.method));
-        self.call(turn, token, post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request)).await
+        let post = post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request);
+        self.call(turn, token, post, says).await
     }
 
     /// The answer to a call that is not made, in a dry run.
@@ -371,7 +395,7 @@ impl Web {
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }
         let post = self.client.post(url).header(CONTENT_TYPE, "application/octet-stream").body(content.to_vec());
-        self.call::<IgnoredAny>(&Turn::answer(METHOD), Token::Bot, post).await.map(drop)
+        self.call::<IgnoredAny>(&Turn::answer(METHOD), Token::Bot, post, Says::Nothing).await.map(drop)
     }
 
     async fn call<R: DeserializeOwned>(
@@ -379,8 +403,9 @@ impl Web {
         turn: &Turn,
         token: Token,
         request: RequestBuilder,
+        says: Says,
     ) -> Result<R, CallFailure> {
-        self.exchange(turn, token, request).await.map(|(answer, _)| answer)
+        self.exchange(turn, token, request, says).await.map(|(answer, _)| answer)
     }
 
     /// A call, once there is room for it; made again with another token where Slack takes this one no more and there is another.
@@ -389,10 +414,17 @@ impl Web {
         Turn { lane, urgency }: &Turn,
         token: Token,
         request: RequestBuilder,
+        says: Says,
     ) -> Result<(R, Aside), CallFailure> {
         let failure = |cause| CallFailure { method: lane.method, token, cause };
         if let Err(wait) = self.limiter.turn(lane, *urgency).await {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
+        }
+        // After it, for others may have gone on while this waited.
+        if says == Says::Something
+            && let Some(standing) = &self.standing
+        {
+            standing.holds().await.map_err(|error| failure(Cause::NotForUs(error)))?;
         }
         let (again, used) = (request.try_clone(), self.tokens.now());
         let mut answer = self.once(request, used.of(token)).await;
@@ -427,6 +459,10 @@ impl Web {
         }
         answered
     }
+}
+
+fn deletion(channel: &str, ts: &str) -> SlackApiChatDeleteRequest {
+    SlackApiChatDeleteRequest::new(channel.into(), ts.into())
 }
 
 /// The most of an answer that is read: a page of history has a few hundred kilobytes.

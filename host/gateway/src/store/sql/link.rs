@@ -34,6 +34,8 @@ pub(in crate::store) struct Link {
     may_name: AtomicBool,
     /// As which host this process writes; 0: as none.
     host: AtomicI64,
+    /// When the last transaction was begun by which that host was certainly heard of.
+    heard: Mutex<Option<Instant>>,
 }
 
 /// The database is away.
@@ -57,6 +59,7 @@ impl Link {
             back: Arc::default(),
             may_name: AtomicBool::new(true),
             host: AtomicI64::new(0),
+            heard: Mutex::default(),
         })
     }
 
@@ -80,6 +83,17 @@ impl Link {
 
     pub(in crate::store) fn host(&self) -> i64 {
         self.host.load(Ordering::Acquire)
+    }
+
+    /// This host has committed what it had begun then.
+    pub(super) fn was_heard(&self, begun: Instant) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+    }
+
+    /// For how long nobody may have heard of this host.
+    pub(in crate::store) fn silent_for(&self) -> Duration {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.map_or(Duration::MAX, |heard| heard.elapsed())
     }
 
     fn outage(&self) -> MutexGuard<'_, Option<Outage>> {

@@ -19,7 +19,7 @@ use rusqlite::ToSql;
 use tokio::{
     runtime::{Handle, Runtime},
     task::yield_now,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_postgres::{
     NoTls, Row,
@@ -74,6 +74,8 @@ pub(in crate::store) struct Postgres {
     transaction: Cell<Transaction>,
     /// Its number, another one after each undoing.
     number: Cell<u64>,
+    /// When it was begun, where it tells others that this host works.
+    tells_since: Cell<Option<Instant>>,
     /// How many requests have begun it.
     opening: Cell<usize>,
     changes: Cell<u64>,
@@ -132,6 +134,7 @@ impl Postgres {
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
+            tells_since: Cell::new(None),
             number: Cell::new(0),
             opening: Cell::new(0),
             changes: Cell::new(0),
@@ -489,11 +492,16 @@ impl Postgres {
     /// Nobody else writes from here on, and this host may.
     pub(super) fn begin(&self) -> Result<()> {
         let mut opening = vec![Request::Words(BEGIN.into()), statement(&self.translated(WRITES_ALONE), &[])?];
-        match self.link.host() {
-            0 => {}
-            host => opening.push(statement(&self.translated(HOST_WRITES), &[&host])?),
-        }
-        self.open(opening)
+        let tells_since = match self.link.host() {
+            0 => None,
+            host => {
+                opening.push(statement(&self.translated(HOST_WRITES), &[&host])?);
+                Some(Instant::now())
+            }
+        };
+        self.open(opening)?;
+        self.tells_since.set(tells_since);
+        Ok(())
     }
 
     pub(super) fn begin_snapshot(&self) -> Result<()> {
@@ -503,6 +511,7 @@ impl Postgres {
     fn open(&self, opening: Vec<Request>) -> Result<()> {
         self.has_no_past();
         self.foresight.take();
+        self.tells_since.take();
         self.look()?;
         self.opening.set(opening.len());
         for request in opening {
@@ -531,7 +540,13 @@ impl Postgres {
             }
             // One of which nothing was answered goes out at once, with its end: where the connection is lost by that, nobody
             // can tell whether it was done.
-            Transaction::None | Transaction::Begun | Transaction::Open => self.end("COMMIT"),
+            Transaction::None | Transaction::Begun | Transaction::Open => {
+                self.end("COMMIT")?;
+                if let Some(begun) = self.tells_since.take() {
+                    self.link.was_heard(begun);
+                }
+                Ok(())
+            }
         }
     }
 

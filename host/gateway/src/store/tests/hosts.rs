@@ -12,6 +12,7 @@ use super::{
 use crate::store::{
     database::{Wanted, bring_up_to_date},
     error::Fault,
+    hosts::SPEAKS_FOR,
     schema::{Known, OURS},
     sql::params,
 };
@@ -88,6 +89,25 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     assert_eq!(number(&one, "SELECT count(*) FROM message"), 2);
     assert!(!host.look_after_hosts().await.unwrap(), "nobody else is there");
     assert_eq!(host.hosts_at_work()(), 1);
+}
+
+/// What others had said in its place by then was said over.
+#[tokio::test]
+async fn a_host_that_was_stopped_went_on_speaking_when_it_went_on() {
+    let Some([one, other]) = two() else { return };
+    let (stopped, _lock) = at_work(&one).await;
+    let (host, _other_lock) = at_work(&other).await;
+    let hold = stopped.hold();
+    accept(&stopped, KEY, "Ev1").await;
+    tokio::time::pause();
+    hold.holds().await.unwrap();
+    tokio::time::advance(SPEAKS_FOR + Duration::from_millis(1)).await;
+    hold.holds().await.expect("nobody has taken it for gone");
+    falls_silent(&one);
+    are_long_heard(&one);
+    assert!(host.look_after_hosts().await.unwrap());
+    tokio::time::advance(SPEAKS_FOR + Duration::from_millis(1)).await;
+    assert!(matches!(hold.holds().await, Err(StoreError::TakenOver { .. })));
 }
 
 #[tokio::test]

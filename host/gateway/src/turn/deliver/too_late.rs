@@ -3,21 +3,22 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
 use crate::{
-    dispatch::DRAIN_TIME,
     services::Services,
     store::{OpenTurn, StoreError},
 };
 
-/// A little sooner than the gateway ends, for that is what it does when another host is at its work.
-const WAIT_MOST: Duration = Duration::from_secs(DRAIN_TIME.as_secs() - 5);
+/// Then the turn is held up by something else.
+const LOOK_FOR: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Takes the message away once the store says that another one, or none, is the turn's. Only where it could not be stored.
 pub(super) fn take_back<Placed>(
     services: &Services,
     turn: &OpenTurn,
-    id: &str,
+    (id, unknown): (&str, TaskTrackerToken),
     placed: Placed,
 ) -> impl Future<Output = ()> + Send + use<Placed>
 where
@@ -25,22 +26,23 @@ where
 {
     let (store, front) = (services.store.clone(), Arc::clone(&services.front));
     let (turn, reply_to, id) = (turn.turn, turn.inbound.reply_to.clone(), id.to_owned());
-    let nobody_knows_it = {
-        let id = id.clone();
-        async move {
+    async move {
+        let _unknown = unknown;
+        if placed.await.is_ok() {
+            return;
+        }
+        let is_anothers = async {
             loop {
-                if let Ok(Some(does)) = store.goes_without(turn, &id).await {
-                    return does;
+                if let Ok(Some(is_anothers)) = store.goes_without(turn, &id).await {
+                    return is_anothers;
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }
-        }
-    };
-    async move {
-        if placed.await.is_ok() || tokio::time::timeout(WAIT_MOST, nobody_knows_it).await != Ok(true) {
+        };
+        if tokio::time::timeout(LOOK_FOR, is_anothers).await != Ok(true) {
             return;
         }
-        match front.withdraw(&reply_to, &id).await {
+        match front.take_back(&reply_to, &id).await {
             Ok(()) => tracing::info!("a placeholder came too late and is taken away: another host answers"),
             Err(error) => tracing::warn!(%error, "a placeholder cannot be taken away"),
         }
