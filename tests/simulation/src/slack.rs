@@ -572,16 +572,8 @@ impl Front for Slack {
         Ok(Some(ts))
     }
 
-    async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
-        self.before_saying(None).await?;
-        let state = self.state();
-        let is_answered = |post: &&Post| {
-            Some(&post.ts) == progress.placeholder.as_ref() && post.is_there() && post.shows.kind != Kind::Placeholder
-        };
-        if let Some(post) = state.posts.iter().find(is_answered) {
-            self.world.breach(format!("progress is shown in the place of: {}", head(&post.text)));
-        }
-        Ok(())
+    async fn progress(&self, _progress: &Progress) -> Result<(), FrontError> {
+        self.before_saying(None).await
     }
 
     fn split(&self, text: &str, _kind: Kind) -> Vec<String> {

@@ -94,8 +94,12 @@ fn worlds_of_several_hosts_that_nobody_has_seen() {
 #[test]
 fn a_world_of_several_hosts_that_once_went_wrong() {
     let policies = Policies::load();
-    // Two hosts whose clocks differed told people twice within an hour.
-    several().into_iter().filter(|hosts| hosts.count == 2).for_each(|hosts| _ = whole(&policies, hosts, 40_010, None));
+    // Two hosts whose clocks differed told people twice within an hour; of questions that are answered together those were left
+    // out that a host had which was about to leave.
+    let seeds = [40_010, 5_000_115, 5_000_121];
+    for hosts in several().into_iter().filter(|hosts| hosts.count == 2) {
+        seeds.iter().for_each(|seed| _ = whole(&policies, hosts, *seed, None));
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Dispatcher {
             Begun::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
                 self.await_more(key).await;
                 // Others may have heard of what belongs in between.
-                if self.store.has_other_hosts()
+                if self.store.others_have_some()
                     && let Err(error) = self.look_at(key).await
                 {
                     tracing::debug!(session = %key, %error, "what others have heard is seen later");

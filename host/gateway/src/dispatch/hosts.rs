@@ -30,7 +30,7 @@ impl Dispatcher {
             tracing::info!(messages = pending.len(), "another host goes or is gone; this one sees to what it has left");
             self.enter_all(pending);
         }
-        if !self.store.has_other_hosts() {
+        if !self.store.others_have_some() {
             return Ok(());
         }
         for UnderWay { pending, revision } in self.store.under_way().await? {

@@ -122,6 +122,8 @@ pub(super) struct Others {
     /// Whether this one does what one does for all. Where there is no other it is.
     is_first: AtomicBool,
     count: Arc<AtomicUsize>,
+    /// Whether any of them may have something that is open, those that are about to leave and those that are gone, too.
+    any: AtomicBool,
     /// Those that were about to leave at the last look.
     leaving: Mutex<Vec<i64>>,
 }
@@ -129,7 +131,12 @@ pub(super) struct Others {
 impl Others {
     pub(super) fn of(conn: &Connection) -> Others {
         let is_alone = matches!(conn, Connection::Sqlite(_));
-        Others { is_first: AtomicBool::new(is_alone), count: Arc::default(), leaving: Mutex::default() }
+        Others {
+            is_first: AtomicBool::new(is_alone),
+            count: Arc::default(),
+            any: AtomicBool::new(false),
+            leaving: Mutex::default(),
+        }
     }
 }
 
@@ -193,6 +200,12 @@ impl Store {
     /// Whether others work on it, too, as of the last look.
     pub fn has_other_hosts(&self) -> bool {
         self.shared.others.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether others may have what belongs to a conversation of this host: also one that begins nothing any more, and one that is
+    /// gone until somebody sees to what it has left. As of the last look.
+    pub fn others_have_some(&self) -> bool {
+        self.shared.others.any.load(Ordering::Acquire)
     }
 
     /// Says how many work on it with this one, as of the last look, and does not keep the store.
@@ -260,6 +273,7 @@ impl Store {
         let there = || others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
         let before = there().next();
         self.shared.others.count.store(there().count(), Ordering::Release);
+        self.shared.others.any.store(others().next().is_some(), Ordering::Release);
         self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
         // Who seems silent to itself knows nothing of others.
         let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);

@@ -69,6 +69,7 @@ impl Scenario {
         for _ in 0..rng.usize(0..3) {
             events.push((rng.u64(0..lasts), What::Restart));
         }
+        events.extend(rushes(seed, lasts));
         events.sort_by_key(|(at, _)| *at);
         let calm_at = calm_after(&events);
         let probes = probes(&events, calm_at + PROBED_AFTER);
@@ -78,4 +79,21 @@ impl Scenario {
         events.extend(deeds);
         Scenario { seed, setting, events: numbered(events), calm_at }
     }
+}
+
+/// Many ask at once: then what hosts write shares transactions.
+fn rushes(seed: u64, lasts: u64) -> Vec<(u64, What)> {
+    let mut rng = dice(seed, "rushes");
+    if rng.bool() {
+        return vec![];
+    }
+    let people = rng.u8(10..40);
+    let mut events = Vec::new();
+    for _ in 0..rng.usize(1..5) {
+        let (from, within) = (rng.u64(0..lasts), one_of(&mut rng, &[1, 50, 1_000]));
+        for _ in 0..rng.usize(20..80) {
+            events.push((from + rng.u64(0..within), What::Says(Said::of(&mut rng, people))));
+        }
+    }
+    events
 }
