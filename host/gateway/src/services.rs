@@ -40,8 +40,8 @@ mod library;
 
 pub use library::SharedLibrary;
 
-/// How long a gateway that may write nothing any more waits for what it was about to post.
-const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(15);
+/// How long a gateway that may write nothing any more waits for what it was about to post: two calls, each within its time limit.
+const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(20);
 
 /// The ports.
 pub struct Services {
@@ -165,8 +165,10 @@ impl Services {
 
     /// Waits for those messages that the store does not take any more to be taken back.
     pub(crate) async fn take_back(&self) {
+        if !self.store.is_shared() {
+            return;
+        }
         self.unknown.close();
-        // A call ends before that, by its time limit.
         let _ = tokio::time::timeout(TAKEN_BACK_WITHIN, self.unknown.wait()).await;
     }
 

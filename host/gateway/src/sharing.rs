@@ -14,7 +14,7 @@ pub use config::SharedConfig;
 pub use keeping::Keeping;
 pub use shared::{Shared, SharingError};
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pmk_system::{clock::Clock, home::HomeLock};
@@ -25,12 +25,16 @@ use crate::{
     store::{Hold, Store},
 };
 
+/// So soon it is tried again whether the database can tell.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
 #[async_trait]
 impl Standing for Hold {
     async fn holds(&self) -> Result<(), FrontError> {
         Hold::holds(self).await.map_err(|error| match error.is_lost() {
             true => FrontError::Closed,
-            false => FrontError::Transient { what: error.to_string(), retry_after: None },
+            // Nothing was said yet.
+            false => FrontError::Transient { what: error.to_string(), retry_after: Some(AGAIN_AFTER) },
         })
     }
 }

@@ -260,7 +260,7 @@ impl Store {
     }
 
     fn start_in_database(place: Place, wanted: Wanted, opening: &Opening) -> Result<Store, StoreError> {
-        let Some(link) = place.link()? else { return Err(StoreError::Closed) };
+        let Some(link) = place.link(&opening.threads)? else { return Err(StoreError::Closed) };
         let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
         Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
         Store::assemble(place, Some(Arc::clone(&link)), conn, || database::reader(&link), opening)

@@ -221,16 +221,17 @@ impl Run {
         let serving = policies::names(&policies::identities(services.policies.serving().stack()));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = serving, %home, "ready");
         let finished = tokio::select! {
-            finished = while_present(&gateway, &presence, &asked, || {
-                state.phase = Phase::Leaving;
-                state.write(&context.home);
-            }) => finished,
+            biased;
             // Nothing that runs now could be stored, so nothing is waited for but what nobody else could tidy up.
             how = services.store.lost() => {
                 let why = lost(&services.ledger, &stop, how);
                 services.take_back().await;
                 Err(why)
             }
+            finished = while_present(&gateway, &presence, &asked, || {
+                state.phase = Phase::Leaving;
+                state.write(&context.home);
+            }) => finished,
             // What it has begun it could not tell anybody; others can.
             why = gateway.cut_off(), if services.store.is_shared() => {
                 stop.cancel();

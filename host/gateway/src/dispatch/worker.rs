@@ -134,7 +134,8 @@ impl Dispatcher {
                         let why = format!("{why}, for {minutes} minutes, while other turns went on");
                         return self.give_up(batch, &why).await;
                     }
-                    may_be_the_store = retry_after.is_zero();
+                    // No front asks for less.
+                    may_be_the_store = retry_after < Duration::from_secs(1);
                     trouble.pause().max(retry_after)
                 }
                 Err(place) => {

@@ -27,7 +27,7 @@ struct Patience(u32);
 
 impl Patience {
     fn of(services: &Services) -> Patience {
-        Patience(if services.store.has_other_hosts() { 5 } else { 0 })
+        Patience(if services.store.others_have_some() { 5 } else { 0 })
     }
 
     fn is_left(self) -> bool {

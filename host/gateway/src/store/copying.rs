@@ -12,6 +12,7 @@ use pmk_search::terms_of_message;
 use pmk_system::{
     error::Failure,
     home::{self, HomeLock},
+    threads::Threads,
 };
 use rusqlite::types::Value;
 use thiserror::Error;
@@ -222,7 +223,7 @@ impl Side {
     }
 
     fn open(place: &Place, name: String, wanted: Wanted) -> Result<Side, CopyError> {
-        let Some(link) = place.link()? else { return Side::open_file(&place.home, name, wanted) };
+        let Some(link) = place.link(&Threads::Own)? else { return Side::open_file(&place.home, name, wanted) };
         let conn = database::writer(&link, wanted)?;
         let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
         match host {

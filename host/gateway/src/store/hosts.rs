@@ -35,7 +35,10 @@ use crate::ids::InboxId;
 pub const HOST_LEASE: Duration = Duration::from_secs(4);
 
 /// For so long after it what a host says reaches people before anybody may take it for gone.
-pub(super) const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
+const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
+
+/// How many signs it gives in a row where it takes longer than that to hear of each.
+const PROOFS: u32 = 2;
 
 /// How often one that has nothing to write gives a sign.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -152,10 +155,15 @@ impl Hold {
     /// Others are at what this one was at; or the database, which could tell, cannot be used.
     pub async fn holds(&self) -> Result<(), StoreError> {
         let store = Store { shared: self.0.upgrade().ok_or(StoreError::Closed)? };
-        match &store.shared.link {
-            Some(link) if link.silent_for() > SPEAKS_FOR => store.commit_nothing().await,
-            _ => Ok(()),
+        let Some(link) = &store.shared.link else { return Ok(()) };
+        // Who is stopped while it gives one hears of that later; who is always slow gives another in vain.
+        for _ in 0..PROOFS {
+            if link.silent_for() <= SPEAKS_FOR {
+                return Ok(());
+            }
+            store.commit_nothing().await?;
         }
+        Ok(())
     }
 }
 

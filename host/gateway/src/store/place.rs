@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use pmk_system::error::Failure;
+use pmk_system::{error::Failure, threads::Threads};
 
 use super::{Store, StoreError, hosts, sql::Link};
 use crate::database::Database;
@@ -35,10 +35,11 @@ impl Place {
     }
 
     /// The way to its database, where it is in one.
-    pub(super) fn link(&self) -> Result<Option<Arc<Link>>, StoreError> {
+    pub(super) fn link(&self, threads: &Threads) -> Result<Option<Arc<Link>>, StoreError> {
         let Some(database) = &self.database else { return Ok(None) };
         let link = || -> Result<Link, Failure> {
-            Link::new(database.config()?, database.checks()?, database.name().to_owned(), hosts::name(&self.home))
+            let names = (database.name().to_owned(), hosts::name(&self.home));
+            Link::new(database.config()?, database.checks()?, names, threads)
         };
         let unusable = |failure: Failure| StoreError::Unusable {
             path: database.name().into(),

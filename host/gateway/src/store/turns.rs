@@ -30,7 +30,8 @@ use crate::{
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const PLACED: &str =
-    "SELECT placeholder, answered_at IS NOT NULL OR delivered_at IS NOT NULL FROM turn WHERE id = ?1";
+    "SELECT t.placeholder, t.answered_at IS NOT NULL OR t.delivered_at IS NOT NULL OR i.parked_at IS NOT NULL
+     FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 pub(super) const MAY_PLACE: &str = "UPDATE turn SET may_have_placed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MAY_STREAM: &str = "UPDATE turn SET may_have_streamed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const MESSAGE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message IS NOT NULL";

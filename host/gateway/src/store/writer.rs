@@ -378,6 +378,9 @@ impl Hand {
         if let Err(error) = outcome
             && error.is_lost()
         {
+            if let Connection::Postgres(database) = &self.conn {
+                database.link().is_heard_no_more();
+            }
             self.lose.send_if_modified(|how| how.is_none() && how.replace(error.clone()).is_none());
         }
     }
@@ -418,7 +421,7 @@ impl Hand {
         begun?;
         if let Connection::Postgres(database) = &self.conn {
             group.extend(iter::from_fn(&more).take(MAX_GROUP - 1));
-            self.foresee(database, group);
+            self.foresee(database, group)?;
         }
         let (mut undoing, mut at) = (Undoing::Together, 0);
         while at < group.len() {
@@ -444,16 +447,23 @@ impl Hand {
         self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 
-    fn foresee(&self, database: &Postgres, operations: &mut [Queued]) {
+    /// # Errors
+    /// The connection was lost with that, and the transaction with it: what came after would be in none, and nobody's.
+    fn foresee(&self, database: &Postgres, operations: &mut [Queued]) -> Result<(), StoreError> {
         // By itself an operation asks as soon.
         if operations.len() == 1 {
-            return;
+            return Ok(());
         }
         for operation in operations {
-            if !operation.foresee(database, &self.conn) {
-                return;
+            let goes_on = operation.foresee(database, &self.conn);
+            if self.conn.is_autocommit() {
+                return self.said(Err(sql::Error::Away("the connection was lost".to_owned())));
+            }
+            if !goes_on {
+                break;
             }
         }
+        Ok(())
     }
 
     /// Runs operations anew, whose transaction is undone.

@@ -250,7 +250,8 @@ impl fmt::Display for CallFailure {
             }
             Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not one of Slack's"),
             Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
-            Cause::NotForUs(why) => write!(f, "`{method}` is left to whoever may speak: {why}"),
+            Cause::NotForUs(FrontError::Closed) => write!(f, "`{method}` is left to the hosts that have taken over"),
+            Cause::NotForUs(why) => write!(f, "`{method}` waits until it is known whether this host may speak: {why}"),
         }
     }
 }
@@ -278,6 +279,11 @@ impl CallFailure {
     /// Whether Slack, or the limiter, has not carried it out for there were too many.
     pub(super) fn was_put_off(&self) -> bool {
         matches!(self.cause, Cause::RateLimited { .. })
+    }
+
+    /// Whether nothing can have come of it.
+    pub(super) fn was_not_made(&self) -> bool {
+        self.was_put_off() || matches!(self.cause, Cause::NotForUs(_))
     }
 
     /// How long Slack is to be left alone, as far as it says so.

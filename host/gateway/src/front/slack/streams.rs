@@ -427,7 +427,7 @@ impl Growing {
                     if failure.code() == Some(STOPPED) {
                         self.stop();
                     }
-                    return Shown { in_doubt: !failure.was_put_off(), ..shown };
+                    return Shown { in_doubt: !failure.was_not_made(), ..shown };
                 }
             }
         }

@@ -32,7 +32,10 @@ use super::{
     token::Token,
     tokens::{TokenPair, Tokens},
 };
-use crate::{front::Standing, talk::ReplyTo};
+use crate::{
+    front::{FrontError, Standing},
+    talk::ReplyTo,
+};
 
 /// Where Slack says what the token of a call may do.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
@@ -417,15 +420,13 @@ impl Web {
         says: Says,
     ) -> Result<(R, Aside), CallFailure> {
         let failure = |cause| CallFailure { method: lane.method, token, cause };
+        // Before it takes a place among those that are made, too.
+        self.may(says).await.map_err(failure)?;
         if let Err(wait) = self.limiter.turn(lane, *urgency).await {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
         }
-        // After it, for others may have gone on while this waited.
-        if says == Says::Something
-            && let Some(standing) = &self.standing
-        {
-            standing.holds().await.map_err(|error| failure(Cause::NotForUs(error)))?;
-        }
+        // Others may have gone on while this waited.
+        self.may(says).await.map_err(failure)?;
         let (again, used) = (request.try_clone(), self.tokens.now());
         let mut answer = self.once(request, used.of(token)).await;
         // Slack has done nothing of such a call.
@@ -433,6 +434,7 @@ impl Web {
             && let Some(again) = again
             && self.renew(Some((token, used.of(token)))).await
         {
+            self.may(says).await.map_err(failure)?;
             answer = self.once(again, self.tokens.now().of(token)).await;
         }
         let cause = match answer {
@@ -443,6 +445,18 @@ impl Web {
             self.limiter.refused(lane, wait);
         }
         Err(failure(cause))
+    }
+
+    /// Whether a call may be made, which is found out within the time that it has itself.
+    async fn may(&self, says: Says) -> Result<(), Cause> {
+        let Some(standing) = self.standing.as_ref().filter(|_| says == Says::Something) else { return Ok(()) };
+        match tokio::time::timeout(self.time_limit, standing.holds()).await {
+            Ok(holds) => holds.map_err(Cause::NotForUs),
+            Err(_) => {
+                let what = format!("the database has not said so within {:.1} s", self.time_limit.as_secs_f64());
+                Err(Cause::NotForUs(FrontError::Transient { what, retry_after: Some(Duration::ZERO) }))
+            }
+        }
     }
 
     /// A call with this token, under the time limit.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pmk_system::error::Failure;
+use pmk_system::{clock, error::Failure, threads::Threads};
 use tokio::{sync::Notify, time::Instant};
 use tokio_postgres::Config;
 
@@ -27,6 +27,8 @@ pub(in crate::store) struct Link {
     name: String,
     /// Which home goes it: machine and folder.
     home: String,
+    /// Whether time goes by while the process stands still, and the machine with it.
+    sleeps: bool,
     outage: Mutex<Option<Outage>>,
     /// Tells who waits for the end of one.
     pub(in crate::store) back: Arc<Notify>,
@@ -35,7 +37,20 @@ pub(in crate::store) struct Link {
     /// As which host this process writes; 0: as none.
     host: AtomicI64,
     /// When the last transaction was begun by which that host was certainly heard of.
-    heard: Mutex<Option<Instant>>,
+    heard: Mutex<Option<Moment>>,
+}
+
+/// A moment, by what a machine counts while it is awake, and by what it counts all the time.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    awake: Instant,
+    up: Duration,
+}
+
+impl Moment {
+    pub(super) fn now() -> Moment {
+        Moment { awake: Instant::now(), up: clock::since_boot() }
+    }
 }
 
 /// The database is away.
@@ -48,13 +63,19 @@ struct Outage {
 }
 
 impl Link {
-    pub(in crate::store) fn new(config: Config, checks: Checks, name: String, home: String) -> Result<Link, Failure> {
+    pub(in crate::store) fn new(
+        config: Config,
+        checks: Checks,
+        (name, home): (String, String),
+        threads: &Threads,
+    ) -> Result<Link, Failure> {
         let tls = Connector::new(checks).map_err(|error| Failure::new(format!("cannot use TLS: {error}")))?;
         Ok(Link {
             config,
             tls,
             name,
             home,
+            sleeps: matches!(threads, Threads::Own),
             outage: Mutex::default(),
             back: Arc::default(),
             may_name: AtomicBool::new(true),
@@ -86,14 +107,23 @@ impl Link {
     }
 
     /// This host has committed what it had begun then.
-    pub(super) fn was_heard(&self, begun: Instant) {
+    pub(super) fn was_heard(&self, begun: Moment) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+    }
+
+    /// This host is none any more.
+    pub(in crate::store) fn is_heard_no_more(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// For how long nobody may have heard of this host.
     pub(in crate::store) fn silent_for(&self) -> Duration {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.map_or(Duration::MAX, |heard| heard.elapsed())
+        heard.map_or(Duration::MAX, |Moment { awake, up }| {
+            // Where a simulation says what time it is, the machine does not.
+            let slept = if self.sleeps { clock::since_boot().saturating_sub(up) } else { Duration::ZERO };
+            awake.elapsed().max(slept)
+        })
     }
 
     fn outage(&self) -> MutexGuard<'_, Option<Outage>> {

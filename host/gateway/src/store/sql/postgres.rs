@@ -19,7 +19,7 @@ use rusqlite::ToSql;
 use tokio::{
     runtime::{Handle, Runtime},
     task::yield_now,
-    time::{Instant, timeout},
+    time::timeout,
 };
 use tokio_postgres::{
     NoTls, Row,
@@ -29,7 +29,7 @@ use tokio_postgres::{
 use super::{
     Error, Result,
     foresight::{Foreseen, Foresight, Moved},
-    link::Link,
+    link::{Link, Moment},
     session::{Asked, Misnamed, Outcome, Request, Sent, Session},
     translate::Translated,
     values::Given,
@@ -75,7 +75,7 @@ pub(in crate::store) struct Postgres {
     /// Its number, another one after each undoing.
     number: Cell<u64>,
     /// When it was begun, where it tells others that this host works.
-    tells_since: Cell<Option<Instant>>,
+    tells_since: Cell<Option<Moment>>,
     /// How many requests have begun it.
     opening: Cell<usize>,
     changes: Cell<u64>,
@@ -496,7 +496,7 @@ impl Postgres {
             0 => None,
             host => {
                 opening.push(statement(&self.translated(HOST_WRITES), &[&host])?);
-                Some(Instant::now())
+                Some(Moment::now())
             }
         };
         self.open(opening)?;

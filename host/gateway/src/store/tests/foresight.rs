@@ -1,6 +1,8 @@
 //! What the operations of one transaction ask a database is asked for all of them at once: each still sees what it would have
 //! seen by itself.
 
+use std::sync::Arc;
+
 use pmk_stand_ins::{postgres, relay::Relay};
 use tokio::task::JoinHandle;
 
@@ -63,13 +65,19 @@ impl Together<'_> {
     }
 }
 
-#[tokio::test]
-async fn messages_that_shared_a_transaction_were_waited_for_one_after_the_other() {
-    const MESSAGES: usize = 40;
-    let Some(server) = postgres::server() else { return };
+/// A home whose way to the database can be cut; none where tests are to do without PostgreSQL.
+fn through_a_relay() -> Option<(Home, Relay)> {
+    let server = postgres::server()?;
     let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
     let through = server.schema().replace(&server.port().to_string(), &relay.address().port().to_string());
     let home = Home { folder: tempfile::tempdir().unwrap(), database: Some(Database::parse(&through).unwrap()) };
+    Some((home, relay))
+}
+
+#[tokio::test]
+async fn messages_that_shared_a_transaction_were_waited_for_one_after_the_other() {
+    const MESSAGES: usize = 40;
+    let Some((home, relay)) = through_a_relay() else { return };
     let (store, _lock) = at_work(&home).await;
     accept(&store, KEY, "Ev0").await;
     let together = Together::at(&store).await;
@@ -256,5 +264,32 @@ async fn who_waited_behind_an_operation_that_lost_the_connection_was_refused_wit
     let behind = together.accept(inbound(KEY, "Ev1")).await;
     together.go().await;
     assert!(matches!(losing.await.unwrap(), Err(StoreError::Away { .. })));
+    assert!(behind.await.unwrap().unwrap().is_some());
+}
+
+/// Nothing kept a host that others had taken for gone from it.
+#[tokio::test]
+async fn what_was_asked_ahead_when_the_connection_was_lost_was_written_in_no_transaction() {
+    let Some((home, relay)) = through_a_relay() else { return };
+    let (store, _lock) = at_work(&home).await;
+    accept(&store, KEY, "Ev0").await;
+    let together = Together::at(&store).await;
+    let relay = Arc::new(relay);
+    let asking = Foresight::asks(move |conn| {
+        relay.cut();
+        let asked = conn.prepare_cached("SELECT 1 FROM session").and_then(|mut asks| asks.exists([]));
+        relay.mend();
+        assert!(asked.is_err());
+        Ok(())
+    });
+    let writing = {
+        let store = store.clone();
+        let write = |conn: &Connection| Ok(conn.execute("UPDATE session SET \"verbose\" = 'full'", [])?);
+        together.queue(async move { store.write_foreseen(asking, write).await }).await
+    };
+    let behind = together.accept(inbound(KEY, "Ev1")).await;
+    together.go().await;
+    assert!(matches!(writing.await.unwrap(), Err(StoreError::Away { .. })));
+    assert_eq!(number(&home, "SELECT count(*) FROM session WHERE \"verbose\" = 'full'"), 0);
     assert!(behind.await.unwrap().unwrap().is_some());
 }

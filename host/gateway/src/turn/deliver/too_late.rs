@@ -24,19 +24,25 @@ pub(super) fn take_back<Placed>(
 where
     Placed: Future<Output = Result<(), StoreError>> + Send,
 {
-    let (store, front) = (services.store.clone(), Arc::clone(&services.front));
+    let (store, front, stop) = (services.store.clone(), Arc::clone(&services.front), services.stop.clone());
     let (turn, reply_to, id) = (turn.turn, turn.inbound.reply_to.clone(), id.to_owned());
     async move {
         let _unknown = unknown;
-        if placed.await.is_ok() {
-            return;
-        }
+        let is_gone = match placed.await {
+            Ok(()) => return,
+            Err(error) => error.is_lost(),
+        };
         let is_anothers = async {
             loop {
                 if let Ok(Some(is_anothers)) = store.goes_without(turn, &id).await {
                     return is_anothers;
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::select! {
+                    biased;
+                    // It is resumed with the turn.
+                    () = stop.cancelled(), if !is_gone => return false,
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                }
             }
         };
         if tokio::time::timeout(LOOK_FOR, is_anothers).await != Ok(true) {
