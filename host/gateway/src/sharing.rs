@@ -2,7 +2,7 @@
 //!
 //! [Atoms](SharedAtoms), and [the part of gateway.json](SharedConfig) that a running gateway follows. Either is compared with what
 //! the store has in [passes](Shared::pass): what is newer there comes into the home, and what was changed in the home is offered to
-//! the store. [`Keeping`] says when.
+//! the store. [`Keeping`] says when. And what one of several hosts says it says only while it [stands](Standing).
 
 mod atoms;
 mod config;
