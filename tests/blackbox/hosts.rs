@@ -268,7 +268,6 @@ async fn an_answer_that_a_stopped_host_may_have_on_its_way_is_named_by_the_one_t
 /// Whoever had answered had looked for it in vain, and nothing ever took its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_that_a_stopped_host_had_on_its_way_stood_for_ever() {
-    const LATE: Duration = Duration::from_secs(8);
     let Some(server) = postgres::server() else { return };
     let rules = rules_for_kills().unlimited().without_statuses();
     let world = World { slack: Slack::start(rules).await, anthropic: Anthropic::start().await };
@@ -276,13 +275,14 @@ async fn a_placeholder_that_a_stopped_host_had_on_its_way_stood_for_ever() {
     let [mut stopped, mut other] = [(); 2].map(|()| Host::new(server, &store, &world));
     stopped.start(&world);
     assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
-    slack.fault_times("chat.postMessage", 1, Fault::Slow(LATE));
+    slack.fault_times("chat.postMessage", 1, Fault::Held);
     ask(slack, &mut Vec::new(), 0);
     until_async("it begins", || (slack.calls("chat.postMessage").len() == 1).then_some(())).await;
     stopped.signal("-STOP");
     other.start(&world);
     until_async("the other answers", || (answered(slack, 1) == 1).then_some(())).await;
     let channel = dm_channel(&user(0));
+    slack.heal("chat.postMessage");
     until_async("it comes", || (slack.placeholders(&channel).len() == 1).then_some(())).await;
     stopped.signal("-CONT");
     assert!(!stopped.ends().await.success());

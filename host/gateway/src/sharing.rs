@@ -22,16 +22,16 @@ use tokio::sync::Notify;
 
 use crate::{
     front::{FrontError, Standing},
-    store::{Hold, Store},
+    store::{Footing, Store},
 };
 
 /// So soon it is tried again whether the database can tell.
-const AGAIN_AFTER: Duration = Duration::from_millis(250);
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[async_trait]
-impl Standing for Hold {
+impl Standing for Footing {
     async fn holds(&self) -> Result<(), FrontError> {
-        Hold::holds(self).await.map_err(|error| match error.is_lost() {
+        Footing::holds(self).await.map_err(|error| match error.is_lost() {
             true => FrontError::Closed,
             // Nothing was said yet.
             false => FrontError::Transient { what: error.to_string(), retry_after: Some(AGAIN_AFTER) },

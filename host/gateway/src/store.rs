@@ -105,7 +105,7 @@ pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
-pub use hosts::{HOST_LEASE, Hold, Host, HostState, UnderWay};
+pub use hosts::{Footing, HOST_LEASE, Host, HostState, UnderWay};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
@@ -260,7 +260,7 @@ impl Store {
     }
 
     fn start_in_database(place: Place, wanted: Wanted, opening: &Opening) -> Result<Store, StoreError> {
-        let Some(link) = place.link(&opening.threads)? else { return Err(StoreError::Closed) };
+        let Some(link) = place.link(opening.threads.clone())? else { return Err(StoreError::Closed) };
         let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
         Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
         Store::assemble(place, Some(Arc::clone(&link)), conn, || database::reader(&link), opening)

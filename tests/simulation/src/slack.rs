@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
     front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress, Standing},
     report::TurnReport,
-    store::Hold,
+    store::Footing,
     talk::{Accepted, Attached, Choice, Connection, Inbound, ReplyTo},
 };
 use tokio::sync::Notify;
@@ -50,7 +50,7 @@ pub struct Slack {
     /// Told when there is more to be sent, by host.
     more: Vec<Notify>,
     /// Whether what they say is theirs to say, by host.
-    holds: Mutex<Vec<Option<Arc<Hold>>>>,
+    footings: Mutex<Vec<Option<Arc<Footing>>>>,
 }
 
 #[derive(Default)]
@@ -187,17 +187,17 @@ impl Slack {
             }
         }
         let more = (0..world.hosts()).map(|_| Notify::new()).collect();
-        let holds = Mutex::new(vec![None; world.hosts()]);
-        Slack { world, state: Mutex::new(state), more, holds }
+        let footings = Mutex::new(vec![None; world.hosts()]);
+        Slack { world, state: Mutex::new(state), more, footings }
     }
 
     /// A process begins to speak.
-    pub fn speaks(&self, hold: Hold) {
-        self.holds()[self.world.host()] = Some(Arc::new(hold));
+    pub fn speaks(&self, footing: Footing) {
+        self.footings()[self.world.host()] = Some(Arc::new(footing));
     }
 
-    fn holds(&self) -> MutexGuard<'_, Vec<Option<Arc<Hold>>>> {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn footings(&self) -> MutexGuard<'_, Vec<Option<Arc<Footing>>>> {
+        self.footings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -369,9 +369,9 @@ impl Slack {
 
     /// The same of a call that a process makes only while it may.
     async fn before_saying(&self, channel: Option<&str>) -> Result<(), FrontError> {
-        let hold = self.holds()[self.world.host()].clone();
-        if let Some(hold) = hold {
-            Standing::holds(&*hold).await?;
+        let footing = self.footings()[self.world.host()].clone();
+        if let Some(footing) = footing {
+            Standing::holds(&*footing).await?;
         }
         self.before(channel).await
     }

@@ -96,6 +96,12 @@ impl Inner {
         tokens.unwrap_or_else(|| (self.rules.app_token.clone(), self.rules.bot_token.clone()))
     }
 
+    /// Waits until a method is healed.
+    async fn healed(&self, method: &str) {
+        self.state().held.insert(method.to_owned());
+        self.wait_for(Duration::MAX, |state| (!state.held.contains(method)).then_some(())).await;
+    }
+
     /// Waits until `find` finds something.
     async fn wait_for<T>(&self, limit: Duration, mut find: impl FnMut(&State) -> Option<T>) -> Option<T> {
         let found = async {
@@ -340,7 +346,12 @@ impl Slack {
 
     /// Nothing goes wrong with it any more.
     pub fn heal(&self, method: &str) {
-        self.inner.state().faults.remove(method);
+        {
+            let mut state = self.inner.state();
+            state.faults.remove(method);
+            state.held.remove(method);
+        }
+        self.inner.changed.notify_waiters();
     }
 
     /// Waits until a message of a channel is as `wanted` says.

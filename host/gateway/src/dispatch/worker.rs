@@ -79,7 +79,6 @@ impl Dispatcher {
     async fn see_through(self: &Arc<Self>, batch: &Batch) -> Went {
         let mut trouble = Trouble { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
-            let mut may_be_the_store = false;
             queues::lock(&self.queues).renew(batch.key());
             let outcome = {
                 let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
@@ -134,8 +133,6 @@ impl Dispatcher {
                         let why = format!("{why}, for {minutes} minutes, while other turns went on");
                         return self.give_up(batch, &why).await;
                     }
-                    // No front asks for less.
-                    may_be_the_store = retry_after < Duration::from_secs(1);
                     trouble.pause().max(retry_after)
                 }
                 Err(place) => {
@@ -153,7 +150,8 @@ impl Dispatcher {
                 biased;
                 () = self.stop.cancelled() => return Went::Stopped,
                 () = batch.interrupted().cancelled_owned() => {}
-                () = self.store.back(), if may_be_the_store => {}
+                // Whatever else held it up says so once more.
+                () = self.store.back() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -223,7 +223,7 @@ impl Side {
     }
 
     fn open(place: &Place, name: String, wanted: Wanted) -> Result<Side, CopyError> {
-        let Some(link) = place.link(&Threads::Own)? else { return Side::open_file(&place.home, name, wanted) };
+        let Some(link) = place.link(Threads::Own)? else { return Side::open_file(&place.home, name, wanted) };
         let conn = database::writer(&link, wanted)?;
         let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
         match host {

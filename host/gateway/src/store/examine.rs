@@ -46,7 +46,7 @@ impl Store {
     /// What keeps a gateway from starting with it, as [`Store::open`] would say; or it is damaged somewhere, and small
     /// enough to be looked at as a whole.
     pub fn examine(place: &Place) -> Result<Option<Examined>, StoreError> {
-        match place.link(&Threads::Own)? {
+        match place.link(Threads::Own)? {
             Some(link) => Ok(database::examine(&link)?.map(|(schema, host)| {
                 let kept = Kept::Database { name: link.name().to_owned(), host };
                 Examined { schema, known: MIGRATIONS.len() as u32, kept }

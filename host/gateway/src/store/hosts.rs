@@ -145,9 +145,9 @@ impl Others {
 
 /// Knows whether this host is one still. Does not keep the store.
 #[derive(Debug)]
-pub struct Hold(Weak<Shared>);
+pub struct Footing(Weak<Shared>);
 
-impl Hold {
+impl Footing {
     /// Comes back at once where nobody can have taken this host for gone: on a store of files, and for [most of a lease](SPEAKS_FOR)
     /// after its last sign. Else it gives a sign first.
     ///
@@ -223,8 +223,8 @@ impl Store {
     }
 
     /// Tells whether what this host says is still for it to say.
-    pub fn hold(&self) -> Hold {
-        Hold(Arc::downgrade(&self.shared))
+    pub fn footing(&self) -> Footing {
+        Footing(Arc::downgrade(&self.shared))
     }
 
     /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.

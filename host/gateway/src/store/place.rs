@@ -35,11 +35,11 @@ impl Place {
     }
 
     /// The way to its database, where it is in one.
-    pub(super) fn link(&self, threads: &Threads) -> Result<Option<Arc<Link>>, StoreError> {
+    pub(super) fn link(&self, threads: Threads) -> Result<Option<Arc<Link>>, StoreError> {
         let Some(database) = &self.database else { return Ok(None) };
         let link = || -> Result<Link, Failure> {
             let names = (database.name().to_owned(), hosts::name(&self.home));
-            Link::new(database.config()?, database.checks()?, names, threads)
+            Link::new(database.config()?, database.checks()?, names, threads.clone())
         };
         let unusable = |failure: Failure| StoreError::Unusable {
             path: database.name().into(),

@@ -75,6 +75,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         Some(Fault::RateLimited(seconds)) => return rate_limited(Duration::from_secs(seconds)),
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
+        Some(Fault::Held) => inner.healed(&method).await,
         Some(Fault::StreamOver | Fault::Lost) | None => {}
     }
     let asked = match asked {

@@ -159,4 +159,6 @@ pub enum Fault {
     StreamOver,
     /// It is carried out, but only after this long.
     Slow(Duration),
+    /// It is carried out, but only once the method is healed.
+    Held,
 }

@@ -162,6 +162,8 @@ pub(super) struct State {
     /// Methods that were carried out and never answered, once for each time.
     pub(super) lost: Vec<String>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
+    /// Methods of which a call [waits](super::Fault::Held).
+    pub(super) held: HashSet<String>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,
     pub(super) violations: Vec<String>,

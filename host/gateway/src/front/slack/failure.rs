@@ -327,12 +327,12 @@ impl CallFailure {
             Cause::Code { code, needed } if kind(code) == Kind::Credentials => {
                 hint(code, self.token, needed.as_deref())
             }
-            Cause::RateLimited { .. } => "wait a minute and start again".to_owned(),
+            Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and start again".to_owned(),
             Cause::Status(500..) | Cause::Code { .. } => {
                 "Slack itself may be in trouble, see https://slack-status.com; then start again".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
-            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::NotForUs(_) => {
+            Cause::TimedOut(_) | Cause::Unreachable(_) => {
                 "check the network, a proxy and the Slack API address; see also https://slack-status.com".to_owned()
             }
         };

@@ -319,12 +319,7 @@ impl Web {
 
     /// The same, whoever works on what it was posted for.
     pub(super) async fn take_back(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
-        let request = deletion(channel, ts);
-        match self.instead_of(DELETES.lane.method, &request) {
-            Some(answer) => answer,
-            None => self.post_json::<_, Posted>(&DELETES, Token::Bot, &request, Says::Nothing).await,
-        }
-        .map(drop)
+        self.change::<_, Posted>(&DELETES, &deletion(channel, ts), Says::Nothing).await.map(drop)
     }
 
     /// `reactions.add`; a reaction that is there already does as well.
@@ -361,10 +356,19 @@ impl Web {
         turn: &Turn,
         request: &Q,
     ) -> Result<R, CallFailure> {
-        if let Some(answer) = self.instead_of(turn.lane.method, request) {
-            return answer;
+        self.change(turn, request, Says::Something).await
+    }
+
+    async fn change<Q: Serialize + Sync, R: DeserializeOwned>(
+        &self,
+        turn: &Turn,
+        request: &Q,
+        says: Says,
+    ) -> Result<R, CallFailure> {
+        match self.instead_of(turn.lane.method, request) {
+            Some(answer) => answer,
+            None => self.post_json(turn, Token::Bot, request, says).await,
         }
-        self.post_json(turn, Token::Bot, request, Says::Something).await
     }
 
     async fn post_json<Q: Serialize + Sync, R: DeserializeOwned>(
@@ -453,7 +457,10 @@ impl Web {
         match tokio::time::timeout(self.time_limit, standing.holds()).await {
             Ok(holds) => holds.map_err(Cause::NotForUs),
             Err(_) => {
-                let what = format!("the database has not said so within {:.1} s", self.time_limit.as_secs_f64());
+                let what = format!(
+                    "the database has not said within {:.1} s whether this host may speak",
+                    self.time_limit.as_secs_f64()
+                );
                 Err(Cause::NotForUs(FrontError::Transient { what, retry_after: Some(Duration::ZERO) }))
             }
         }

@@ -27,8 +27,9 @@ pub(in crate::store) struct Link {
     name: String,
     /// Which home goes it: machine and folder.
     home: String,
-    /// Whether time goes by while the process stands still, and the machine with it.
-    sleeps: bool,
+    /// What says the time.
+    threads: Threads,
+    since: Instant,
     outage: Mutex<Option<Outage>>,
     /// Tells who waits for the end of one.
     pub(in crate::store) back: Arc<Notify>,
@@ -37,20 +38,7 @@ pub(in crate::store) struct Link {
     /// As which host this process writes; 0: as none.
     host: AtomicI64,
     /// When the last transaction was begun by which that host was certainly heard of.
-    heard: Mutex<Option<Moment>>,
-}
-
-/// A moment, by what a machine counts while it is awake, and by what it counts all the time.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    awake: Instant,
-    up: Duration,
-}
-
-impl Moment {
-    pub(super) fn now() -> Moment {
-        Moment { awake: Instant::now(), up: clock::since_boot() }
-    }
+    heard: Mutex<Option<Duration>>,
 }
 
 /// The database is away.
@@ -67,7 +55,7 @@ impl Link {
         config: Config,
         checks: Checks,
         (name, home): (String, String),
-        threads: &Threads,
+        threads: Threads,
     ) -> Result<Link, Failure> {
         let tls = Connector::new(checks).map_err(|error| Failure::new(format!("cannot use TLS: {error}")))?;
         Ok(Link {
@@ -75,7 +63,8 @@ impl Link {
             tls,
             name,
             home,
-            sleeps: matches!(threads, Threads::Own),
+            threads,
+            since: Instant::now(),
             outage: Mutex::default(),
             back: Arc::default(),
             may_name: AtomicBool::new(true),
@@ -107,7 +96,7 @@ impl Link {
     }
 
     /// This host has committed what it had begun then.
-    pub(super) fn was_heard(&self, begun: Moment) {
+    pub(super) fn was_heard(&self, begun: Duration) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
     }
 
@@ -119,11 +108,16 @@ impl Link {
     /// For how long nobody may have heard of this host.
     pub(in crate::store) fn silent_for(&self) -> Duration {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.map_or(Duration::MAX, |Moment { awake, up }| {
-            // Where a simulation says what time it is, the machine does not.
-            let slept = if self.sleeps { clock::since_boot().saturating_sub(up) } else { Duration::ZERO };
-            awake.elapsed().max(slept)
-        })
+        heard.map_or(Duration::MAX, |heard| self.now().saturating_sub(heard))
+    }
+
+    /// The time since some moment, which goes by while the machine sleeps, too.
+    pub(super) fn now(&self) -> Duration {
+        match self.threads {
+            Threads::Own => clock::since_boot(),
+            // The machine has no part in what time it is where the runtime says so.
+            Threads::None(_) => self.since.elapsed(),
+        }
     }
 
     fn outage(&self) -> MutexGuard<'_, Option<Outage>> {

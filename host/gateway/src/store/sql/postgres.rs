@@ -29,7 +29,7 @@ use tokio_postgres::{
 use super::{
     Error, Result,
     foresight::{Foreseen, Foresight, Moved},
-    link::{Link, Moment},
+    link::Link,
     session::{Asked, Misnamed, Outcome, Request, Sent, Session},
     translate::Translated,
     values::Given,
@@ -75,7 +75,7 @@ pub(in crate::store) struct Postgres {
     /// Its number, another one after each undoing.
     number: Cell<u64>,
     /// When it was begun, where it tells others that this host works.
-    tells_since: Cell<Option<Moment>>,
+    tells_since: Cell<Option<Duration>>,
     /// How many requests have begun it.
     opening: Cell<usize>,
     changes: Cell<u64>,
@@ -496,7 +496,7 @@ impl Postgres {
             0 => None,
             host => {
                 opening.push(statement(&self.translated(HOST_WRITES), &[&host])?);
-                Some(Moment::now())
+                Some(self.link.now())
             }
         };
         self.open(opening)?;

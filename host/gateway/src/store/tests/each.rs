@@ -43,7 +43,7 @@ impl Home {
     }
 
     fn link(&self) -> Option<Arc<Link>> {
-        Place::from(self).link(&Threads::Own).unwrap()
+        Place::from(self).link(Threads::Own).unwrap()
     }
 }
 

@@ -96,18 +96,18 @@ async fn a_host_that_was_stopped_went_on_speaking_when_it_went_on() {
     let Some([one, other]) = two() else { return };
     let (stopped, _lock) = at_work(&one).await;
     let (host, _other_lock) = at_work(&other).await;
-    let hold = stopped.hold();
+    let footing = stopped.footing();
     accept(&stopped, KEY, "Ev1").await;
     let time_goes_by = || stopped.shared.link.as_ref().unwrap().is_heard_no_more();
-    hold.holds().await.unwrap();
+    footing.holds().await.unwrap();
     time_goes_by();
-    hold.holds().await.expect("nobody has taken it for gone");
+    footing.holds().await.expect("nobody has taken it for gone");
     falls_silent(&one);
     are_long_heard(&one);
     assert!(host.look_after_hosts().await.unwrap());
-    hold.holds().await.expect("it was heard of a moment ago");
+    footing.holds().await.expect("it was heard of a moment ago");
     time_goes_by();
-    assert!(matches!(hold.holds().await, Err(StoreError::TakenOver { .. })));
+    assert!(matches!(footing.holds().await, Err(StoreError::TakenOver { .. })));
 }
 
 #[tokio::test]

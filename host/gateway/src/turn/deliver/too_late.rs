@@ -10,8 +10,6 @@ use crate::{
     store::{OpenTurn, StoreError},
 };
 
-/// Then the turn is held up by something else.
-const LOOK_FOR: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Takes the message away once the store says that another one, or none, is the turn's. Only where it could not be stored.
@@ -32,21 +30,18 @@ where
             Ok(()) => return,
             Err(error) => error.is_lost(),
         };
-        let is_anothers = async {
-            loop {
-                if let Ok(Some(is_anothers)) = store.goes_without(turn, &id).await {
-                    return is_anothers;
-                }
-                tokio::select! {
-                    biased;
-                    // It is resumed with the turn.
-                    () = stop.cancelled(), if !is_gone => return false,
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
-                }
+        loop {
+            match store.goes_without(turn, &id).await {
+                Ok(Some(true)) => break,
+                Ok(Some(false)) => return,
+                Ok(None) | Err(_) => {}
             }
-        };
-        if tokio::time::timeout(LOOK_FOR, is_anothers).await != Ok(true) {
-            return;
+            tokio::select! {
+                biased;
+                // It is resumed with the turn.
+                () = stop.cancelled(), if !is_gone => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
         }
         match front.take_back(&reply_to, &id).await {
             Ok(()) => tracing::info!("a placeholder came too late and is taken away: another host answers"),
