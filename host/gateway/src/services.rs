@@ -164,7 +164,7 @@ impl Services {
     }
 
     /// Waits for those messages that the store does not take any more to be taken back.
-    pub(crate) async fn take_back(&self) {
+    pub async fn take_back(&self) {
         if !self.store.is_shared() {
             return;
         }

@@ -154,6 +154,9 @@ impl Host<'_> {
             end => format!("the life is over: {end:?}"),
         });
         slack.hang_up();
+        if let End::Killed = end {
+            slack.forgets();
+        }
         if let End::Asked { is_over: true } = end {
             self.is_done = true;
             return;

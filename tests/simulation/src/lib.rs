@@ -29,6 +29,6 @@ mod world;
 pub use database::Fence;
 pub use policies::Policies;
 pub use run::{Hosts, run};
-pub use scenario::Scenario;
+pub use scenario::{FIRST_OF_STOPS, Scenario};
 pub use shrink::shrink;
 pub use verdict::Outcome;

@@ -160,7 +160,11 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     };
     let ran = tokio::select! {
         biased;
-        how = store.lost() => Err(Failure::new(how)),
+        how = store.lost() => {
+            stop.cancel();
+            services.take_back().await;
+            Err(Failure::new(how))
+        }
         why = gateway.cut_off(), if store.is_shared() => Err(why),
         // A gateway that gives up is over, whatever else was to come in its life.
         ran = async {

@@ -13,6 +13,8 @@ use crate::{
 
 mod several;
 
+pub use several::FIRST_OF_STOPS;
+
 /// A world's plan.
 #[derive(Clone, Debug)]
 pub struct Scenario {

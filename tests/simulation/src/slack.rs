@@ -29,7 +29,7 @@ mod sockets;
 
 use doing::{Carried, Due};
 pub use doing::{Done, News};
-use sockets::Sockets;
+use sockets::{Came, Sockets};
 
 /// After so long without an acknowledgement Slack sends an event again: three times, then never.
 const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
@@ -42,6 +42,9 @@ pub const FIRST_OF_CONTACTS: usize = 10_000;
 
 /// A call that is not answered within this has failed for the bot.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Within this a host has taken away what came too late.
+const TAKES_BACK: u64 = 30_000;
 
 /// What a workspace knows.
 pub struct Slack {
@@ -126,6 +129,16 @@ pub struct Post {
     pub posted_at: u64,
     /// When it came to show what it shows.
     pub at: u64,
+    pub known: Known,
+}
+
+/// Who knows that a message is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    ToWhoeverLooks,
+    /// Others may have looked before it came: none but this host takes it away.
+    OnlyTo(usize),
+    ToNobody,
 }
 
 /// What a message is to a question.
@@ -342,13 +355,11 @@ impl Slack {
     }
 
     /// What a call takes, and what may become of it before it is carried out.
-    async fn before(&self, channel: Option<&str>) -> Result<(), FrontError> {
+    async fn before(&self, channel: Option<&str>) -> Result<Came, FrontError> {
         let world = &self.world;
         world.step(Point::Slack).await;
         let takes = Duration::from_millis(world.dice("slack").u64(5..400));
-        if !sockets::arrives(world, takes).await {
-            return Err(passing("no answer"));
-        }
+        let Some(came) = sockets::arrives(world, takes).await else { return Err(passing("no answer")) };
         if world.strikes(Trouble::PutOff) {
             let wait = Duration::from_secs(world.dice("put off").u64(1..30));
             world.say(|| format!("slack: wait {wait:?}"));
@@ -364,11 +375,11 @@ impl Slack {
             tokio::time::sleep(PATIENCE).await;
             return Err(passing("no answer within 10 s"));
         }
-        Ok(())
+        Ok(came)
     }
 
     /// The same of a call that a process makes only while it may.
-    async fn before_saying(&self, channel: Option<&str>) -> Result<(), FrontError> {
+    async fn before_saying(&self, channel: Option<&str>) -> Result<Came, FrontError> {
         let footing = self.footings()[self.world.host()].clone();
         if let Some(footing) = footing {
             Standing::holds(&*footing).await?;
@@ -381,11 +392,32 @@ impl Slack {
         self.world.step(Point::Slack).await;
         let is_lost = self.world.hosts() > 1 && {
             let takes = Duration::from_millis(self.world.dice("answer").u64(1..60));
-            !sockets::arrives(&self.world, takes).await
+            sockets::arrives(&self.world, takes).await.is_none()
         };
         match is_lost || self.world.strikes(Trouble::AnswerLost) {
             true => Err(passing("the connection was reset")),
             false => Ok(()),
+        }
+    }
+
+    fn becomes(&self, ts: &str, known: Known) {
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.known = known;
+        }
+    }
+
+    /// The host that works was killed: of what it alone has just heard of nobody knows any more.
+    pub fn forgets(&self) {
+        let (now, only_to) = (self.world.time(), Known::OnlyTo(self.world.host()));
+        let mut state = self.state();
+        let posts = state.posts.iter_mut().filter(|post| post.known == only_to && post.posted_at + TAKES_BACK > now);
+        posts.for_each(|post| post.known = Known::ToNobody);
+    }
+
+    fn delete(&self, ts: &str) {
+        self.world.say(|| format!("delete {ts}"));
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.is_deleted = true;
         }
     }
 
@@ -410,6 +442,7 @@ impl Slack {
             buttons: vec![],
             posted_at: at,
             at,
+            known: Known::ToWhoeverLooks,
         });
         ts
     }
@@ -565,15 +598,20 @@ impl Front for Slack {
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        self.before_saying(Some(&reply_to.channel)).await?;
+        let came = self.before_saying(Some(&reply_to.channel)).await?;
         let tag = Tag { event_id: event_id.clone(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
         let ts = self.post(tag, reply_to, text);
-        self.after().await?;
-        Ok(Some(ts))
+        let known = if came == Came::Late { Known::OnlyTo(self.world.host()) } else { Known::ToWhoeverLooks };
+        self.becomes(&ts, known);
+        let heard = self.after().await;
+        if heard.is_err() && came == Came::Late {
+            self.becomes(&ts, Known::ToNobody);
+        }
+        heard.map(|()| Some(ts))
     }
 
     async fn progress(&self, _progress: &Progress) -> Result<(), FrontError> {
-        self.before_saying(None).await
+        self.before_saying(None).await.map(drop)
     }
 
     fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
@@ -614,7 +652,10 @@ impl Front for Slack {
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
                 // That a question is asked once more stands in the place of a failure, which was an answer.
                 if tag.kind != Kind::Notice || !part.speech.text.starts_with(":repeat:") {
-                    (post.shows, post.at) = (tag, at);
+                    // What comes late shows once more what was there.
+                    if post.shows != tag {
+                        (post.shows, post.at) = (tag, at);
+                    }
                 }
                 post.text.clone_from(&part.speech.text);
                 ts.to_owned()
@@ -639,10 +680,13 @@ impl Front for Slack {
 
     async fn withdraw(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.before_saying(None).await?;
-        self.world.say(|| format!("withdraw {id}"));
-        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == id) {
-            post.is_deleted = true;
-        }
+        self.delete(id);
+        self.after().await
+    }
+
+    async fn take_back(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
+        self.before(None).await?;
+        self.delete(id);
         self.after().await
     }
 

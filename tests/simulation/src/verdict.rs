@@ -18,7 +18,7 @@ use crate::{
     model,
     policies::Policies,
     scenario::{Trouble, What},
-    slack::{Done, FIRST_OF_CONTACTS, Post, Question, Slack, number},
+    slack::{Done, FIRST_OF_CONTACTS, Known, Post, Question, Slack, number},
     witness,
     world::World,
 };
@@ -261,17 +261,17 @@ impl Verdict<'_> {
                 }
             }
         }
-        let waits = self
-            .posts
-            .iter()
-            .filter(|post| !post.is_deleted && post.shows.kind == Kind::Placeholder && post.shows.is_about(question));
+        let waits = |post: &&Post| {
+            let is_there = !post.is_deleted && post.known != Known::ToNobody;
+            is_there && post.shows.kind == Kind::Placeholder && post.shows.is_about(question)
+        };
         let has_answer = parked.is_some_and(|parked| parked.answered);
         if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
             breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
         }
         // One that could not be looked for is taken away with what is parked.
         let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none());
-        if waits.count() > 0 && !self.refuses() && !is_kept {
+        if self.posts.iter().any(|post| waits(&post)) && !self.refuses() && !is_kept {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);

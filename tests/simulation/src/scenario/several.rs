@@ -1,7 +1,11 @@
 //! What happens in a world of several hosts on one database. Its times are shorter than those of one host: each of them looks
 //! at the database several times a second.
 
-use super::{Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes};
+use fastrand::Rng;
+
+use super::{
+    Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes,
+};
 use crate::{
     random::{dice, one_of},
     wire::Fuse,
@@ -22,6 +26,9 @@ const HARMS: [Harm; 6] =
 
 /// So long after the last trouble conversations are tried.
 const PROBED_AFTER: u64 = 60_000;
+
+/// Their numbers begin here, behind those of all else that happens.
+pub const FIRST_OF_STOPS: usize = 1_000;
 
 /// By how much a clock may be wrong.
 const WRONG: [i64; 6] = [0, 0, 0, -3_600_000, 3_600_000, 90_000];
@@ -71,14 +78,33 @@ impl Scenario {
         }
         events.extend(rushes(seed, lasts));
         events.sort_by_key(|(at, _)| *at);
-        let calm_at = calm_after(&events);
+        let stops = stops_at_work(seed, hosts, &events);
+        let calm_at = calm_after(&events).max(calm_after(&stops));
         let probes = probes(&events, calm_at + PROBED_AFTER);
         events.extend(probes);
         // On which hosts others decide from when on is no matter of one moment.
         let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
         events.extend(deeds);
-        Scenario { seed, setting, events: numbered(events), calm_at }
+        let mut events = numbered(events);
+        let stops = stops.into_iter().zip(FIRST_OF_STOPS..);
+        events.extend(stops.map(|((at, what), number)| Event { number, at, what }));
+        events.sort_by_key(|event| event.at);
+        Scenario { seed, setting, events, calm_at }
     }
+}
+
+/// Hosts are stopped just when they are about to answer, and until others have: what is under way then may come late.
+fn stops_at_work(seed: u64, hosts: usize, events: &[(u64, What)]) -> Vec<(u64, What)> {
+    let mut rng = dice(seed, "stops at work");
+    let asked: Vec<u64> = events.iter().filter(|(_, what)| matches!(what, What::Says(_))).map(|(at, _)| *at).collect();
+    if rng.bool() {
+        return vec![];
+    }
+    let stop = |rng: &mut Rng| {
+        let (at, host) = (one_of(rng, &asked) + rng.u64(20..800), rng.usize(..hosts));
+        (at, What::Harm { harm: Harm::Stopped, host, lasts: rng.u64(3_000..12_000) })
+    };
+    (0..rng.usize(1..5)).map(|_| stop(&mut rng)).collect()
 }
 
 /// Many ask at once: then what hosts write shares transactions.

@@ -86,14 +86,28 @@ fn keeps_silent(world: &World, host: usize, now: u64) -> bool {
     world.hosts() > 1 && [Harm::Stopped, Harm::OffSlack].iter().any(|harm| world.scenario.is_hit(*harm, host, now))
 }
 
-/// Whether something comes through between a host and Slack, which takes so long.
-pub(super) async fn arrives(world: &World, takes: Duration) -> bool {
+/// How something has come through between a host and Slack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    InTime,
+    /// Others may have done what the host was about to do.
+    Late,
+}
+
+/// Whether something comes through that takes so long. What was under way when the host was stopped is lost, or comes when it
+/// goes on.
+pub(super) async fn arrives(world: &World, takes: Duration) -> Option<Came> {
     if world.is_hit(Harm::OffSlack) {
         let waits = world.dice("no answer").u64(10..NOTHING_WITHIN);
         tokio::time::sleep(Duration::from_millis(waits)).await;
-        return false;
+        return None;
     }
     let since = Instant::now();
     tokio::time::sleep(takes).await;
-    world.hosts() == 1 || since.elapsed() < takes + STOOD_STILL
+    if world.hosts() == 1 || since.elapsed() < takes + STOOD_STILL {
+        return Some(Came::InTime);
+    }
+    let comes = world.dice("late").bool().then_some(Came::Late);
+    world.say(|| format!("what was under way {}", if comes.is_some() { "comes late" } else { "is lost" }));
+    comes
 }

@@ -26,7 +26,7 @@ where
     let (turn, reply_to, id) = (turn.turn, turn.inbound.reply_to.clone(), id.to_owned());
     async move {
         let _unknown = unknown;
-        let is_gone = match placed.await {
+        let mut is_gone = match placed.await {
             Ok(()) => return,
             Err(error) => error.is_lost(),
         };
@@ -38,6 +38,8 @@ where
             }
             tokio::select! {
                 biased;
+                // Whoever has it now may have looked before the message was there.
+                _ = store.lost(), if !is_gone => is_gone = true,
                 // It is resumed with the turn.
                 () = stop.cancelled(), if !is_gone => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
