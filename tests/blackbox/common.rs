@@ -144,6 +144,71 @@ fn a_host_that_may_not_load_what_was_chosen_says_so_and_keeps_what_it_has() {
     until("it takes them", || (decides(&mut other) == "strict").then_some(()));
 }
 
+/// Conversations all draw `mine`, whose component is this file.
+fn experiment(name: &str) -> Value {
+    let mine = json!({"name": "mine", "policy": {"files": ["mine.wasm"]}});
+    json!({"name": name, "start": "2026-01-01T00:00:00Z", "control": "now", "arms": [{"name": "now", "weight": 0}, mine]})
+}
+
+/// Which arm, and which of its policies, this host says that it has loaded.
+fn loaded(home: &Home, experiment: usize) -> Value {
+    home.await_events("experiment.on", experiment)[experiment - 1]["arms"][1].clone()
+}
+
+#[test]
+fn an_arm_was_another_one_or_none_on_a_host_with_another_file_or_none_under_its_name() {
+    let Some(hosts) = Hosts::new(3) else { return };
+    let bytes = |name: &str| std::fs::read(component(name)).expect("a component");
+    hosts.homes[0].write("mine.wasm", bytes("strict"));
+    hosts.homes[1].write("mine.wasm", bytes("recall"));
+    hosts.write(0, json!({"version": 1, "experiment": experiment("less")}));
+    let mut one = hosts.start(0);
+    let first = loaded(&hosts.homes[0], 1);
+    let (mut other, mut third) = (hosts.start(1), hosts.start(2));
+    for (host, home) in [&mut one, &mut other, &mut third].into_iter().zip(&hosts.homes) {
+        assert_eq!(loaded(home, 1), first);
+        assert_eq!(decides(host), "strict");
+    }
+
+    // Who has it not got waits for somebody who does, and nobody is told of that.
+    hosts.homes[2].write("rarely.wasm", bytes("rolling-summary"));
+    let mut rarely = experiment("rarely");
+    rarely["arms"][1]["policy"]["files"] = json!(["rarely.wasm"]);
+    hosts.write(0, json!({"version": 1, "experiment": rarely}));
+    for (host, home) in [&mut one, &mut other, &mut third].into_iter().zip(&hosts.homes) {
+        assert_eq!(loaded(home, 2)["policy"], "rolling-summary");
+        assert_eq!(decides(host), "rolling-summary");
+        assert_eq!(home.events("experiment.refused"), Vec::<Value>::new());
+    }
+
+    // It is one thing as long as a host works: also after a crash, and whatever lies there by then.
+    hosts.homes[2].write("rarely.wasm", bytes("recall"));
+    third.kill();
+    let mut third = hosts.start(2);
+    until("it is on again", || (decides(&mut third) == "rolling-summary").then_some(()));
+    for host in [one, other, third] {
+        assert!(host.end().0.success());
+    }
+    let mut third = hosts.start(2);
+    until("the file counts again", || (decides(&mut third) == "recall").then_some(()));
+}
+
+#[test]
+fn a_host_that_may_not_load_an_arm_that_another_has_sent_says_so() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    hosts.homes[0].write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    hosts.write(0, json!({"version": 1, "experiment": experiment("less")}));
+    hosts.write(1, json!({"version": 1, "policy": {"allow": []}}));
+    let _one = hosts.start(0);
+    loaded(&hosts.homes[0], 1);
+    let mut other = hosts.start(1);
+    let refused = &hosts.homes[1].await_events("experiment.refused", 1)[0];
+    let reason = refused["reason"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("arm `mine`: policy `strict of "), "{reason}");
+    assert!(reason.contains("is not in `policy.allow`"), "{reason}");
+    assert_eq!(decides(&mut other), "standard");
+}
+
 #[test]
 fn who_is_blocked_or_made_an_admin_on_one_host_is_so_on_all() {
     let Some(hosts) = Hosts::new(2) else { return };

@@ -178,7 +178,7 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
         prompts: Prompts::default(),
         mra: Mra::new(mra::Config::default()),
         seeder: None,
-        load: Arc::new(|_| unreachable!("there is no experiment")),
+        load: Arc::new(|_, _| unreachable!("there is no experiment")),
     };
     let services = Services::new(parts, CancellationToken::new());
     Gateway::new(&services).run().await.expect("it runs");

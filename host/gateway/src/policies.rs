@@ -11,7 +11,8 @@ mod swap;
 mod watch;
 
 pub use for_all::{OnHost, Outcome};
-pub use load::{Loader, Named, open_for_authoring};
+pub(crate) use hosts::{labelled, to_send};
+pub use load::{Loader, Named, Origin, open_for_authoring};
 pub use loading::{load, load_unseen};
 pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
 pub use watch::follow;

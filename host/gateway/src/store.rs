@@ -33,6 +33,7 @@ mod changes;
 mod choice;
 mod codec;
 mod common_config;
+mod components;
 mod connection;
 mod copying;
 mod database;
@@ -63,6 +64,7 @@ mod receipts;
 mod reset;
 mod restore;
 mod schema;
+mod sent_arms;
 mod sessions;
 mod sql;
 mod tools;
@@ -97,8 +99,9 @@ pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
 pub use changes::{Again, Changed, Open, is_again};
-pub use choice::{Choice, ChosenLayer, Decides};
+pub use choice::{Choice, Decides};
 pub use common_config::{CommonConfig, HomeConfig};
+pub use components::{Sending, SentLayer};
 pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
@@ -117,6 +120,7 @@ pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer,
 pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
+pub use sent_arms::{SentArm, SentArms};
 pub use types::{
     Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, Offers,
     OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary,

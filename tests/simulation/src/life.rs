@@ -149,7 +149,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
         prompts: prompts.speaking(config.language),
         mra: Mra::new(mra::Config::default()),
         seeder: None,
-        load: Arc::new(move |_| Ok(arm.clone())),
+        load: Arc::new(move |_, _| Ok(arm.clone())),
         config,
     };
     let services = Services::new(parts, stop.clone());

@@ -21,7 +21,7 @@ use crate::{
     admin,
     config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
     experiment::arms::{Arms, Load},
-    policies::{Loader, Named},
+    policies::{Loader, Named, Origin},
     store::{Store, StoreError},
 };
 
@@ -106,7 +106,7 @@ impl Start {
 /// The arms as a running gateway would load them.
 fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -> Result<Arms, Failure> {
     let loader = Loader::open(&context.home, Named::default())?;
-    let load: Load = Arc::new(move |policy| loader.arm(policy));
+    let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     Arms::load(&experiment.clone().within(&context.home), base, &load)
 }
 
@@ -179,7 +179,7 @@ impl Promote {
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
         let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
         if let Some(policy) = policy {
-            Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy))?;
+            Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
         }
         let config = admin::promote_arm(&context.home, &self.arm)?;
         let unset = policy.into_iter().flat_map(|policy| {

@@ -49,7 +49,7 @@ impl LayerArguments {
 /// What is wrong with an arm, which it names.
 pub(super) fn try_arms(loader: &Loader, config: &Config) -> Result<(), Failure> {
     let loader = loader.clone();
-    let load: Load = Arc::new(move |policy| loader.arm(policy));
+    let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     let experiment = config.experiment.as_ref();
     experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load).map(drop))
 }

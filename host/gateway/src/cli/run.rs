@@ -201,7 +201,7 @@ impl Run {
             prompts,
             mra: Mra::new(mra::config(&config)),
             seeder: parts::seeder(&config),
-            load: Arc::new(move |policy| arms.arm(policy)),
+            load: Arc::new(move |policy, origin| arms.arm(policy, origin)),
             config,
         };
         let policies = parts.config.policy.clone();

@@ -1,18 +1,21 @@
 //! The arms of an experiment, loaded.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pmk_policy::Stack;
 use pmk_system::error::Failure;
 
 use crate::{
     config::{ArmConfig, ExperimentConfig, PolicyConfig},
-    policies::Deciding,
-    store::assignment::Weights,
+    policies::{Deciding, Origin, to_send},
+    store::{Sending, assignment::Weights},
 };
 
 /// Turns a `policy` section into policies. It compiles components, which takes its time.
-pub type Load = Arc<dyn Fn(&PolicyConfig) -> Result<Stack, Failure> + Send + Sync>;
+pub type Load = Arc<dyn Fn(&PolicyConfig, Origin<'_>) -> Result<Stack, Failure> + Send + Sync>;
+
+/// What another host has sent of arms, by their names: the components of each with what they are called, the last on top.
+pub type Sent = BTreeMap<String, Vec<(String, Vec<u8>)>>;
 
 /// One arm.
 #[derive(Clone, Debug)]
@@ -29,14 +32,28 @@ pub struct Arm {
 pub struct Arms(Vec<Arm>);
 
 impl Arms {
-    /// Loads them.
+    /// Loads them from the files that gateway.json names.
     ///
     /// # Errors
     /// What is wrong with an arm, which it names.
     pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load) -> Result<Arms, Failure> {
+        Arms::load_sent(config, base, load, &Sent::default())
+    }
+
+    /// The same of arms that another host has sent, as far as it has.
+    ///
+    /// # Errors
+    /// As [`load`](Arms::load).
+    pub fn load_sent(
+        config: &ExperimentConfig,
+        base: &PolicyConfig,
+        load: &Load,
+        sent: &Sent,
+    ) -> Result<Arms, Failure> {
         let arm = |arm: &ArmConfig| {
+            let origin = sent.get(&arm.name).map_or(Origin::Files, |components| Origin::Host(components));
             let policies =
-                arm.policy.as_ref().map(|policy| load(&policy.over(base))).transpose().map_err(|failure| {
+                arm.policy.as_ref().map(|policy| load(&policy.over(base), origin)).transpose().map_err(|failure| {
                     let named = Failure::new(format!("arm `{}`: {}", arm.name, failure.message()));
                     match failure.advice() {
                         Some(hint) => named.hint(hint),
@@ -61,6 +78,12 @@ impl Arms {
     /// All of them, in the order of gateway.json.
     pub fn iter(&self) -> impl Iterator<Item = &Arm> {
         self.0.iter()
+    }
+
+    /// The components of those that have policies of their own.
+    pub fn to_send(&self) -> Vec<(String, Vec<Sending>)> {
+        let own = self.0.iter().filter_map(|arm| Some((arm.name.to_string(), to_send(arm.policies.as_ref()?.stack()))));
+        own.collect()
     }
 
     /// What a new conversation draws from: the arms that act and were not stopped.

@@ -8,11 +8,17 @@ use std::{
     time::Duration,
 };
 
-use pmk_system::{clock::Clock, threads::offload};
-use tokio::sync::{Semaphore, watch};
+use pmk_system::{clock::Clock, error::Failure};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 use tokio_util::task::TaskTracker;
 
-use super::arms::{Arm, Arms, Load};
+use super::{
+    arms::{Arm, Arms, Load},
+    for_all::{self, NotLoaded},
+};
 use crate::{
     admins::Admins,
     config::{ExperimentConfig, PolicyConfig, Trial, Watched},
@@ -23,6 +29,9 @@ use crate::{
     policies::{Deciding, Policies, Promotion},
     store::{OpenTurn, Store, StoreError, assignment},
 };
+
+/// So long other hosts have to send arms whose files are no good here, before somebody is told: they may have to compile them.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often to look whether an experiment begins.
 pub const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -51,8 +60,22 @@ pub struct Ports {
 #[derive(Default)]
 struct State {
     /// What was last loaded, or refused: it is not tried again before it changes.
-    tried: Option<Arc<Trial>>,
+    tried: Option<Tried>,
     on: Option<Arc<On>>,
+    /// The experiment whose arms are those of all hosts.
+    sent: Option<String>,
+}
+
+struct Tried {
+    trial: Arc<Trial>,
+    /// The files here are no good; others may be sent.
+    waits: Option<Waits>,
+}
+
+struct Waits {
+    since: Instant,
+    /// What is wrong with the files, until somebody was told.
+    untold: Option<Failure>,
 }
 
 /// An experiment that is on.
@@ -132,38 +155,81 @@ impl RunningExperiment {
     pub(crate) async fn follow(&self) {
         self.end_if_over();
         let trial = self.ports.watched.trial();
-        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms())) else {
+        let wanted = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms()));
+        self.end_sent(wanted.as_ref()).await;
+        let Some(config) = wanted else { return };
+        if !self.is_to_be_tried(&trial, &config.name).await {
             return;
-        };
+        }
+        match for_all::load(&self.ports, &config, &trial.policy).await {
+            Ok(arms) => self.begin(config, arms, trial.policy.clone()).await,
+            Err(NotLoaded::Store(error)) => self.later(&error),
+            Err(NotLoaded::Theirs(failure)) => self.refuse(config.name, &failure),
+            Err(NotLoaded::Ours(failure)) if self.ports.store.has_other_hosts() => {
+                let waits = Waits { since: Instant::now(), untold: Some(failure) };
+                self.state().tried = Some(Tried { trial, waits: Some(waits) });
+            }
+            Err(NotLoaded::Ours(failure)) => self.refuse(config.name, &failure),
+        }
+    }
+
+    /// Whether this was not tried before, or another host has sent arms since.
+    async fn is_to_be_tried(&self, trial: &Arc<Trial>, name: &str) -> bool {
         {
             let mut state = self.state();
-            if state.tried.as_ref() == Some(&trial) {
-                return;
+            match &state.tried {
+                Some(Tried { trial: tried, waits }) if tried == trial => {
+                    if waits.is_none() {
+                        return false;
+                    }
+                }
+                _ => {
+                    state.tried = Some(Tried { trial: Arc::clone(trial), waits: None });
+                    return true;
+                }
             }
-            state.tried = Some(Arc::clone(&trial));
         }
-        let (load, wanted) = (Arc::clone(&self.ports.load), Arc::clone(&trial));
-        let name = config.name.clone();
-        let loaded = offload(move || Arms::load(&config, &wanted.policy, &load).map(|arms| (config, arms)));
-        match loaded.await {
-            Ok((config, arms)) => self.begin(config, arms, trial.policy.clone()).await,
-            Err(failure) => {
-                tracing::error!(experiment = name, "the experiment is not begun: {failure}");
-                self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
-                let reason = failure.message().to_owned();
-                self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
-            }
+        if let Ok(Some(_)) = self.ports.store.sent_arms(name).await {
+            self.state().tried = Some(Tried { trial: Arc::clone(trial), waits: None });
+            return true;
+        }
+        let untold = {
+            let mut state = self.state();
+            let waits = state.tried.as_mut().and_then(|tried| tried.waits.as_mut());
+            waits.filter(|waits| waits.since.elapsed() > PATIENCE).and_then(|waits| waits.untold.take())
+        };
+        if let Some(failure) = untold {
+            self.refuse(name.to_owned(), &failure);
+        }
+        false
+    }
+
+    fn refuse(&self, name: String, failure: &Failure) {
+        tracing::error!(experiment = name, "the experiment is not begun: {failure}");
+        self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
+        let reason = failure.message().to_owned();
+        self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
+    }
+
+    fn later(&self, error: &StoreError) {
+        tracing::warn!(%error, "the experiment is begun later");
+        self.state().tried = None;
+    }
+
+    /// What all hosts went by is needed no more once the experiment is over.
+    async fn end_sent(&self, wanted: Option<&ExperimentConfig>) {
+        let over = self.state().sent.take_if(|sent| wanted.is_none_or(|config| config.name != *sent));
+        let Some(over) = over else { return };
+        if let Err(error) = self.ports.store.end_arms(&over).await {
+            tracing::debug!(%error, "the arms of an experiment that is over are kept for now");
+            self.state().sent = Some(over);
         }
     }
 
     async fn begin(&self, config: ExperimentConfig, arms: Arms, base: PolicyConfig) {
         let stopped = match self.ports.store.stopped_arms(&config.name).await {
             Ok(stopped) => stopped.into_keys().collect(),
-            Err(error) => {
-                tracing::warn!(%error, "the experiment is begun later");
-                self.state().tried = None;
-                return;
-            }
+            Err(error) => return self.later(&error),
         };
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
@@ -174,7 +240,11 @@ impl RunningExperiment {
         tracing::info!(experiment = config.name, "the experiment is on");
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let shadows = Semaphore::new(1);
-        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
+        {
+            let mut state = self.state();
+            state.sent = Some(config.name.clone());
+            state.on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
+        }
         self.ports.ledger.note(on);
         // A crash may have come between a turn and its verdict.
         for arm in rivals {

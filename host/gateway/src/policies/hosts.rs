@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pmk_policy::{Identity, Stack};
+use pmk_policy::{Identity, Layer, Stack};
 use pmk_system::{error::Failure, home, stamp::Stamp};
 use tokio::time::Instant;
 
@@ -13,12 +13,27 @@ use super::{
     for_all::{ForAll, OnHost, Outcome},
     swap::{By, Swapper, identities},
 };
-use crate::store::{Choice, ChosenLayer, Decides, HostState, StoreError};
+use crate::store::{Choice, Decides, HostState, Sending, SentLayer, StoreError};
 
 /// How often is looked whether somebody has chosen others.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// So long is waited for other hosts to say what they make of a choice: a large component compiles for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The components of these layers but the embedded one, the last on top.
+pub fn to_send(stack: &Stack) -> Vec<Sending> {
+    let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
+    let layer = |layer: &Layer| {
+        let Identity { name, sha256, .. } = layer.policy.identity().clone();
+        (SentLayer { name, sha256 }, layer.policy.source().clone())
+    };
+    above_the_base.iter().rev().map(layer).collect()
+}
+
+/// What a host has sent, each with what it is called.
+pub fn labelled(layers: &[SentLayer], host: &str, components: Vec<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
+    layers.iter().map(|layer| format!("{} of {host}", layer.name)).zip(components).collect()
+}
 
 impl Swapper {
     /// Has all hosts of the database go by these; the version of that choice, none where there is no database.
@@ -27,12 +42,7 @@ impl Swapper {
         if !store.is_shared() {
             return Ok(None);
         }
-        let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        let layers = above_the_base.iter().rev().map(|layer| {
-            let Identity { name, sha256, .. } = layer.policy.identity().clone();
-            (ChosenLayer { name, sha256 }, layer.policy.source().clone())
-        });
-        Ok(store.choose(layers.collect()).await?)
+        Ok(store.choose(to_send(stack)).await?)
     }
 
     /// Goes by what was chosen on another host, where something was.
@@ -45,12 +55,8 @@ impl Swapper {
         if self.chosen().for_all.knows(version, config) {
             return Ok(());
         }
-        let mut components = Vec::new();
-        for ChosenLayer { name, sha256 } in layers {
-            // Where it is gone others were chosen meanwhile.
-            let Some(bytes) = self.ports.store.component(sha256).await? else { return Ok(()) };
-            components.push((format!("{name} of {host}"), bytes));
-        }
+        let Some(bytes) = self.ports.store.components(layers.clone()).await? else { return Ok(()) };
+        let components = labelled(&layers, &host, bytes);
         let labels = components.iter().map(|(label, _)| PathBuf::from(label)).collect::<Vec<_>>();
         let loaded = self.aside(move |loader, config| loader.take(config, &components)).await;
         let _alone = self.swapping.lock().await;

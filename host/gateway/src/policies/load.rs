@@ -33,6 +33,15 @@ pub struct Named {
     pub no_wasi: bool,
 }
 
+/// Where the components of an arm are.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// Where gateway.json says.
+    Files,
+    /// Another host has sent them, each with what it is called, the last on top.
+    Host(&'a [(String, Vec<u8>)]),
+}
+
 /// Loads policies.
 #[derive(Clone, Debug)]
 pub struct Loader {
@@ -115,13 +124,7 @@ impl Loader {
     /// # Errors
     /// As [`load`](Loader::load).
     pub fn take(&self, config: &PolicyConfig, components: &[(String, Vec<u8>)]) -> Result<Stack, Failure> {
-        let load = |theirs: &Runtime| {
-            let each = components.iter().rev().map(|(label, bytes)| Policy::from_bytes(theirs, label, bytes));
-            Ok(each.collect::<Result<_, _>>()?)
-        };
-        let (stack, odd) = self.over_the_base(config, load, &self.overrides(config))?;
-        tell_odd(&odd);
-        Ok(stack)
+        self.assemble_sent(config, components, &self.overrides(config))
     }
 
     /// The layers of an arm of an experiment: it is what it says itself, whatever the command line and the environment
@@ -129,9 +132,12 @@ impl Loader {
     ///
     /// # Errors
     /// As [`load`](Loader::load).
-    pub fn arm(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
+    pub fn arm(&self, config: &PolicyConfig, from: Origin<'_>) -> Result<Stack, Failure> {
         let overrides = Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() };
-        self.assemble(config, &config.files, &overrides)
+        match from {
+            Origin::Files => self.assemble(config, &config.files, &overrides),
+            Origin::Host(components) => self.assemble_sent(config, components, &overrides),
+        }
     }
 
     /// The layers of a start, and what is odd about them: settings of a policy that is not among them, variables that
@@ -143,6 +149,21 @@ impl Loader {
         let (stack, odd) = self.layers(config, self.files(config), &self.overrides(config))?;
         self.check_settings(config, std::slice::from_ref(&stack))?;
         Ok((stack, odd))
+    }
+
+    fn assemble_sent(
+        &self,
+        config: &PolicyConfig,
+        components: &[(String, Vec<u8>)],
+        overrides: &Overrides,
+    ) -> Result<Stack, Failure> {
+        let load = |theirs: &Runtime| {
+            let each = components.iter().rev().map(|(label, bytes)| Policy::from_bytes(theirs, label, bytes));
+            Ok(each.collect::<Result<_, _>>()?)
+        };
+        let (stack, odd) = self.over_the_base(config, load, overrides)?;
+        tell_odd(&odd);
+        Ok(stack)
     }
 
     fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {

@@ -1,12 +1,11 @@
 //! Policies that somebody has chosen for all hosts of a database, until all of them have ended; and what decides on each.
 
-use std::sync::Arc;
-
 use pmk_policy::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Store, StoreError,
+    components::{self, Sending, SentLayer},
     error::Fault,
     sql::{Connection, OptionalExtension, params},
 };
@@ -15,24 +14,11 @@ const CHOOSE: &str = "INSERT INTO chosen_policies AS c (id, version, host, layer
      ON CONFLICT (id) DO UPDATE SET version = greatest(c.version + 1, excluded.version), host = excluded.host, layers = excluded.layers
      RETURNING version";
 const CHOSEN: &str = "SELECT version, host, layers FROM chosen_policies WHERE id = 1";
-const COMPONENTS: &str = "SELECT sha256 FROM component";
-/// What another has added meanwhile is the same.
-const ADD: &str =
-    "INSERT INTO component (sha256, bytes) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING RETURNING sha256";
-const DROP: &str = "DELETE FROM component WHERE sha256 = ?1";
-const COMPONENT: &str = "SELECT bytes FROM component WHERE sha256 = ?1";
 const SAY: &str = "UPDATE host SET deciding = ?2 WHERE id = ?1";
 /// Where all have ended, each begins with what it was started with.
 const FORGET: &str = "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
 /// Somebody who chooses others takes away what is not needed for those.
 const TRIES: usize = 5;
-
-/// One of the policies that were chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChosenLayer {
-    pub name: String,
-    pub sha256: String,
-}
 
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +27,7 @@ pub struct Choice {
     /// Where: machine and home.
     pub host: String,
     /// The top one last; none where the embedded policy decides alone.
-    pub layers: Vec<ChosenLayer>,
+    pub layers: Vec<SentLayer>,
 }
 
 /// What decides on a host.
@@ -62,12 +48,12 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was chosen.
-    pub async fn choose(&self, layers: Vec<(ChosenLayer, Arc<[u8]>)>) -> Result<Option<i64>, StoreError> {
+    pub async fn choose(&self, layers: Vec<Sending>) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
         for _ in 0..TRIES {
             // They take long where they are large and the way is: nobody else's writes wait for that.
             let components = layers.clone();
-            self.read(move |conn| add(conn, &components)).await?;
+            self.read(move |conn| components::add(conn, &components)).await?;
             let (home, chosen) =
                 (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
             if let Some(version) = self.write(move |conn| choose(conn, &home, &chosen)).await? {
@@ -85,24 +71,7 @@ impl Store {
         if self.shared.link.is_none() {
             return Ok(None);
         }
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(CHOSEN)?;
-            let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
-            // What makes no sense was written by a later program.
-            Ok(row.optional()?.and_then(|(version, host, layers)| {
-                Some(Choice { version, host, layers: serde_json::from_str(&layers).ok()? })
-            }))
-        })
-        .await
-    }
-
-    /// A component of those that were chosen.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn component(&self, sha256: String) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(move |conn| Ok(conn.prepare_cached(COMPONENT)?.query_row([sha256], |row| row.get(0)).optional()?))
-            .await
+        self.read(chosen).await
     }
 
     /// Tells the others what decides on this host.
@@ -116,32 +85,24 @@ impl Store {
     }
 }
 
-fn there(conn: &Connection) -> Result<Vec<String>, Fault> {
-    let mut statement = conn.prepare_cached(COMPONENTS)?;
-    let there = statement.query_map([], |row| row.get(0))?;
-    Ok(there.collect::<Result<_, _>>()?)
-}
-
-fn add(conn: &Connection, layers: &[(ChosenLayer, Arc<[u8]>)]) -> Result<(), Fault> {
-    let there = there(conn)?;
-    for (ChosenLayer { sha256, .. }, bytes) in layers.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
-        let mut statement = conn.prepare_cached(ADD)?;
-        statement.query_row(params![sha256, &**bytes], |row| row.get::<_, String>(0)).optional()?;
-    }
-    Ok(())
+pub(super) fn chosen(conn: &Connection) -> Result<Option<Choice>, Fault> {
+    let mut statement = conn.prepare_cached(CHOSEN)?;
+    let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
+    // What makes no sense was written by a later program.
+    Ok(row.optional()?.and_then(|(version, host, layers)| {
+        Some(Choice { version, host, layers: serde_json::from_str(&layers).ok()? })
+    }))
 }
 
 /// Nothing where a component is gone again.
-fn choose(conn: &Connection, home: &str, layers: &[ChosenLayer]) -> Result<Option<i64>, Fault> {
-    let there = there(conn)?;
-    if layers.iter().any(|layer| !there.contains(&layer.sha256)) {
+fn choose(conn: &Connection, home: &str, layers: &[SentLayer]) -> Result<Option<i64>, Fault> {
+    if !components::are_there(conn, layers.iter())? {
         return Ok(None);
     }
-    for unused in there.iter().filter(|sha256| layers.iter().all(|layer| layer.sha256 != **sha256)) {
-        conn.prepare_cached(DROP)?.run([unused])?;
-    }
     let layers = serde_json::to_string(layers).unwrap_or_default();
-    Ok(Some(conn.prepare_cached(CHOOSE)?.query_row(params![home, layers], |row| row.get(0))?))
+    let version = conn.prepare_cached(CHOOSE)?.query_row(params![home, layers], |row| row.get(0))?;
+    components::keep_what_is_named(conn)?;
+    Ok(Some(version))
 }
 
 /// Of a host that begins: where all have ended, it too, nothing is chosen for all.

@@ -48,6 +48,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0023_atoms.sql"),
     include_str!("migrations/0024_common.sql"),
     include_str!("migrations/0025_leases.sql"),
+    include_str!("migrations/0026_arms.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

@@ -26,7 +26,7 @@ use super::{
     Decides, Pending, Shared, Store, StoreError, choice, codec,
     connection::MIGRATIONS,
     error::Fault,
-    lease, schema,
+    lease, schema, sent_arms,
     sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::InboxId;
@@ -384,6 +384,7 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
     let silent_ms = conn.prepare_cached(SILENT)?.query_row([], |row| row.get(0))?;
     // Of itself, too, for a crash is no end.
     choice::begins(conn)?;
+    sent_arms::begins(conn)?;
     let before: Vec<String> =
         conn.prepare_cached(FORGET_HOME)?.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for owner in before {

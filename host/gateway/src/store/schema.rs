@@ -17,6 +17,7 @@ const SCHEMAS: &[Schema] = &[
     (23, include_str!("migrations/postgres/0023_atoms.sql")),
     (24, include_str!("migrations/postgres/0024_common.sql")),
     (25, include_str!("migrations/postgres/0025_leases.sql")),
+    (26, include_str!("migrations/postgres/0026_arms.sql")),
 ];
 
 /// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and

@@ -6,11 +6,15 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
+    front::FrontError,
     services::Services,
     store::{OpenTurn, StoreError},
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Nobody else will: more often than with a message that can be parked.
+const ATTEMPTS: u32 = 20;
 
 /// Takes the message away once the store says that another one, or none, is the turn's. Only where it could not be stored.
 pub(super) fn take_back<Placed>(
@@ -45,9 +49,20 @@ where
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         }
-        match front.take_back(&reply_to, &id).await {
-            Ok(()) => tracing::info!("a placeholder came too late and is taken away: another host answers"),
-            Err(error) => tracing::warn!(%error, "a placeholder cannot be taken away"),
+        for attempt in 1.. {
+            match front.take_back(&reply_to, &id).await {
+                Ok(()) => {
+                    tracing::info!("a placeholder came too late and is taken away: another host answers");
+                    return;
+                }
+                Err(FrontError::Transient { retry_after, .. }) if attempt < ATTEMPTS => {
+                    tokio::time::sleep(retry_after.unwrap_or(LOOK_EVERY)).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a placeholder cannot be taken away");
+                    return;
+                }
+            }
         }
     }
 }

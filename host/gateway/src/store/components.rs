@@ -1,0 +1,74 @@
+//! Components that hosts of one database send each other: those of policies that were chosen for all, and of the arms of the
+//! experiment that is on.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Store, StoreError,
+    error::Fault,
+    sql::{Connection, OptionalExtension, params},
+};
+
+const COMPONENTS: &str = "SELECT sha256 FROM component";
+/// What another has added meanwhile is the same.
+const ADD: &str =
+    "INSERT INTO component (sha256, bytes) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING RETURNING sha256";
+/// What names one has its digest in it.
+const DROP_UNNAMED: &str = "DELETE FROM component
+     WHERE NOT EXISTS (SELECT 1 FROM chosen_policies WHERE strpos(layers, sha256) > 0)
+       AND NOT EXISTS (SELECT 1 FROM sent_arms WHERE strpos(arms, sha256) > 0)";
+const COMPONENT: &str = "SELECT bytes FROM component WHERE sha256 = ?1";
+
+/// One that was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentLayer {
+    pub name: String,
+    pub sha256: String,
+}
+
+/// One that is sent.
+pub type Sending = (SentLayer, Arc<[u8]>);
+
+impl Store {
+    /// Those that were sent, in their order; nothing where one is gone: others were sent meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn components(&self, layers: Vec<SentLayer>) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(COMPONENT)?;
+            let bytes = layers.iter().map(|layer| statement.query_row([&layer.sha256], |row| row.get(0)).optional());
+            Ok(bytes.collect::<Result<Option<_>, _>>()?)
+        })
+        .await
+    }
+}
+
+fn digests(conn: &Connection) -> Result<Vec<String>, Fault> {
+    let mut statement = conn.prepare_cached(COMPONENTS)?;
+    let there = statement.query_map([], |row| row.get(0))?;
+    Ok(there.collect::<Result<_, _>>()?)
+}
+
+/// Adds those that are not there. They are kept once something names them.
+pub(super) fn add(conn: &Connection, sending: &[Sending]) -> Result<(), Fault> {
+    let there = digests(conn)?;
+    for (SentLayer { sha256, .. }, bytes) in sending.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
+        let mut statement = conn.prepare_cached(ADD)?;
+        statement.query_row(params![sha256, &**bytes], |row| row.get::<_, String>(0)).optional()?;
+    }
+    Ok(())
+}
+
+/// Whether all of them are there.
+pub(super) fn are_there<'a>(conn: &Connection, mut layers: impl Iterator<Item = &'a SentLayer>) -> Result<bool, Fault> {
+    let there = digests(conn)?;
+    Ok(layers.all(|layer| there.contains(&layer.sha256)))
+}
+
+/// Drops what is named by nothing any more.
+pub(super) fn keep_what_is_named(conn: &Connection) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(DROP_UNNAMED)?.run([])?)
+}

@@ -1,0 +1,1 @@
+-- What hosts of one database go by in an experiment: a file is of one home, so there is nothing to do.
