@@ -170,6 +170,12 @@ fn an_arm_was_another_one_or_none_on_a_host_with_another_file_or_none_under_its_
         assert_eq!(decides(host), "strict");
     }
 
+    let told = hosts.command(2, &["--json", "doctor", "--offline"]).output().expect("it runs").stdout;
+    let told: Value = serde_json::from_slice(&told).expect("JSON");
+    let policies =
+        told["findings"].as_array().and_then(|all| all.iter().find(|finding| finding["check"] == "policies"));
+    assert_eq!(policies.map(|finding| &finding["state"]), Some(&json!("well")), "{told}");
+
     // Who has it not got waits for somebody who does, and nobody is told of that.
     hosts.homes[2].write("rarely.wasm", bytes("rolling-summary"));
     let mut rarely = experiment("rarely");
@@ -181,16 +187,39 @@ fn an_arm_was_another_one_or_none_on_a_host_with_another_file_or_none_under_its_
         assert_eq!(home.events("experiment.refused"), Vec::<Value>::new());
     }
 
+    // Another file under the same name is another arm, and that one is the same everywhere again.
+    hosts.homes[1].write("now.wasm", bytes("recall"));
+    rarely["arms"][1]["policy"]["files"] = json!(["rarely.wasm", "now.wasm"]);
+    hosts.homes[1].write("rarely.wasm", bytes("rolling-summary"));
+    hosts.write(0, json!({"version": 1, "experiment": rarely}));
+    for (host, home) in [&mut one, &mut other, &mut third].into_iter().zip(&hosts.homes) {
+        assert_eq!(loaded(home, 3)["policy"], "recall");
+        assert_eq!(decides(host), "recall");
+    }
+
     // It is one thing as long as a host works: also after a crash, and whatever lies there by then.
-    hosts.homes[2].write("rarely.wasm", bytes("recall"));
+    hosts.homes[2].write("now.wasm", bytes("strict"));
+    hosts.homes[2].write("rarely.wasm", bytes("rolling-summary"));
     third.kill();
     let mut third = hosts.start(2);
-    until("it is on again", || (decides(&mut third) == "rolling-summary").then_some(()));
+    until("it is on again", || (decides(&mut third) == "recall").then_some(()));
     for host in [one, other, third] {
         assert!(host.end().0.success());
     }
     let mut third = hosts.start(2);
-    until("the file counts again", || (decides(&mut third) == "recall").then_some(()));
+    until("the files count again", || (decides(&mut third) == "strict").then_some(()));
+}
+
+#[test]
+fn who_began_alone_without_the_files_of_an_arm_never_took_part() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    hosts.write(0, json!({"version": 1, "experiment": experiment("less")}));
+    let mut one = hosts.start(0);
+    assert_eq!(hosts.homes[0].await_events("experiment.refused", 1).len(), 1);
+    hosts.homes[1].write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let _other = hosts.start(1);
+    assert_eq!(loaded(&hosts.homes[1], 1), loaded(&hosts.homes[0], 1));
+    assert_eq!(decides(&mut one), "strict");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 pub mod arms;
 pub mod figures;
-mod for_all;
+pub mod for_all;
 pub mod live;
 pub mod shadow;
 pub mod signals;

@@ -120,7 +120,7 @@ pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer,
 pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
-pub use sent_arms::{SentArm, SentArms};
+pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
     Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, Offers,
     OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary,

@@ -6,7 +6,7 @@ use super::{asks, users, write};
 use crate::{
     operator::terminal::{Terminal, admin_log},
     readers::in_chinese,
-    support::{Home, component},
+    support::{Home, Running, component},
 };
 
 /// Without what differs from run to run and from build to build.
@@ -32,20 +32,24 @@ fn start_stop_and_promote() {
     bad_file["arms"][1]["policy"]["files"] = json!(["gone.wasm"]);
     let mut bad_setting = good.clone();
     bad_setting["arms"][1]["policy"]["settings"] = json!({"strict": {"seed-cap": "much"}});
+    let mut idle_setting = good.clone();
+    idle_setting["arms"][1]["policy"]["settings"] = json!({"tight": {"seed-cap": 9000}});
     let mut bad_control = good.clone();
     bad_control["control"] = json!("then");
     for (name, text) in [
         ("good.json", good.to_string()),
         ("bad-file.json", bad_file.to_string()),
         ("bad-setting.json", bad_setting.to_string()),
+        ("idle-setting.json", idle_setting.to_string()),
         ("bad-control.json", bad_control.to_string()),
         ("no.json", "[]".into()),
     ] {
         terminal.home.write(name, text);
     }
     let path = |name: &str| terminal.home.path().join(name).display().to_string();
-    let [good, bad_file, bad_setting, bad_control, no, missing] =
-        ["good.json", "bad-file.json", "bad-setting.json", "bad-control.json", "no.json", "missing.json"].map(path);
+    let [good, bad_file, bad_setting, idle_setting, bad_control, no, missing] =
+        ["good", "bad-file", "bad-setting", "idle-setting", "bad-control", "no", "missing"]
+            .map(|name| path(&format!("{name}.json")));
     for arguments in [
         &["experiment", "status"][..],
         &["experiment", "start"],
@@ -56,6 +60,7 @@ fn start_stop_and_promote() {
         &["experiment", "start", "--file", &bad_control],
         &["experiment", "start", "--file", &bad_file],
         &["experiment", "start", "--file", &bad_setting],
+        &["experiment", "start", "--file", &idle_setting],
         &["experiment", "start", "--file", &good],
         &["experiment", "start", "--file", &good],
         &["experiment", "status"],
@@ -129,6 +134,29 @@ fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
     home.run(&["experiment", "stop"], "").ok();
     let promoted = home.run(&["experiment", "promote", "now"], "");
     assert!(promoted.stderr.contains("the experiment `t` is not on"), "{}", promoted.stderr);
+}
+
+#[test]
+fn what_policy_use_had_chosen_went_on_although_promote_said_that_the_arm_serves() {
+    let home = Home::new();
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": ["recall"]}}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    let policy = json!({"files": ["recall"]});
+    home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
+    let _running = Running::start(home.command(&["run", "--model", "sim"]));
+    home.await_events("experiment.on", 1);
+    home.run(&["policy", "use", "strict"], "").ok();
+    let promoted = home.run(&["experiment", "promote", "b"], "").ok();
+    assert!(promoted.stderr.contains("`t` is over; gateway.json names the policies of `b`"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains("the gateway that runs goes by `strict 1.0.0"), "{}", promoted.stderr);
+    let status = home.run(&["status"], "").stdout;
+    assert!(status.contains("policies"), "{status}");
+    // Where nobody has chosen anything, it serves at once.
+    home.run(&["policy", "use", "--previous"], "").ok();
+    home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+    home.await_events("experiment.on", 2);
+    let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
+    assert_eq!(promoted.json()["serves"], json!(true));
 }
 
 #[test]

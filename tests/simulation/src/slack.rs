@@ -421,7 +421,7 @@ impl Slack {
         }
     }
 
-    fn post(&self, tag: Tag, place: &ReplyTo, text: &str) -> String {
+    fn post(&self, tag: Tag, place: &ReplyTo, text: &str, came: Came) -> String {
         let at = self.world.time();
         let mut state = self.state();
         let ts = format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, 500_000 + state.posts.len());
@@ -442,7 +442,7 @@ impl Slack {
             buttons: vec![],
             posted_at: at,
             at,
-            known: Known::ToWhoeverLooks,
+            known: if came == Came::Late { Known::OnlyTo(self.world.host()) } else { Known::ToWhoeverLooks },
         });
         ts
     }
@@ -600,9 +600,7 @@ impl Front for Slack {
         let Inbound { event_id, reply_to, .. } = question;
         let came = self.before_saying(Some(&reply_to.channel)).await?;
         let tag = Tag { event_id: event_id.clone(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
-        let ts = self.post(tag, reply_to, text);
-        let known = if came == Came::Late { Known::OnlyTo(self.world.host()) } else { Known::ToWhoeverLooks };
-        self.becomes(&ts, known);
+        let ts = self.post(tag, reply_to, text, came);
         let heard = self.after().await;
         if heard.is_err() && came == Came::Late {
             self.becomes(&ts, Known::ToNobody);
@@ -628,7 +626,7 @@ impl Front for Slack {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        self.before_saying(Some(&part.reply_to.channel)).await?;
+        let came = self.before_saying(Some(&part.reply_to.channel)).await?;
         let target = match part.replaces {
             Some(ts) => ts.to_owned(),
             None => format!("{} {:?} {}", part.event_id, part.kind, part.number),
@@ -642,7 +640,7 @@ impl Front for Slack {
             tag.numbers().for_each(|number| self.world.witness.settle(number));
         }
         let ts = match part.replaces {
-            None => self.post(tag, part.reply_to, &part.speech.text),
+            None => self.post(tag, part.reply_to, &part.speech.text, came),
             Some(ts) => {
                 let at = self.world.time();
                 let mut state = self.state();

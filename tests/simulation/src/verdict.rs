@@ -63,10 +63,11 @@ pub fn of(
         Some(database) => changed::left_in_database(&world.witness, database),
         None => changed::left_in_file(&world.witness, &Store::path(home)),
     });
+    let lines: Vec<Value> = ledger.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let verdict = Verdict {
         world,
         questions: slack.questions(),
-        posts: slack.posts(),
+        posts: but_named_repeats(slack.posts(), &lines),
         done: slack.done(),
         reports: slack.reports(),
         ledger: &ledger,
@@ -127,6 +128,17 @@ impl Kept {
             kept
         })
     }
+}
+
+/// What people see, but for answers that came late, after another host had given them: where that one has named its own, for it
+/// could not know, they are allowed.
+fn but_named_repeats(posts: Vec<Post>, lines: &[Value]) -> Vec<Post> {
+    let named = |ts: &str| lines.iter().any(|line| line["type"] == "reply.may-repeat" && line["replyTs"] == ts);
+    let is_repeat = |late: &Post| {
+        let is_first = |post: &Post| post.tag == late.tag && post.ts != late.ts && named(&post.ts);
+        late.known != Known::ToWhoeverLooks && late.tag.kind == Kind::Reply && posts.iter().any(is_first)
+    };
+    posts.iter().filter(|post| !is_repeat(post)).cloned().collect()
 }
 
 /// Whether it is of what somebody else than the model has answered, which the gateway takes in as a message of its own.

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
     database::Database,
+    experiment::arms::Sent,
     front::{FrontError, slack::credentials},
     messages::terminal,
     policies::{Loader, Named},
@@ -128,7 +129,8 @@ fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Problem>, Failure
         Ok((_, odd)) => odd,
         Err(failure) => return Ok(vec![grave(failure.message())]),
     };
-    let arms = try_arms(&loader, config).err().map(|failure| format!("`experiment`: {}", failure.message()));
+    let arms =
+        try_arms(&loader, config, &Sent::default()).err().map(|failure| format!("`experiment`: {}", failure.message()));
     Ok(odd.into_iter().chain(arms).map(|what| Problem { what, is_grave: false }).collect())
 }
 

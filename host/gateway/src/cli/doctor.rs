@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     config::of_the_model,
     context::Context,
-    layers::{LayerArguments, try_arms},
+    layers::{LayerArguments, sent_arms, try_arms},
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::{Chosen, open_model},
     mra,
@@ -22,9 +22,11 @@ use super::{
 use crate::{
     config::Config,
     doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
+    experiment::arms::Sent,
     messages::Messages,
     messages::terminal,
     policies::Loader,
+    store::Place,
     waiting::Waiting,
 };
 
@@ -66,24 +68,25 @@ pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<S
         }
         (config, problems)
     });
+    let place = context.place();
     let parts = match &config {
-        Ok((Some(config), _)) => Some(parts(home, layers, model, config)),
+        Ok((Some(config), _)) => Some(parts(home, place.as_ref().ok(), layers, model, config)),
         _ => None,
     };
-    Subject { home: home.to_owned(), place: context.place(), config, parts, offline }
+    Subject { home: home.to_owned(), place, config, parts, offline }
 }
 
 /// What a gateway would be made of.
-fn parts(home: &Path, layers: LayerArguments, model: Option<String>, config: &Config) -> Parts {
+fn parts(home: &Path, place: Option<&Place>, layers: LayerArguments, model: Option<String>, config: &Config) -> Parts {
     let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
     let mut environment = Environment::of_process(home);
     environment.idle_timeout = Some(PATIENCE);
-    let home = home.to_owned();
+    let (home, place) = (home.to_owned(), place.cloned());
     Parts {
         slack: Part::Get(Box::new(move || access(&slack))),
         model: Part::Get(Box::new(move || answers(model.as_deref(), environment, &answering))),
-        policies: Box::new(move || decide(&layers.loader(&home)?, &deciding)),
+        policies: Box::new(move || decide(&layers.loader(&home)?, &deciding, place)),
         mra: mra::config(&config),
     }
 }
@@ -118,9 +121,9 @@ fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -
 }
 
 /// The layers of a start; those of an experiment's arms are only tried.
-fn decide(loader: &Loader, config: &Config) -> Result<(Stack, Vec<String>), Failure> {
+fn decide(loader: &Loader, config: &Config, place: Option<Place>) -> Result<(Stack, Vec<String>), Failure> {
     let loaded = loader.look(&config.policy)?;
-    try_arms(loader, config)?;
+    try_arms(loader, config, &place.map_or_else(Sent::default, |place| sent_arms(config.experiment.as_ref(), place)))?;
     Ok(loaded)
 }
 

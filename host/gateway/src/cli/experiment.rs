@@ -4,10 +4,12 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use pmk_policy::{Identity, Stack};
 use pmk_system::error::{Failure, OrHint};
 use pmk_system::files;
 use serde_json::{Value, json};
@@ -15,17 +17,25 @@ use serde_json::{Value, json};
 use super::{
     change::record,
     context::{Context, block_on},
+    layers::sent_arms,
     output::print_json,
 };
 use crate::{
     admin,
     config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
-    experiment::arms::{Arms, Load},
-    policies::{Loader, Named, Origin},
-    store::{Store, StoreError},
+    control::look,
+    experiment::{
+        arms::{Arms, Load},
+        for_all,
+    },
+    policies::{Loader, Named, Origin, identities, names, to_send},
+    store::{SentArm, SentLayer, Store, StoreError},
 };
 
 mod status;
+
+/// So soon a gateway that runs follows what gateway.json says.
+const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExperimentCommand {
@@ -103,11 +113,29 @@ impl Start {
     }
 }
 
+/// What else decides in the gateway that runs, where one does and these do not soon: what `policy use` has chosen stays where
+/// gateway.json says what it said before, and of an experiment that was over at once the gateway has not heard.
+fn others_than(context: &Context, layers: &[Identity]) -> Option<String> {
+    let begun = Instant::now();
+    loop {
+        let serving = look(&context.home).ok()?.report?.policies;
+        if serving.is_empty() || serving == layers {
+            return None;
+        }
+        if begun.elapsed() > FOLLOWS_WITHIN {
+            return Some(names(&serving));
+        }
+        std::thread::sleep(FOLLOWS_WITHIN / 50);
+    }
+}
+
 /// The arms as a running gateway would load them.
 fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -> Result<Arms, Failure> {
     let loader = Loader::open(&context.home, Named::default())?;
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
-    Arms::load(&experiment.clone().within(&context.home), base, &load)
+    let experiment = experiment.clone().within(&context.home);
+    let sent = sent_arms(Some(&experiment), context.place()?);
+    Arms::load_sent(&experiment, base, &load, &sent)
 }
 
 /// What was found under a name must stay what was found under it.
@@ -162,9 +190,16 @@ fn stop(context: &Context) -> Result<(), Failure> {
 impl Promote {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let promoted = self.promote(context);
-        let config = record(context, "experiment.promote", &[&self.arm], promoted)?;
+        let (config, serves) = record(context, "experiment.promote", &[&self.arm], promoted)?;
         if context.json {
-            return print_json(&json!({"experiment": config.name, "promoted": self.arm}));
+            return print_json(&json!({"experiment": config.name, "promoted": self.arm, "serves": serves}));
+        }
+        if !serves {
+            context.say(&format!(
+                "experiment `{}` is over; gateway.json names the policies of `{}`",
+                config.name, self.arm
+            ));
+            return Ok(());
         }
         context.say(&format!(
             "experiment `{}` is over; `{}` serves every conversation from now on",
@@ -173,13 +208,38 @@ impl Promote {
         Ok(())
     }
 
-    /// An arm that cannot be loaded would keep the next start from working.
-    fn promote(&self, context: &Context) -> Result<ExperimentConfig, Failure> {
+    /// What lies here need not be what another host has sent, and conversations went by.
+    fn refuse_another(&self, context: &Context, experiment: &ExperimentConfig, loaded: &Stack) -> Result<(), Failure> {
+        let place = context.place()?;
+        if place.database.is_none() {
+            return Ok(());
+        }
+        let here: Vec<SentLayer> = to_send(loaded).into_iter().map(|(layer, _)| layer).collect();
+        let sent = block_on(async {
+            let store = Store::open_existing(place)?;
+            Ok(for_all::sent_arm(&store, experiment, &self.arm, &context.home).await?)
+        })?;
+        match sent.filter(|sent| sent.layers != here) {
+            None => Ok(()),
+            Some(SentArm { host, .. }) => Err(Failure::new(format!(
+                "the files of arm `{}` are others here than those that `{host}` has sent and conversations went by",
+                self.arm
+            ))
+            .hint("promote it there, or copy its files from there")),
+        }
+    }
+
+    /// The experiment, and whether the arm serves by now. One that cannot be loaded would keep the next start from working.
+    fn promote(&self, context: &Context) -> Result<(ExperimentConfig, bool), Failure> {
         let (now, _) = Config::load(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
         let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
-        if let Some(policy) = policy {
-            Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
+        let mut promoted = None;
+        if let (Some(policy), Some(experiment)) = (policy, &wanted) {
+            let loaded =
+                Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
+            self.refuse_another(context, experiment, &loaded)?;
+            promoted = Some(identities(&loaded));
         }
         let config = admin::promote_arm(&context.home, &self.arm)?;
         let unset = policy.into_iter().flat_map(|policy| {
@@ -205,6 +265,14 @@ impl Promote {
         if let Some(stopped) = stopped.get(&self.arm) {
             context.warn(&format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason));
         }
-        Ok(config)
+        let others = promoted.and_then(|layers| others_than(context, &layers));
+        if let Some(others) = &others {
+            context.warn_of(
+                "not every conversation goes by it yet",
+                &Failure::new(format!("the gateway that runs goes by `{others}` still"))
+                    .hint("have it decide now by `pmk-host policy use`, or restart the gateway"),
+            );
+        }
+        Ok((config, others.is_none()))
     }
 }

@@ -9,10 +9,15 @@ use clap::Args;
 use pmk_policy::{SetOverride, Stack};
 use pmk_system::error::Failure;
 
+use super::context::block_on;
 use crate::{
-    config::{Config, PolicyConfig},
-    experiment::arms::{Arms, Load},
+    config::{Config, ExperimentConfig, PolicyConfig},
+    experiment::{
+        arms::{Arms, Load, Sent},
+        for_all,
+    },
     policies::{Loader, Named},
+    store::{Place, Store},
 };
 
 #[derive(Debug, Default, Args)]
@@ -43,13 +48,22 @@ impl LayerArguments {
     }
 }
 
-/// Whether the arms of the configured experiment load, as a running gateway would load them.
+/// Whether the arms of the configured experiment load, as a running gateway would load them that other hosts have sent these.
 ///
 /// # Errors
 /// What is wrong with an arm, which it names.
-pub(super) fn try_arms(loader: &Loader, config: &Config) -> Result<(), Failure> {
+pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<(), Failure> {
     let loader = loader.clone();
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     let experiment = config.experiment.as_ref();
-    experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load).map(drop))
+    experiment.map_or(Ok(()), |experiment| Arms::load_sent(experiment, &config.policy, &load, sent).map(drop))
+}
+
+/// The arms that a host of the database has sent, where there is one: all go by those, whatever the files here are. What is wrong
+/// with the database is found elsewhere.
+pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Sent {
+    let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Sent::default() };
+    let home = place.home.clone();
+    let asked = block_on(async { Ok(for_all::sent(&Store::open_existing(place)?, experiment, &home).await?) });
+    asked.unwrap_or_default()
 }

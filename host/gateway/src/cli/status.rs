@@ -4,6 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
+use pmk_policy::Identity;
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::{
     control::{Look, look},
     ledger::Trouble,
     messages::{Messages, terminal},
-    presence::health::Level,
+    presence::health::{Level, Report},
     store::{Decides, Host, HostState, Place, Store, StoreError},
 };
 
@@ -114,6 +115,10 @@ fn at(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map(|at| format!("{at:.3}")).unwrap_or_default()
 }
 
+fn names(layers: &[Identity]) -> Vec<String> {
+    layers.iter().map(ToString::to_string).collect()
+}
+
 fn seconds(ms: i64) -> u64 {
     u64::try_from(ms).unwrap_or_default() / 1000
 }
@@ -154,10 +159,14 @@ impl Shown {
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
                 if let Some(Decides { layers, refused, .. }) = &host.decides {
-                    let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
-                    line(messages.status_policies(messages.layers(&layers), refused.as_deref()));
+                    line(messages.status_policies(messages.layers(&names(layers)), refused.as_deref()));
                 }
             }
+        }
+        if let (None, Some(Report { policies, .. })) = (&self.store, &self.look.report)
+            && !policies.is_empty()
+        {
+            line(messages.status_policies(messages.layers(&names(policies)), None));
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
@@ -181,6 +190,7 @@ impl Shown {
             },
             "answers": self.look.report.is_some(),
             "sockets": connection,
+            "policies": self.look.report.as_ref().map(|report| &report.policies),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),
         })

@@ -34,6 +34,11 @@ pub struct Trial {
 }
 
 impl Watched {
+    /// Whose it is.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Begins with what was read.
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };

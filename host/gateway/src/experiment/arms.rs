@@ -27,6 +27,13 @@ pub struct Arm {
     weight: u32,
 }
 
+impl Arm {
+    /// The components of its policies, where it has some of its own.
+    pub fn to_send(&self) -> Option<Vec<Sending>> {
+        self.policies.as_ref().map(|policies| to_send(policies.stack()))
+    }
+}
+
 /// The arms of an experiment; all of them, or it does not begin.
 #[derive(Clone, Debug)]
 pub struct Arms(Vec<Arm>);
@@ -78,12 +85,6 @@ impl Arms {
     /// All of them, in the order of gateway.json.
     pub fn iter(&self) -> impl Iterator<Item = &Arm> {
         self.0.iter()
-    }
-
-    /// The components of those that have policies of their own.
-    pub fn to_send(&self) -> Vec<(String, Vec<Sending>)> {
-        let own = self.0.iter().filter_map(|arm| Some((arm.name.to_string(), to_send(arm.policies.as_ref()?.stack()))));
-        own.collect()
     }
 
     /// What a new conversation draws from: the arms that act and were not stopped.

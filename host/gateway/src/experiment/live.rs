@@ -33,6 +33,9 @@ use crate::{
 /// So long other hosts have to send arms whose files are no good here, before somebody is told: they may have to compile them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// So much later it is begun where the store could not be used.
+const LATER: Duration = Duration::from_secs(5);
+
 /// How often to look whether an experiment begins.
 pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -59,23 +62,28 @@ pub struct Ports {
 
 #[derive(Default)]
 struct State {
-    /// What was last loaded, or refused: it is not tried again before it changes.
     tried: Option<Tried>,
     on: Option<Arc<On>>,
-    /// The experiment whose arms are those of all hosts.
-    sent: Option<String>,
 }
 
+/// What was last loaded, or refused.
 struct Tried {
     trial: Arc<Trial>,
-    /// The files here are no good; others may be sent.
-    waits: Option<Waits>,
+    again: Again,
 }
 
-struct Waits {
-    since: Instant,
-    /// What is wrong with the files, until somebody was told.
-    untold: Option<Failure>,
+/// When the same is tried again.
+enum Again {
+    /// Once gateway.json says something else.
+    Never,
+    /// The store could not be used.
+    At(Instant),
+    /// Files here are no good: once other hosts have sent arms.
+    OnceSent {
+        since: Instant,
+        /// What is wrong with them, until somebody was told.
+        untold: Option<Failure>,
+    },
 }
 
 /// An experiment that is on.
@@ -155,53 +163,51 @@ impl RunningExperiment {
     pub(crate) async fn follow(&self) {
         self.end_if_over();
         let trial = self.ports.watched.trial();
-        let wanted = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms()));
-        self.end_sent(wanted.as_ref()).await;
-        let Some(config) = wanted else { return };
-        if !self.is_to_be_tried(&trial, &config.name).await {
+        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms())) else {
+            return;
+        };
+        if !self.is_to_be_tried(&trial, &config).await {
             return;
         }
+        self.next(&trial, Again::Never);
         match for_all::load(&self.ports, &config, &trial.policy).await {
-            Ok(arms) => self.begin(config, arms, trial.policy.clone()).await,
-            Err(NotLoaded::Store(error)) => self.later(&error),
+            Ok(arms) => self.begin(config, arms, &trial).await,
+            Err(NotLoaded::Store(error)) => self.later(&trial, &error),
             Err(NotLoaded::Theirs(failure)) => self.refuse(config.name, &failure),
-            Err(NotLoaded::Ours(failure)) if self.ports.store.has_other_hosts() => {
-                let waits = Waits { since: Instant::now(), untold: Some(failure) };
-                self.state().tried = Some(Tried { trial, waits: Some(waits) });
+            Err(NotLoaded::Ours(failure)) => {
+                let mut untold = Some(failure);
+                if !self.ports.store.has_other_hosts() {
+                    untold.take().into_iter().for_each(|failure| self.refuse(config.name.clone(), &failure));
+                }
+                if self.ports.store.is_shared() {
+                    self.next(&trial, Again::OnceSent { since: Instant::now(), untold });
+                }
             }
-            Err(NotLoaded::Ours(failure)) => self.refuse(config.name, &failure),
         }
     }
 
-    /// Whether this was not tried before, or another host has sent arms since.
-    async fn is_to_be_tried(&self, trial: &Arc<Trial>, name: &str) -> bool {
-        {
-            let mut state = self.state();
-            match &state.tried {
-                Some(Tried { trial: tried, waits }) if tried == trial => {
-                    if waits.is_none() {
-                        return false;
-                    }
-                }
-                _ => {
-                    state.tried = Some(Tried { trial: Arc::clone(trial), waits: None });
-                    return true;
-                }
-            }
-        }
-        if let Ok(Some(_)) = self.ports.store.sent_arms(name).await {
-            self.state().tried = Some(Tried { trial: Arc::clone(trial), waits: None });
-            return true;
-        }
+    async fn is_to_be_tried(&self, trial: &Arc<Trial>, config: &ExperimentConfig) -> bool {
         let untold = {
             let mut state = self.state();
-            let waits = state.tried.as_mut().and_then(|tried| tried.waits.as_mut());
-            waits.filter(|waits| waits.since.elapsed() > PATIENCE).and_then(|waits| waits.untold.take())
+            let Some(Tried { again, .. }) = state.tried.as_mut().filter(|tried| tried.trial == *trial) else {
+                return true;
+            };
+            match again {
+                Again::Never => return false,
+                Again::At(at) => return Instant::now() >= *at,
+                Again::OnceSent { since, untold } if since.elapsed() > PATIENCE => untold.take(),
+                Again::OnceSent { .. } => None,
+            }
         };
-        if let Some(failure) = untold {
-            self.refuse(name.to_owned(), &failure);
+        let is_sent = for_all::is_sent(&self.ports, config).await;
+        if let Some(failure) = untold.filter(|_| !is_sent) {
+            self.refuse(config.name.clone(), &failure);
         }
-        false
+        is_sent
+    }
+
+    fn next(&self, trial: &Arc<Trial>, again: Again) {
+        self.state().tried = Some(Tried { trial: Arc::clone(trial), again });
     }
 
     fn refuse(&self, name: String, failure: &Failure) {
@@ -211,25 +217,15 @@ impl RunningExperiment {
         self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
     }
 
-    fn later(&self, error: &StoreError) {
+    fn later(&self, trial: &Arc<Trial>, error: &StoreError) {
         tracing::warn!(%error, "the experiment is begun later");
-        self.state().tried = None;
+        self.next(trial, Again::At(Instant::now() + LATER));
     }
 
-    /// What all hosts went by is needed no more once the experiment is over.
-    async fn end_sent(&self, wanted: Option<&ExperimentConfig>) {
-        let over = self.state().sent.take_if(|sent| wanted.is_none_or(|config| config.name != *sent));
-        let Some(over) = over else { return };
-        if let Err(error) = self.ports.store.end_arms(&over).await {
-            tracing::debug!(%error, "the arms of an experiment that is over are kept for now");
-            self.state().sent = Some(over);
-        }
-    }
-
-    async fn begin(&self, config: ExperimentConfig, arms: Arms, base: PolicyConfig) {
+    async fn begin(&self, config: ExperimentConfig, arms: Arms, trial: &Arc<Trial>) {
         let stopped = match self.ports.store.stopped_arms(&config.name).await {
             Ok(stopped) => stopped.into_keys().collect(),
-            Err(error) => return self.later(&error),
+            Err(error) => return self.later(trial, &error),
         };
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
@@ -240,11 +236,8 @@ impl RunningExperiment {
         tracing::info!(experiment = config.name, "the experiment is on");
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let shadows = Semaphore::new(1);
-        {
-            let mut state = self.state();
-            state.sent = Some(config.name.clone());
-            state.on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
-        }
+        let base = trial.policy.clone();
+        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
         self.ports.ledger.note(on);
         // A crash may have come between a turn and its verdict.
         for arm in rivals {

@@ -124,20 +124,30 @@ impl Loader {
     /// # Errors
     /// As [`load`](Loader::load).
     pub fn take(&self, config: &PolicyConfig, components: &[(String, Vec<u8>)]) -> Result<Stack, Failure> {
-        self.assemble_sent(config, components, &self.overrides(config))
+        let (stack, odd) = self.sent_layers(config, components, &self.overrides(config))?;
+        tell_odd(&odd);
+        Ok(stack)
     }
 
     /// The layers of an arm of an experiment: it is what it says itself, whatever the command line and the environment
     /// say of the policies that serve.
     ///
     /// # Errors
-    /// As [`load`](Loader::load).
+    /// As [`load`](Loader::load); settings of a policy that it has not got.
     pub fn arm(&self, config: &PolicyConfig, from: Origin<'_>) -> Result<Stack, Failure> {
         let overrides = Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() };
-        match from {
-            Origin::Files => self.assemble(config, &config.files, &overrides),
-            Origin::Host(components) => self.assemble_sent(config, components, &overrides),
+        let (stack, odd) = match from {
+            Origin::Files => self.layers(config, &config.files, &overrides),
+            Origin::Host(components) => self.sent_layers(config, components, &overrides),
+        }?;
+        // What serves may have settings of what somebody will load; an arm with such would be compared with itself.
+        let is_loaded = |name: &str| stack.layers().iter().any(|layer| layer.policy.name() == name);
+        if let Some(idle) = config.settings.keys().find(|name| !is_loaded(name)) {
+            let failure = Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"));
+            return Err(failure.hint("name that policy in the arm's `files`, or leave its settings out"));
         }
+        tell_odd(&odd);
+        Ok(stack)
     }
 
     /// The layers of a start, and what is odd about them: settings of a policy that is not among them, variables that
@@ -151,19 +161,17 @@ impl Loader {
         Ok((stack, odd))
     }
 
-    fn assemble_sent(
+    fn sent_layers(
         &self,
         config: &PolicyConfig,
         components: &[(String, Vec<u8>)],
         overrides: &Overrides,
-    ) -> Result<Stack, Failure> {
+    ) -> Result<(Stack, Vec<String>), Failure> {
         let load = |theirs: &Runtime| {
             let each = components.iter().rev().map(|(label, bytes)| Policy::from_bytes(theirs, label, bytes));
             Ok(each.collect::<Result<_, _>>()?)
         };
-        let (stack, odd) = self.over_the_base(config, load, overrides)?;
-        tell_odd(&odd);
-        Ok(stack)
+        self.over_the_base(config, load, overrides)
     }
 
     fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pmk_policy::Identity;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
@@ -79,6 +80,9 @@ pub struct Report {
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Trouble>,
+    /// The layers that decide, the top one first; none from a program that does not say.
+    #[serde(default)]
+    pub policies: Vec<Identity>,
 }
 
 /// What is known of a gateway.
@@ -193,7 +197,7 @@ mod tests {
     use super::*;
 
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
-        let report = Some(Report { connection, ledger: None });
+        let report = Some(Report { connection, ledger: None, policies: vec![] });
         Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
     }
 
@@ -219,7 +223,7 @@ mod tests {
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
         let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
-        let report = Report { connection: sockets(2, 0), ledger: Some(trouble) };
+        let report = Report { connection: sockets(2, 0), ledger: Some(trouble), policies: vec![] };
         let waits = Signals { report: Some(report), ..fresh(None) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };

@@ -1,7 +1,7 @@
 //! Components that hosts of one database send each other: those of policies that were chosen for all, and of the arms of the
 //! experiment that is on.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,8 @@ impl Store {
     }
 }
 
-fn digests(conn: &Connection) -> Result<Vec<String>, Fault> {
+/// The digests of those that are there.
+pub(super) fn digests(conn: &Connection) -> Result<BTreeSet<String>, Fault> {
     let mut statement = conn.prepare_cached(COMPONENTS)?;
     let there = statement.query_map([], |row| row.get(0))?;
     Ok(there.collect::<Result<_, _>>()?)
@@ -60,12 +61,6 @@ pub(super) fn add(conn: &Connection, sending: &[Sending]) -> Result<(), Fault> {
         statement.query_row(params![sha256, &**bytes], |row| row.get::<_, String>(0)).optional()?;
     }
     Ok(())
-}
-
-/// Whether all of them are there.
-pub(super) fn are_there<'a>(conn: &Connection, mut layers: impl Iterator<Item = &'a SentLayer>) -> Result<bool, Fault> {
-    let there = digests(conn)?;
-    Ok(layers.all(|layer| there.contains(&layer.sha256)))
 }
 
 /// Drops what is named by nothing any more.

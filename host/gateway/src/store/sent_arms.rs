@@ -1,5 +1,7 @@
-//! The arms of an experiment as the host had them that began it first: all hosts of a database go by those, until all of them have
-//! ended.
+//! The arms of an experiment, each as the host had it that began it first: all hosts of a database go by those, until all of them
+//! have ended.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,68 +12,74 @@ use super::{
     sql::{Connection, OptionalExtension, params},
 };
 
-const SEND: &str = "INSERT INTO sent_arms (id, experiment, host, arms) VALUES (1, ?1, ?2, ?3)
-     ON CONFLICT (id) DO UPDATE SET experiment = excluded.experiment, host = excluded.host, arms = excluded.arms";
-const SENT: &str = "SELECT experiment, host, arms FROM sent_arms WHERE id = 1";
-const END: &str = "DELETE FROM sent_arms WHERE experiment = ?1";
+const SEND: &str = "INSERT INTO sent_arms (id, experiment, start, arms) VALUES (1, ?1, ?2, ?3)
+     ON CONFLICT (id) DO UPDATE SET experiment = excluded.experiment, start = excluded.start, arms = excluded.arms";
+const SENT: &str = "SELECT arms FROM sent_arms WHERE experiment = ?1 AND start = ?2";
 /// Where all have ended, the first that begins it again says anew what they are.
 const FORGET: &str = "DELETE FROM sent_arms WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
 /// Somebody who chooses policies meanwhile takes away what nothing names yet.
 const TRIES: usize = 5;
 
-/// The arms of an experiment.
+/// An experiment, as long as it is on: begun anew it is another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentArms {
-    pub experiment: String,
-    /// Who sent them: machine and home.
-    pub host: String,
-    pub arms: Vec<SentArm>,
+pub struct ExperimentId {
+    pub name: String,
+    pub start: String,
 }
 
-/// One of them.
+/// An arm that has policies of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentArm {
     pub name: String,
+    /// What gateway.json names: where that changes, it is another arm.
+    pub files: Vec<String>,
+    /// Who has sent it: machine and home.
+    pub host: String,
     /// The top one last; none where the embedded policy decides alone.
     pub layers: Vec<SentLayer>,
 }
 
+impl SentArm {
+    fn is_for(&self, other: &SentArm) -> bool {
+        self.name == other.name && self.files == other.files
+    }
+}
+
 impl Store {
-    /// The arms that were sent of this experiment; nothing on a store of files.
+    /// The arms that were sent of this experiment; none on a store of files.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn sent_arms(&self, experiment: &str) -> Result<Option<SentArms>, StoreError> {
+    pub async fn sent_arms(&self, of: &ExperimentId) -> Result<Vec<SentArm>, StoreError> {
         if !self.is_shared() {
-            return Ok(None);
+            return Ok(vec![]);
         }
-        let experiment = experiment.to_owned();
-        self.read(move |conn| sent_of(conn, &experiment)).await
+        let of = of.clone();
+        self.read(move |conn| sent(conn, &of)).await
     }
 
-    /// Has all hosts go by these arms of an experiment; the ones that somebody else has sent before, where somebody has: all go by
-    /// those. Nothing to do on a store of files.
+    /// Has all hosts go by these arms of an experiment, each with its files and components; those that others have sent before,
+    /// where somebody has: all go by them. Nothing to do on a store of files.
     ///
     /// # Errors
     /// Nothing was sent.
     pub async fn send_arms(
         &self,
-        experiment: &str,
-        arms: Vec<(String, Vec<Sending>)>,
-    ) -> Result<Option<SentArms>, StoreError> {
+        of: &ExperimentId,
+        arms: Vec<(String, Vec<String>, Vec<Sending>)>,
+    ) -> Result<Option<Vec<SentArm>>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
-        let named = arms.iter().map(|(name, layers)| {
+        let named = arms.iter().map(|(name, files, layers)| {
             let layers = layers.iter().map(|(layer, _)| layer.clone()).collect();
-            SentArm { name: name.clone(), layers }
+            SentArm { name: name.clone(), files: files.clone(), host: link.home().to_string(), layers }
         });
-        let (experiment, host) = (experiment.to_owned(), link.home().clone());
-        let ours = SentArms { experiment, host: host.to_string(), arms: named.collect() };
-        let components: Vec<Sending> = arms.into_iter().flat_map(|(_, layers)| layers).collect();
+        let ours: Vec<SentArm> = named.collect();
+        let components: Vec<Sending> = arms.into_iter().flat_map(|(.., layers)| layers).collect();
         for _ in 0..TRIES {
             // As with what is chosen: nobody else's writes wait for that.
-            let (sending, ours) = (components.clone(), ours.clone());
+            let (sending, of, ours) = (components.clone(), of.clone(), ours.clone());
             self.read(move |conn| components::add(conn, &sending)).await?;
-            match self.write(move |conn| send(conn, &ours)).await? {
+            match self.write(move |conn| send(conn, &of, &ours)).await? {
                 Came::First => return Ok(None),
                 Came::After(sent) => return Ok(Some(sent)),
                 Came::Again => {}
@@ -79,62 +87,48 @@ impl Store {
         }
         Err(StoreError::Busy { path: link.name().into() })
     }
-
-    /// The experiment is over.
-    ///
-    /// # Errors
-    /// Its arms are kept.
-    pub async fn end_arms(&self, experiment: &str) -> Result<(), StoreError> {
-        if !self.is_shared() {
-            return Ok(());
-        }
-        let experiment = experiment.to_owned();
-        self.write(move |conn| {
-            conn.prepare_cached(END)?.run([&experiment])?;
-            components::keep_what_is_named(conn)
-        })
-        .await
-    }
 }
 
 /// When a host has sent its arms.
 enum Came {
     First,
-    After(SentArms),
+    /// Somebody else has sent one of them.
+    After(Vec<SentArm>),
     /// A component is gone again.
     Again,
 }
 
-fn send(conn: &Connection, ours: &SentArms) -> Result<Came, Fault> {
-    if let Some(sent) = sent_of(conn, &ours.experiment)? {
-        return Ok(Came::After(sent));
+fn send(conn: &Connection, of: &ExperimentId, ours: &[SentArm]) -> Result<Came, Fault> {
+    let before = sent(conn, of)?;
+    let of_all = ours.iter().map(|arm| before.iter().find(|other| other.is_for(arm)).unwrap_or(arm).clone());
+    let of_all: Vec<SentArm> = of_all.collect();
+    if !of_all.iter().all(|arm| before.contains(arm)) {
+        let there = components::digests(conn)?;
+        if !of_all.iter().all(|arm| is_there(arm, &there)) {
+            return Ok(Came::Again);
+        }
+        let arms = serde_json::to_string(&of_all).unwrap_or_default();
+        conn.prepare_cached(SEND)?.run(params![of.name, of.start, arms])?;
+        components::keep_what_is_named(conn)?;
     }
-    if !components::are_there(conn, layers(ours))? {
-        return Ok(Came::Again);
-    }
-    let arms = serde_json::to_string(&ours.arms).unwrap_or_default();
-    conn.prepare_cached(SEND)?.run(params![ours.experiment, ours.host, arms])?;
-    components::keep_what_is_named(conn)?;
-    Ok(Came::First)
+    Ok(if of_all == ours { Came::First } else { Came::After(of_all) })
 }
 
-/// The arms of this experiment, as long as all of them are there: an older program may have dropped some.
-fn sent_of(conn: &Connection, experiment: &str) -> Result<Option<SentArms>, Fault> {
-    let Some(sent) = sent(conn)?.filter(|sent| sent.experiment == experiment) else { return Ok(None) };
-    Ok(components::are_there(conn, layers(&sent))?.then_some(sent))
-}
-
-fn layers(sent: &SentArms) -> impl Iterator<Item = &SentLayer> {
-    sent.arms.iter().flat_map(|arm| &arm.layers)
-}
-
-pub(super) fn sent(conn: &Connection) -> Result<Option<SentArms>, Fault> {
+/// Those whose components are there: an older program may have dropped some.
+fn sent(conn: &Connection, of: &ExperimentId) -> Result<Vec<SentArm>, Fault> {
     let mut statement = conn.prepare_cached(SENT)?;
-    let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
+    let arms = statement.query_row(params![of.name, of.start], |row| row.get::<_, String>(0)).optional()?;
     // What makes no sense was written by a later program.
-    Ok(row.optional()?.and_then(|(experiment, host, arms)| {
-        Some(SentArms { experiment, host, arms: serde_json::from_str(&arms).ok()? })
-    }))
+    let mut arms: Vec<SentArm> = arms.and_then(|arms| serde_json::from_str(&arms).ok()).unwrap_or_default();
+    if !arms.is_empty() {
+        let there = components::digests(conn)?;
+        arms.retain(|arm| is_there(arm, &there));
+    }
+    Ok(arms)
+}
+
+fn is_there(arm: &SentArm, there: &BTreeSet<String>) -> bool {
+    arm.layers.iter().all(|layer| there.contains(&layer.sha256))
 }
 
 /// Of a host that begins: where all have ended, it too, nothing is sent.

@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
-    policies::{self, By, Ports, Swapper},
+    policies::{self, By, Ports, Swapper, identities},
     presence::{health::Report, vitals::Reporter},
     services::Services,
 };
@@ -66,8 +66,13 @@ pub(super) fn ports(services: &Services) -> Ports {
 
 /// How the gateway does, for an operator.
 pub(super) fn report(services: &Services) -> Reporter {
-    let (front, ledger) = (Arc::clone(&services.front), services.ledger.clone());
-    Arc::new(move || Report { connection: front.connection(), ledger: ledger.trouble() })
+    let (front, ledger, policies) =
+        (Arc::clone(&services.front), services.ledger.clone(), Arc::clone(&services.policies));
+    Arc::new(move || Report {
+        connection: front.connection(),
+        ledger: ledger.trouble(),
+        policies: identities(policies.serving().stack()),
+    })
 }
 
 async fn reload_on(mut hangup: Signal, swapper: Arc<Swapper>) {

@@ -13,8 +13,9 @@ use crate::{
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Nobody else will: more often than with a message that can be parked.
-const ATTEMPTS: u32 = 20;
+/// Nobody else will. What ends waits for it for a while, so the waits are short, whatever Slack says.
+const ATTEMPTS: u32 = 15;
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Takes the message away once the store says that another one, or none, is the turn's. Only where it could not be stored.
 pub(super) fn take_back<Placed>(
@@ -56,8 +57,10 @@ where
                     return;
                 }
                 Err(FrontError::Transient { retry_after, .. }) if attempt < ATTEMPTS => {
-                    tokio::time::sleep(retry_after.unwrap_or(LOOK_EVERY)).await;
+                    tokio::time::sleep(retry_after.unwrap_or(LOOK_EVERY).min(LONGEST_WAIT)).await;
                 }
+                // The try before has done it, though nobody heard of that.
+                Err(FrontError::Refused { .. }) if attempt > 1 => return,
                 Err(error) => {
                     tracing::warn!(%error, "a placeholder cannot be taken away");
                     return;
