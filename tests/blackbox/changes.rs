@@ -251,6 +251,28 @@ async fn stop_ends_what_is_under_way_and_the_next_question_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_came_late_stopped_what_was_asked_after_it() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let sent = scene.slack.dm("U1", "one");
+    asked(&scene, 1).await;
+    let (seconds, micros) = sent.ts.split_once('.').expect("a ts");
+    let before = format!("{}.{micros}", seconds.parse::<u64>().expect("seconds") - 60);
+    let late = scene.slack.send_event(json!({
+        "type": "message", "channel": sent.channel, "channel_type": "im", "user": "U1", "text": "stop",
+        "ts": before, "event_ts": before,
+    }));
+    taken(&scene, &late).await;
+    scene.anthropic.release();
+    let replies = answers(&scene, &sent.channel, 2).await;
+    let texts: Vec<&str> = replies.iter().map(|reply| reply.text.as_str()).collect();
+    assert_eq!(texts, ["You said: one", "You said: stop"]);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reaction_stops_too_and_only_for_the_asker_and_admins() {
     let scene = hanging_at(rules().without_statuses()).await;
     let gateway = scene.start().await;

@@ -105,6 +105,29 @@ fn ctrl_c_empties_a_line_and_twice_leaves() {
 }
 
 #[test]
+fn a_chat_whose_gateway_was_stopped_by_somebody_else_ended_without_a_word() {
+    let home = english();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    terminal.wait_for("›", 1);
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("standard: ", 1);
+    terminal.type_in(b"half a line");
+    terminal.wait_for("half a line", 1);
+    home.run(&["stop"], "").ok();
+    terminal.wait_for("Somebody stops the gateway: what is still in the line is not asked", 1);
+    assert!(terminal.wait().success());
+    assert!(terminal.screen.ends_with('\n'), "{:?}", terminal.screen);
+    // What is told beside a conversation keeps its hint at the end.
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    terminal.wait_for("›", 1);
+    home.run(&["policy", "use", "nosuch"], "");
+    terminal.wait_for("by=\"command\"", 1);
+    let told = terminal.screen.split("by=\"command\"").nth(1).unwrap_or_default().to_owned();
+    assert!(told.contains("hint: "), "{}", terminal.screen);
+    assert!(terminal.press_until_it_ends(b"\x03").success());
+}
+
+#[test]
 fn a_slow_model_is_told_of_and_its_markdown_is_shown_as_what_it_means() {
     let home = english();
     let anthropic = Anthropic::start_blocking();

@@ -7,7 +7,10 @@ use std::{
 };
 
 use pmk_core::Language;
-use tracing::{Event, Level, Metadata, Subscriber, field::Field};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+};
 use tracing_subscriber::{
     EnvFilter,
     field::MakeExt,
@@ -39,7 +42,7 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     let _ = if json {
         log.json().finish().with(filter_fn(may_be_told)).try_init()
     } else if quiet {
-        let log = log.event_format(Remark(language)).fmt_fields(fields(language));
+        let log = log.event_format(Remark(language));
         log.finish().with(filter_fn(may_be_told)).try_init()
     } else if io::stderr().is_terminal() {
         let log = log.with_target(false).fmt_fields(fields(language));
@@ -88,18 +91,39 @@ fn fields(language: Language) -> impl for<'a> FormatFields<'a> + 'static {
 /// A line as a command or a chat tells it.
 struct Remark(Language);
 
+/// What an event says, and what it says besides.
+struct Said {
+    language: Language,
+    message: String,
+    besides: String,
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let value = format!("{value:?}");
+        let value = terminal::translated(&value, self.language);
+        match field.name() {
+            "message" => self.message = value.into_owned(),
+            name => self.besides += &format!(" {name}={value}"),
+        }
+    }
+}
+
 impl<S, N> FormatEvent<S, N> for Remark
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(&self, _context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         writer.write_str(match *event.metadata().level() {
             Level::ERROR => self.0.pick("error: ", "錯誤："),
             Level::WARN => self.0.pick("warning: ", "警告："),
             _ => "",
         })?;
-        context.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let mut said = Said { language: self.0, message: String::new(), besides: String::new() };
+        event.record(&mut said);
+        // A hint has the last word.
+        let (line, hint) = said.message.split_at(said.message.find('\n').unwrap_or(said.message.len()));
+        writeln!(writer, "{line}{}{hint}", said.besides)
     }
 }

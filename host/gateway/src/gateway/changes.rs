@@ -111,7 +111,9 @@ pub(super) async fn stop_by_word(
     if !is_stop(message) {
         return Ok(false);
     }
-    let open = services.store.open_questions(&message.key).await?;
+    let mut open = services.store.open_questions(&message.key).await?;
+    // It may come late, and what was asked after it is not meant.
+    open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
     let theirs = of_theirs(services, &message.user, open);
     let under_way = under_way(dispatcher, &message.key);
     // What is answered together is stopped together; else the one that comes next.

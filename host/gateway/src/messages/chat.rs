@@ -39,6 +39,11 @@ impl Messages {
         self.text("chat-leave", [])
     }
 
+    /// The gateway ends, and whoever sits here has not asked for that.
+    pub fn chat_stopped(&self) -> String {
+        self.text("chat-stopped", [])
+    }
+
     /// An answer takes its time: so many seconds until now.
     pub fn chat_waits(&self, seconds: u64) -> String {
         self.text("chat-waits", [("seconds", seconds.into())])

@@ -50,13 +50,13 @@ pub(super) const FIND_EARLY: &str = "SELECT edited_at, text, at FROM early_chang
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 /// In the order in which they are answered.
-pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL FROM inbox i JOIN session s ON s.id = i.session_id
+pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
      ORDER BY i.ts, i.id";
 /// The one that shows a message as its question or its placeholder.
 const WAITING_AT: &str =
-    "SELECT i.id, i.user, t.id IS NOT NULL, s.key FROM inbox i JOIN session s ON s.id = i.session_id
+    "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
        AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2)";
@@ -95,6 +95,8 @@ pub struct Open {
     pub user: Option<String>,
     /// Its turn has begun, here or on another host.
     pub has_begun: bool,
+    /// When it was written, by who delivers it; empty where nobody says.
+    pub ts: String,
 }
 
 /// What came of a wish to have a question asked once more.
@@ -177,7 +179,7 @@ impl Store {
             let mut statement = conn.prepare_cached(WAITING_AT)?;
             let mut rows = statement.query([channel, ts])?;
             let Some(row) = rows.next()? else { return Ok(None) };
-            Ok(Some((codec::key(row.get_ref(3)?)?, open(row)?)))
+            Ok(Some((codec::key(row.get_ref(4)?)?, open(row)?)))
         })
         .await
     }
@@ -524,7 +526,7 @@ fn delete(
 }
 
 fn open(row: Row<'_>) -> sql::Result<Open> {
-    Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)?, has_begun: row.get(2)? })
+    Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)?, has_begun: row.get(2)?, ts: row.get(3)? })
 }
 
 fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {

@@ -220,7 +220,11 @@ impl Front for Chat {
         let mut typed = self.typed.lock().await;
         loop {
             let next = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => {
+                    // Below whatever stands in the line, which is not drawn again.
+                    let told = self.screen.dim(&self.messages.chat_stopped());
+                    return write(&format!("\r\n{}\r\n", told.trim_end())).map_err(|_| FrontError::Closed);
+                }
                 next = typed.recv() => next,
             };
             let line = match next {

@@ -17,6 +17,7 @@ chat-help = /help      this page
     The dim line below an answer tells which policy decided, and how much of what the model takes was used.
 chat-unknown = There is no { $word }; /help shows what there is
 chat-leave = Ctrl-C once more leaves
+chat-stopped = Somebody stops the gateway: what is still in the line is not asked
 chat-waits = :hourglass_flowing_sand: the model has not answered yet ({ $seconds } s)
 chat-no-word = Nothing waits for your word
 chat-no-effect = Your word had no effect: { $error }
