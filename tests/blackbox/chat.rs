@@ -117,7 +117,11 @@ fn a_chat_whose_gateway_was_stopped_by_somebody_else_ended_without_a_word() {
     terminal.wait_for("Somebody stops the gateway: what is still in the line is not asked", 1);
     assert!(terminal.wait().success());
     assert!(terminal.screen.ends_with('\n'), "{:?}", terminal.screen);
-    // What is told beside a conversation keeps its hint at the end.
+}
+
+#[test]
+fn what_a_chat_is_told_of_had_the_words_of_the_log_behind_its_hint() {
+    let home = english();
     let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
     terminal.wait_for("›", 1);
     home.run(&["policy", "use", "nosuch"], "");

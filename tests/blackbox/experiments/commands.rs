@@ -150,7 +150,7 @@ fn what_policy_use_had_chosen_went_on_although_promote_said_that_the_arm_serves(
     assert!(promoted.stderr.contains("`t` is over; gateway.json names the policies of `b`"), "{}", promoted.stderr);
     assert!(promoted.stderr.contains("the gateway that runs goes by `strict 1.0.0"), "{}", promoted.stderr);
     let status = home.run(&["status"], "").stdout;
-    assert!(status.contains("policies"), "{status}");
+    assert!(status.contains("  policies     strict 1.0.0"), "{status}");
     // Where nobody has chosen anything, it serves at once.
     home.run(&["policy", "use", "--previous"], "").ok();
     home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());

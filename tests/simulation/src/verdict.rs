@@ -301,15 +301,19 @@ impl Verdict<'_> {
         }
         for mut questions in by_key.into_values() {
             questions.sort_by(|one, other| (one.said_at, &one.inbound.ts).cmp(&(other.said_at, &other.inbound.ts)));
-            let done: Vec<(&Question, u64, u64)> = questions
+            let done: Vec<(&Question, u64, &Post)> = questions
                 .iter()
-                .filter_map(|question| Some((*question, question.accepted_at?, self.replies(question).first()?.at)))
+                .filter_map(|question| Some((*question, question.accepted_at?, *self.replies(question).first()?)))
                 .collect();
             for pair in done.windows(2) {
-                let [(first, came, answered), (second, _, answered_later)] = pair else { continue };
-                // Of what is taken up together what needs no model comes first.
-                let is_stopped = |it: &Question| self.is_to_stop(it.number) || stopped_by_word(it, &questions);
-                let needs_none = second.is_order || [first, second].into_iter().any(|it| is_stopped(it));
+                let [(first, came, reply), (second, _, later)] = pair else { continue };
+                let (answered, answered_later) = (reply.at, later.at);
+                // Of what is taken up together what needs no model comes first; what is answered together is stopped together.
+                let is_stopped = |it: &Question, told: &Post| {
+                    let mut about = told.shows.numbers().chain([it.number]);
+                    about.any(|number| self.is_to_stop(number)) || stopped_by_word(it, &questions)
+                };
+                let needs_none = second.is_order || is_stopped(first, reply) || is_stopped(second, later);
                 if needs_none && self.world.scenario.setting.queue != "sequential" {
                     continue;
                 }

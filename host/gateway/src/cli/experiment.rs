@@ -26,7 +26,7 @@ use crate::{
     control::look,
     experiment::{
         arms::{Arms, Load},
-        for_all,
+        for_all::Shared,
     },
     policies::{Loader, Named, Origin, identities, names, to_send},
     store::{SentArm, SentLayer, Store, StoreError},
@@ -135,7 +135,7 @@ fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     let experiment = experiment.clone().within(&context.home);
     let sent = sent_arms(Some(&experiment), context.place()?);
-    Arms::load_sent(&experiment, base, &load, &sent)
+    Arms::load(&experiment, base, &load, &sent)
 }
 
 /// What was found under a name must stay what was found under it.
@@ -215,11 +215,15 @@ impl Promote {
             return Ok(());
         }
         let here: Vec<SentLayer> = to_send(loaded).into_iter().map(|(layer, _)| layer).collect();
-        let sent = block_on(async {
-            let store = Store::open_existing(place)?;
-            Ok(for_all::sent_arm(&store, experiment, &self.arm, &context.home).await?)
-        })?;
-        match sent.filter(|sent| sent.layers != here) {
+        let sent = match Store::open_existing(place) {
+            Ok(store) => {
+                let shared = Shared { store: &store, home: &context.home, config: experiment };
+                block_on(async { Ok(shared.sent().await?) })?
+            }
+            Err(StoreError::Missing { .. }) => vec![],
+            Err(error) => return Err(error.into()),
+        };
+        match sent.into_iter().find(|sent| sent.name == self.arm && sent.layers != here) {
             None => Ok(()),
             Some(SentArm { host, .. }) => Err(Failure::new(format!(
                 "the files of arm `{}` are others here than those that `{host}` has sent and conversations went by",

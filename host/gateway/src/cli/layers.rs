@@ -14,7 +14,7 @@ use crate::{
     config::{Config, ExperimentConfig, PolicyConfig},
     experiment::{
         arms::{Arms, Load, Sent},
-        for_all,
+        for_all::Shared,
     },
     policies::{Loader, Named},
     store::{Place, Store},
@@ -56,7 +56,7 @@ pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<
     let loader = loader.clone();
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     let experiment = config.experiment.as_ref();
-    experiment.map_or(Ok(()), |experiment| Arms::load_sent(experiment, &config.policy, &load, sent).map(drop))
+    experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load, sent).map(drop))
 }
 
 /// The arms that a host of the database has sent, where there is one: all go by those, whatever the files here are. What is wrong
@@ -64,6 +64,9 @@ pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<
 pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Sent {
     let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Sent::default() };
     let home = place.home.clone();
-    let asked = block_on(async { Ok(for_all::sent(&Store::open_existing(place)?, experiment, &home).await?) });
+    let asked = block_on(async {
+        let store = Store::open_existing(place)?;
+        Ok(Shared { store: &store, home: &home, config: experiment }.to_load().await?)
+    });
     asked.unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use pmk_system::error::Failure;
 use crate::{
     config::{ArmConfig, ExperimentConfig, PolicyConfig},
     policies::{Deciding, Origin, to_send},
-    store::{Sending, assignment::Weights},
+    store::{Sending, SentLayer, assignment::Weights},
 };
 
 /// Turns a `policy` section into policies. It compiles components, which takes its time.
@@ -32,6 +32,11 @@ impl Arm {
     pub fn to_send(&self) -> Option<Vec<Sending>> {
         self.policies.as_ref().map(|policies| to_send(policies.stack()))
     }
+
+    /// Whether its policies are these.
+    pub fn is(&self, layers: &[SentLayer]) -> bool {
+        self.to_send().is_some_and(|own| own.iter().map(|(layer, _)| layer).eq(layers))
+    }
 }
 
 /// The arms of an experiment; all of them, or it does not begin.
@@ -39,24 +44,11 @@ impl Arm {
 pub struct Arms(Vec<Arm>);
 
 impl Arms {
-    /// Loads them from the files that gateway.json names.
+    /// Loads them: those that another host has sent, the others from the files that gateway.json names.
     ///
     /// # Errors
     /// What is wrong with an arm, which it names.
-    pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load) -> Result<Arms, Failure> {
-        Arms::load_sent(config, base, load, &Sent::default())
-    }
-
-    /// The same of arms that another host has sent, as far as it has.
-    ///
-    /// # Errors
-    /// As [`load`](Arms::load).
-    pub fn load_sent(
-        config: &ExperimentConfig,
-        base: &PolicyConfig,
-        load: &Load,
-        sent: &Sent,
-    ) -> Result<Arms, Failure> {
+    pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load, sent: &Sent) -> Result<Arms, Failure> {
         let arm = |arm: &ArmConfig| {
             let origin = sent.get(&arm.name).map_or(Origin::Files, |components| Origin::Host(components));
             let policies =

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     arms::{Arm, Arms, Load},
-    for_all::{self, NotLoaded},
+    for_all::{NotLoaded, Shared},
 };
 use crate::{
     admins::Admins,
@@ -170,7 +170,7 @@ impl RunningExperiment {
             return;
         }
         self.next(&trial, Again::Never);
-        match for_all::load(&self.ports, &config, &trial.policy).await {
+        match self.shared(&config).load(&self.ports.load, &trial.policy).await {
             Ok(arms) => self.begin(config, arms, &trial).await,
             Err(NotLoaded::Store(error)) => self.later(&trial, &error),
             Err(NotLoaded::Theirs(failure)) => self.refuse(config.name, &failure),
@@ -199,11 +199,15 @@ impl RunningExperiment {
                 Again::OnceSent { .. } => None,
             }
         };
-        let is_sent = for_all::is_sent(&self.ports, config).await;
+        let is_sent = self.shared(config).is_sent().await;
         if let Some(failure) = untold.filter(|_| !is_sent) {
             self.refuse(config.name.clone(), &failure);
         }
         is_sent
+    }
+
+    fn shared<'a>(&'a self, config: &'a ExperimentConfig) -> Shared<'a> {
+        Shared { store: &self.ports.store, home: self.ports.watched.home(), config }
     }
 
     fn next(&self, trial: &Arc<Trial>, again: Again) {

@@ -17,9 +17,6 @@ const CHOSEN: &str = "SELECT version, host, layers FROM chosen_policies WHERE id
 const SAY: &str = "UPDATE host SET deciding = ?2 WHERE id = ?1";
 /// Where all have ended, each begins with what it was started with.
 const FORGET: &str = "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
-/// Somebody who chooses others takes away what is not needed for those.
-const TRIES: usize = 5;
-
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -50,17 +47,8 @@ impl Store {
     /// Nothing was chosen.
     pub async fn choose(&self, layers: Vec<Sending>) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
-        for _ in 0..TRIES {
-            // They take long where they are large and the way is: nobody else's writes wait for that.
-            let components = layers.clone();
-            self.read(move |conn| components::add(conn, &components)).await?;
-            let (home, chosen) =
-                (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
-            if let Some(version) = self.write(move |conn| choose(conn, &home, &chosen)).await? {
-                return Ok(Some(version));
-            }
-        }
-        Err(StoreError::Busy { path: link.name().into() })
+        let (home, chosen) = (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
+        self.send_along(layers, move |conn| choose(conn, &home, &chosen)).await.map(Some)
     }
 
     /// What was chosen for all.
@@ -85,7 +73,7 @@ impl Store {
     }
 }
 
-pub(super) fn chosen(conn: &Connection) -> Result<Option<Choice>, Fault> {
+fn chosen(conn: &Connection) -> Result<Option<Choice>, Fault> {
     let mut statement = conn.prepare_cached(CHOSEN)?;
     let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
     // What makes no sense was written by a later program.

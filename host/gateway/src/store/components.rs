@@ -21,6 +21,9 @@ const DROP_UNNAMED: &str = "DELETE FROM component
        AND NOT EXISTS (SELECT 1 FROM sent_arms WHERE strpos(arms, sha256) > 0)";
 const COMPONENT: &str = "SELECT bytes FROM component WHERE sha256 = ?1";
 
+/// Somebody who names others meanwhile takes away what nothing names yet.
+const TRIES: usize = 5;
+
 /// One that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentLayer {
@@ -32,6 +35,24 @@ pub struct SentLayer {
 pub type Sending = (SentLayer, Arc<[u8]>);
 
 impl Store {
+    /// Has components be there, and `name` name them; it says `None` where one of them is gone again. What `name` says otherwise.
+    pub(super) async fn send_along<T, F>(&self, sending: Vec<Sending>, name: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<Option<T>, Fault> + Clone + Send + 'static,
+    {
+        for _ in 0..TRIES {
+            // They take long where they are large and the way is: nobody else's writes wait for that.
+            let sending = sending.clone();
+            self.read(move |conn| add(conn, &sending)).await?;
+            if let Some(named) = self.write(name.clone()).await? {
+                return Ok(named);
+            }
+        }
+        let path = self.shared.link.as_ref().map(|link| link.name().into()).unwrap_or_default();
+        Err(StoreError::Busy { path })
+    }
+
     /// Those that were sent, in their order; nothing where one is gone: others were sent meanwhile.
     ///
     /// # Errors
@@ -54,7 +75,7 @@ pub(super) fn digests(conn: &Connection) -> Result<BTreeSet<String>, Fault> {
 }
 
 /// Adds those that are not there. They are kept once something names them.
-pub(super) fn add(conn: &Connection, sending: &[Sending]) -> Result<(), Fault> {
+fn add(conn: &Connection, sending: &[Sending]) -> Result<(), Fault> {
     let there = digests(conn)?;
     for (SentLayer { sha256, .. }, bytes) in sending.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
         let mut statement = conn.prepare_cached(ADD)?;

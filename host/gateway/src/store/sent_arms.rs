@@ -17,9 +17,6 @@ const SEND: &str = "INSERT INTO sent_arms (id, experiment, start, arms) VALUES (
 const SENT: &str = "SELECT arms FROM sent_arms WHERE experiment = ?1 AND start = ?2";
 /// Where all have ended, the first that begins it again says anew what they are.
 const FORGET: &str = "DELETE FROM sent_arms WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
-/// Somebody who chooses policies meanwhile takes away what nothing names yet.
-const TRIES: usize = 5;
-
 /// An experiment, as long as it is on: begun anew it is another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentId {
@@ -58,8 +55,8 @@ impl Store {
         self.read(move |conn| sent(conn, &of)).await
     }
 
-    /// Has all hosts go by these arms of an experiment, each with its files and components; those that others have sent before,
-    /// where somebody has: all go by them. Nothing to do on a store of files.
+    /// Has all hosts go by these arms of an experiment, each with its files and components, but for those that others have sent before.
+    /// What all go by then; none on a store of files.
     ///
     /// # Errors
     /// Nothing was sent.
@@ -67,51 +64,34 @@ impl Store {
         &self,
         of: &ExperimentId,
         arms: Vec<(String, Vec<String>, Vec<Sending>)>,
-    ) -> Result<Option<Vec<SentArm>>, StoreError> {
-        let Some(link) = &self.shared.link else { return Ok(None) };
+    ) -> Result<Vec<SentArm>, StoreError> {
+        let Some(link) = &self.shared.link else { return Ok(vec![]) };
         let named = arms.iter().map(|(name, files, layers)| {
             let layers = layers.iter().map(|(layer, _)| layer.clone()).collect();
             SentArm { name: name.clone(), files: files.clone(), host: link.home().to_string(), layers }
         });
         let ours: Vec<SentArm> = named.collect();
         let components: Vec<Sending> = arms.into_iter().flat_map(|(.., layers)| layers).collect();
-        for _ in 0..TRIES {
-            // As with what is chosen: nobody else's writes wait for that.
-            let (sending, of, ours) = (components.clone(), of.clone(), ours.clone());
-            self.read(move |conn| components::add(conn, &sending)).await?;
-            match self.write(move |conn| send(conn, &of, &ours)).await? {
-                Came::First => return Ok(None),
-                Came::After(sent) => return Ok(Some(sent)),
-                Came::Again => {}
-            }
-        }
-        Err(StoreError::Busy { path: link.name().into() })
+        let of = of.clone();
+        self.send_along(components, move |conn| send(conn, &of, &ours)).await
     }
 }
 
-/// When a host has sent its arms.
-enum Came {
-    First,
-    /// Somebody else has sent one of them.
-    After(Vec<SentArm>),
-    /// A component is gone again.
-    Again,
-}
-
-fn send(conn: &Connection, of: &ExperimentId, ours: &[SentArm]) -> Result<Came, Fault> {
+/// What all go by; `None` where a component is gone again.
+fn send(conn: &Connection, of: &ExperimentId, ours: &[SentArm]) -> Result<Option<Vec<SentArm>>, Fault> {
     let before = sent(conn, of)?;
     let of_all = ours.iter().map(|arm| before.iter().find(|other| other.is_for(arm)).unwrap_or(arm).clone());
     let of_all: Vec<SentArm> = of_all.collect();
     if !of_all.iter().all(|arm| before.contains(arm)) {
         let there = components::digests(conn)?;
         if !of_all.iter().all(|arm| is_there(arm, &there)) {
-            return Ok(Came::Again);
+            return Ok(None);
         }
         let arms = serde_json::to_string(&of_all).unwrap_or_default();
         conn.prepare_cached(SEND)?.run(params![of.name, of.start, arms])?;
         components::keep_what_is_named(conn)?;
     }
-    Ok(if of_all == ours { Came::First } else { Came::After(of_all) })
+    Ok(Some(of_all))
 }
 
 /// Those whose components are there: an older program may have dropped some.

@@ -1,0 +1,99 @@
+//! What becomes of a call of the bot's on its way there and back, and who knows then of what it has done.
+
+use std::time::Duration;
+
+use pmk_host::front::{FrontError, Standing};
+
+use super::{
+    Slack,
+    sockets::{self, Came},
+};
+use crate::scenario::{Point, Trouble};
+
+/// A call that is not answered within this has failed for the bot.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Within this a host has taken away what came too late.
+const TAKES_BACK: u64 = 30_000;
+
+/// Who knows that a message is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    ToWhoeverLooks,
+    /// Others may have looked before it came: none but this host takes it away.
+    OnlyTo(usize),
+    ToNobody,
+}
+
+impl Slack {
+    /// What a call takes, and what may become of it before it is carried out.
+    pub(super) async fn before(&self, channel: Option<&str>) -> Result<Came, FrontError> {
+        let world = &self.world;
+        world.step(Point::Slack).await;
+        let takes = Duration::from_millis(world.dice("slack").u64(5..400));
+        let Some(came) = sockets::arrives(world, takes).await else { return Err(passing("no answer")) };
+        if world.strikes(Trouble::PutOff) {
+            let wait = Duration::from_secs(world.dice("put off").u64(1..30));
+            world.say(|| format!("slack: wait {wait:?}"));
+            return Err(FrontError::Transient { what: "rate limited".to_owned(), retry_after: Some(wait) });
+        }
+        if world.strikes(Trouble::NotDone) {
+            return Err(passing("HTTP 503"));
+        }
+        if channel.is_some_and(|channel| world.is_down(channel)) {
+            return Err(passing("HTTP 500"));
+        }
+        if world.strikes(Trouble::SlackHangs) {
+            tokio::time::sleep(PATIENCE).await;
+            return Err(passing("no answer within 10 s"));
+        }
+        Ok(came)
+    }
+
+    /// The same of a call that a process makes only while it may.
+    pub(super) async fn before_saying(&self, channel: Option<&str>) -> Result<Came, FrontError> {
+        let footing = self.footings()[self.world.host()].clone();
+        if let Some(footing) = footing {
+            Standing::holds(&*footing).await?;
+        }
+        self.before(channel).await
+    }
+
+    /// What may become of it afterwards.
+    pub(super) async fn after(&self) -> Result<(), FrontError> {
+        self.world.step(Point::Slack).await;
+        let is_lost = self.world.hosts() > 1 && {
+            let takes = Duration::from_millis(self.world.dice("answer").u64(1..60));
+            sockets::arrives(&self.world, takes).await.is_none()
+        };
+        match is_lost || self.world.strikes(Trouble::AnswerLost) {
+            true => Err(passing("the connection was reset")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn becomes(&self, ts: &str, known: Known) {
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.known = known;
+        }
+    }
+
+    /// The host that works was killed: of what it alone has just heard of nobody knows any more.
+    pub fn forgets(&self) {
+        let (now, only_to) = (self.world.time(), Known::OnlyTo(self.world.host()));
+        let mut state = self.state();
+        let posts = state.posts.iter_mut().filter(|post| post.known == only_to && post.posted_at + TAKES_BACK > now);
+        posts.for_each(|post| post.known = Known::ToNobody);
+    }
+
+    pub(super) fn delete(&self, ts: &str) {
+        self.world.say(|| format!("delete {ts}"));
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.is_deleted = true;
+        }
+    }
+}
+
+pub(super) fn passing(what: &str) -> FrontError {
+    FrontError::Transient { what: what.to_owned(), retry_after: None }
+}
