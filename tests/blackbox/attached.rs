@@ -320,7 +320,7 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     assert!(request.contains("what is going on?") && !request.contains("said later"), "{request}");
     assert!(!request.contains("disk full"), "it was for one turn alone: {request}");
     assert!(!request.contains("of another matter"), "{}", other.ts);
-    assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
+    assert_eq!(scene.slack.call_count("conversations.replies"), 1);
     // Nothing of it is kept but the text that the receipt of that one request names.
     let kept = scene.home.run(&["sessions", "show", &format!("slack:channel:C1:{parent}"), "--full"], "").ok().stdout;
     assert!(kept.contains("what is going on?") && !kept.contains("disk full"), "{kept}");
@@ -341,7 +341,7 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     // Neither what begins a thread nor a direct message has anything before it.
     scene.told(&scene.slack.mention("C1", "U4", "by itself", None)).await;
     scene.told(&scene.slack.dm("U4", "in person")).await;
-    assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
+    assert_eq!(scene.slack.call_count("conversations.replies"), 1);
     scene.behaved();
 }
 

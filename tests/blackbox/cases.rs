@@ -142,10 +142,10 @@ async fn killed_before_the_line(fault: Fault) {
     scene.ask("/pmk open Login", None, 1).await;
     scene.answers(&format!("The lock.\n\n{FENCE}"));
     // The placeholder goes through, and the answer takes its place.
-    let posted = scene.slack.calls("chat.postMessage").len();
+    let posted = scene.slack.call_count("chat.postMessage");
     scene.slack.fault_after("chat.postMessage", 1, 1, fault);
     scene.slack.mention(CHANNEL, "U1", QUESTION, None);
-    until_async("the line", || (scene.slack.calls("chat.postMessage").len() == posted + 2).then_some(())).await;
+    until_async("the line", || (scene.slack.call_count("chat.postMessage") == posted + 2).then_some(())).await;
     gateway.kill();
     assert!(scene.slack.await_sockets(0, PATIENCE).await);
     let _gateway = scene.start().await;

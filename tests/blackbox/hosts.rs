@@ -254,7 +254,7 @@ async fn an_answer_that_a_stopped_host_may_have_on_its_way_is_named_by_the_one_t
     assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
     slack.fault_times("chat.postMessage", 1, Fault::Stall);
     ask(slack, &mut Vec::new(), 0);
-    until_async("it answers", || (slack.calls("chat.postMessage").len() == 1).then_some(())).await;
+    until_async("it answers", || (slack.call_count("chat.postMessage") == 1).then_some(())).await;
     stopped.signal("-STOP");
     other.start(&world);
     until_async("the other answers", || (answered(slack, 1) == 1).then_some(())).await;
@@ -277,7 +277,7 @@ async fn a_placeholder_that_a_stopped_host_had_on_its_way_stood_for_ever() {
     assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
     slack.fault_times("chat.postMessage", 1, Fault::Held);
     ask(slack, &mut Vec::new(), 0);
-    until_async("it begins", || (slack.calls("chat.postMessage").len() == 1).then_some(())).await;
+    until_async("it begins", || (slack.call_count("chat.postMessage") == 1).then_some(())).await;
     stopped.signal("-STOP");
     other.start(&world);
     until_async("the other answers", || (answered(slack, 1) == 1).then_some(())).await;

@@ -316,9 +316,9 @@ async fn what_was_given_is_tried_at_once() {
     let told = examine(with_slack(&home, &slack, &anthropic, &["--language", "en"])).await.ok();
     insta::assert_snapshot!(shown(&home, &told.stderr));
     assert!(!slack.calls("auth.test").is_empty() && !anthropic.requests().is_empty());
-    let before = (slack.calls("auth.test").len(), anthropic.requests().len());
+    let before = (slack.call_count("auth.test"), anthropic.requests().len());
     examine(with_slack(&home, &slack, &anthropic, &["--offline"])).await.ok();
-    assert_eq!((slack.calls("auth.test").len(), anthropic.requests().len()), before);
+    assert_eq!((slack.call_count("auth.test"), anthropic.requests().len()), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

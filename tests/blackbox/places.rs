@@ -279,7 +279,7 @@ async fn who_opens_the_direct_message_is_shown_what_to_begin_with() {
     until_async("the prompts", || scene.slack.suggested("U1").filter(|shown| json!(shown) == prompts)).await;
     scene.slack.fault("assistant.threads.setSuggestedPrompts", Fault::Error("missing_scope"));
     opens("U2", "messages").await;
-    let calls = || scene.slack.calls("assistant.threads.setSuggestedPrompts").len();
+    let calls = || scene.slack.call_count("assistant.threads.setSuggestedPrompts");
     until_async("a try", || (calls() == 2).then_some(())).await;
     for user in ["U1", "U2"] {
         opens(user, "messages").await;

@@ -50,7 +50,7 @@ async fn a_status_is_shown_and_the_answer_is_a_message_of_its_own() {
         scene.slack.statuses("C1").into_iter().map(|shown| (shown.status, shown.lines)).collect();
     let at_work = ("is working on it…".to_owned(), vec!["Thinking…".to_owned()]);
     assert_eq!(shown, [at_work, (String::new(), vec![])], "the answer takes it away");
-    assert_eq!(scene.slack.calls("chat.update").len(), 0, "nothing is edited");
+    assert_eq!(scene.slack.call_count("chat.update"), 0, "nothing is edited");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +78,7 @@ async fn where_slack_takes_no_status_or_the_past_cannot_be_read_a_placeholder_is
         let replies = scene.slack.replies("C1");
         let waiting = |reply: &Message| reply.history == [":hourglass_flowing_sand: Thinking…"];
         assert!(replies.iter().all(waiting), "{replies:#?}");
-        assert!(scene.slack.calls("assistant.threads.setStatus").len() <= 1, "one refusal is enough");
+        assert!(scene.slack.call_count("assistant.threads.setStatus") <= 1, "one refusal is enough");
     }
 }
 
@@ -97,7 +97,7 @@ async fn each_is_answered_by_one_post(slack: &Slack, asked: &[Sent]) {
     for question in asked {
         assert!(slack.await_reply(question, PATIENCE).await.is_some(), "{question:?}");
     }
-    assert_eq!((slack.calls("chat.postMessage").len(), slack.calls("chat.update").len()), (asked.len(), 0));
+    assert_eq!((slack.call_count("chat.postMessage"), slack.call_count("chat.update")), (asked.len(), 0));
     assert_eq!(slack.violations(), Vec::<String>::new());
 }
 
@@ -155,10 +155,10 @@ async fn in_a_thread_an_answer_grows_while_it_is_made() {
     let _gateway = scene.start().await;
     let asked = answer_growing(&scene, &paragraphs(40)).await;
     assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(40)]);
-    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+    assert_eq!(scene.slack.call_count("chat.startStream"), 1);
     let last = scene.slack.replies("C1").remove(0);
     assert!(last.metadata.is_some() && last.streaming_since.is_none(), "{last:#?}");
-    assert_eq!(scene.slack.calls("chat.update").len(), 0);
+    assert_eq!(scene.slack.call_count("chat.update"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +180,7 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
         scene.anthropic.push(Behaviour::answer("And more."));
         let more = scene.slack.mention("C1", "U1", "and?", Some(ROOT));
         assert_eq!(seen(&scene, &more, 2).await, [paragraphs(30), "And more.".to_owned()], "{method} {fault:?}");
-        assert_eq!(scene.slack.calls("chat.delete").len(), 0, "{method} {fault:?}");
+        assert_eq!(scene.slack.call_count("chat.delete"), 0, "{method} {fault:?}");
     }
 }
 
@@ -206,7 +206,7 @@ async fn where_streams_keep_no_tag_there_is_no_second_one() {
     scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(900)));
     let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
     assert_eq!(seen(&scene, &asked, 2).await, vec![paragraphs(20); 2]);
-    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+    assert_eq!(scene.slack.call_count("chat.startStream"), 1);
 }
 
 /// Nobody sees a directive, not even for a moment.
@@ -248,7 +248,7 @@ async fn a_question_that_is_edited_while_its_answer_grows_has_one_answer_and_no_
     scene.anthropic.when("tell me all", Behaviour::answer("All of it."));
     scene.slack.edit(&asked, &format!("<@{BOT_USER}> tell me all"));
     assert_eq!(seen(&scene, &asked, 1).await, ["All of it."]);
-    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+    assert_eq!(scene.slack.call_count("chat.startStream"), 1);
 }
 
 /// Once, an answer waited without end for its turn to close the stream that showed it; and what was taken away then was
@@ -261,7 +261,7 @@ async fn where_a_limit_lets_no_stream_be_closed_the_answer_is_posted_and_the_str
     scene.slack.fault_times("chat.delete", 1, Fault::Slow(Duration::from_millis(700)));
     let asked = answer_growing(&scene, &paragraphs(30)).await;
     assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
-    assert_eq!((scene.slack.calls("chat.delete").len(), scene.slack.calls("chat.update").len()), (1, 0));
+    assert_eq!((scene.slack.call_count("chat.delete"), scene.slack.call_count("chat.update")), (1, 0));
 }
 
 /// Slack lets twenty streams be closed a minute.
@@ -278,10 +278,10 @@ async fn no_more_answers_grow_than_can_be_closed() {
         gate.add_permits(1);
         gates.push(gate);
     }
-    until_async("streams", || (scene.slack.calls("chat.startStream").len() >= 15).then_some(())).await;
+    until_async("streams", || (scene.slack.call_count("chat.startStream") >= 15).then_some(())).await;
     // Time for others, if there were any.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(scene.slack.calls("chat.startStream").len(), 15);
+    assert_eq!(scene.slack.call_count("chat.startStream"), 15);
     gates.iter().for_each(|gate| gate.add_permits(3));
     until_async("all ends", || (scene.home.events("turn.processed").len() == 17).then_some(())).await;
     let answers = scene.slack.replies("C1");
@@ -303,7 +303,7 @@ async fn a_stream_whose_end_takes_no_buttons_ends_without_and_the_next_is_not_tr
     let ends: Vec<bool> =
         scene.slack.calls("chat.stopStream").iter().map(|call| call.body.get("blocks").is_some()).collect();
     assert_eq!(ends, [true, false, false]);
-    assert_eq!((scene.slack.calls("chat.postMessage").len(), scene.slack.calls("chat.delete").len()), (0, 0));
+    assert_eq!((scene.slack.call_count("chat.postMessage"), scene.slack.call_count("chat.delete")), (0, 0));
 }
 
 /// Once, who pressed Slack's own stop was given the whole answer, and a reaction to the answer itself stopped nothing.
@@ -347,5 +347,5 @@ async fn a_question_that_only_had_a_status_is_not_looked_for_after_a_restart() {
     scene.anthropic.release();
     let _gateway = scene.start().await;
     assert_eq!(seen(&scene, &asked, 1).await.len(), 1);
-    assert_eq!(scene.slack.calls("conversations.history").len(), 0);
+    assert_eq!(scene.slack.call_count("conversations.history"), 0);
 }

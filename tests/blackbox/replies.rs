@@ -102,7 +102,7 @@ async fn a_part_in_doubt_is_looked_for_before_it_is_posted_again() {
     lose_a_part(&scene.slack);
     let asked = scene.slack.dm("U1", "預算？");
     is_whole(&scene.replies(&asked, 4).await, 8);
-    assert_eq!(scene.slack.calls("conversations.history").len(), 1);
+    assert_eq!(scene.slack.call_count("conversations.history"), 1);
     assert!(scene.home.events("reply.repeated").is_empty());
 }
 
@@ -112,12 +112,12 @@ async fn a_part_is_there_once_after_a_kill_in_the_middle_of_a_reply() {
     let gateway = scene.start().await;
     lose_a_part(&scene.slack);
     let asked = scene.slack.dm_in_thread("U1", "預算？", Some("1700000000.000100"));
-    scene.until("the third post", |scene| scene.slack.calls("chat.postMessage").len() == 3).await;
+    scene.until("the third post", |scene| scene.slack.call_count("chat.postMessage") == 3).await;
     gateway.kill();
     assert!(scene.slack.await_sockets(0, PATIENCE).await);
     let _gateway = scene.start().await;
     is_whole(&scene.replies(&asked, 4).await, 8);
-    assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
+    assert_eq!(scene.slack.call_count("conversations.replies"), 1);
     assert!(scene.home.events("reply.repeated").is_empty());
 }
 
@@ -169,7 +169,7 @@ async fn a_file_in_doubt_is_looked_for() {
     scene.slack.fault_times("files.completeUploadExternal", 1, Fault::Lost);
     let asked = scene.slack.dm("U1", "預算？");
     assert_eq!(scene.replies(&asked, 2).await.len(), 2);
-    assert_eq!(scene.slack.calls("files.completeUploadExternal").len(), 1);
+    assert_eq!(scene.slack.call_count("files.completeUploadExternal"), 1);
 }
 
 /// Once, an answer became 225 posts when no file could be uploaded.

@@ -103,7 +103,7 @@ async fn a_slack_that_is_down_for_a_while_gets_the_answers_later() {
     assert!(slack.await_connected(PATIENCE).await);
     slack.fault("chat.update", Fault::Status(500));
     let asked = [slack.dm("U1", "hello")];
-    until_async("a few attempts", || (slack.calls("chat.update").len() >= 3).then_some(())).await;
+    until_async("a few attempts", || (slack.call_count("chat.update") >= 3).then_some(())).await;
     assert!(slack.replies(&asked[0].channel).is_empty());
     slack.heal("chat.update");
     each_is_answered_once(&slack, &asked).await;
@@ -229,7 +229,7 @@ async fn tokens_are_changed_while_questions_run_and_each_is_answered_once() {
     for round in 1..=3 {
         asked.extend((0..8).map(|n| slack.dm(&format!("U{n}"), &format!("Question {round}.{n}"))));
         let (app, token) = (format!("xapp-{round}"), format!("xoxb-{round}"));
-        let opened = slack.calls("apps.connections.open").len();
+        let opened = slack.call_count("apps.connections.open");
         // The operator is sometimes faster than Slack, and sometimes slower.
         if round % 2 == 0 {
             slack.rotate(&app, &token);
@@ -240,7 +240,7 @@ async fn tokens_are_changed_while_questions_run_and_each_is_answered_once() {
         }
         asked.extend((0..8).map(|n| slack.dm(&format!("U{n}"), &format!("Meanwhile {round}.{n}"))));
         until_async("a look at the token, and two connections by it", || {
-            (slack.calls("apps.connections.open").len() >= opened + 3).then_some(())
+            (slack.call_count("apps.connections.open") >= opened + 3).then_some(())
         })
         .await;
     }

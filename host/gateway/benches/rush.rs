@@ -51,7 +51,7 @@ async fn rush(people: usize, pause: Duration, ask: impl Fn(&Slack, usize) -> Sen
         let reply = slack.await_reply(question, PATIENCE).await.expect("an answer");
         waits.push(seconds(&reply.ts) - seconds(&question.ts));
     }
-    assert_eq!(slack.calls("chat.postMessage").len(), people, "nothing is refused, and nothing said twice");
+    assert_eq!(slack.call_count("chat.postMessage"), people, "nothing is refused, and nothing said twice");
     assert_eq!(slack.violations(), Vec::<String>::new());
     waits.sort_by(f64::total_cmp);
     waits

@@ -73,14 +73,14 @@ async fn measure(name: &str, command: Command) {
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
 
     let turns = CONVERSATIONS * TURNS_EACH;
-    let answered = slack.calls("chat.update").len();
+    let answered = slack.call_count("chat.update");
     let (cpu, begun) = (bot.cpu_seconds(), Instant::now());
     for turn in 0..TURNS_EACH {
         for user in 0..CONVERSATIONS {
             slack.dm(&format!("U{user}"), &format!("Question {turn}: how much of the budget is left?"));
         }
     }
-    while slack.calls("chat.update").len() < answered + turns {
+    while slack.call_count("chat.update") < answered + turns {
         assert!(begun.elapsed() < PATIENCE, "the turns end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -198,6 +198,12 @@ pub trait Front: Send + Sync {
         false
     }
 
+    /// Whether it is shown by messages alone. Then it is remembered when a turn begins that one may be there, and none waits for
+    /// another commit.
+    fn shows_by_messages(&self) -> bool {
+        true
+    }
+
     /// Shows the same by a message that the answer can take the place of, and returns its id; `None` where nothing is shown.
     ///
     /// # Errors

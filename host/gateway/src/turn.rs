@@ -40,7 +40,10 @@ mod summarise;
 mod track;
 mod work;
 
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::{
+    pin::{Pin, pin},
+    sync::{Arc, OnceLock, PoisonError},
+};
 
 use crate::{
     dispatch::{Batch, Stuck},
@@ -69,7 +72,11 @@ pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck>
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let (mut batch_of_talk, mut off) = (vec![], vec![]);
     for &inbox in batch.ids() {
-        match admit::admit(services, inbox).await? {
+        let admitted = match batch.ids() {
+            [_] if services.front.shows_by_messages() => admit::admit_to_show(services, inbox).await?,
+            _ => admit::admit(services, inbox).await?,
+        };
+        match admitted {
             Admitted::Nothing => {}
             Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
             Admitted::CalledOff(turn) => off.push(turn),
@@ -139,8 +146,8 @@ async fn answer(
     };
     let make = async {
         let _is_made = is_made.clone().drop_guard();
-        let mut work = unless(&interrupted, begin).await?;
-        let outcome = unless(&interrupted, converse(services, &mut work, batch)).await;
+        let mut work = unless(&interrupted, pin!(begin)).await?;
+        let outcome = unless(&interrupted, pin!(converse(services, &mut work, batch))).await;
         // From here on the placeholder belongs to the answer.
         if let Some(progress) = work.progress.take() {
             progress.finish().await;
@@ -154,10 +161,10 @@ async fn answer(
 }
 
 /// Comes to its end, or is given up where people have changed something about the turn. What is given up is begun anew; a
-/// turn that is recorded never is.
+/// turn that is recorded never is. By reference: a future that is handed on has its place twice in what waits for it.
 async fn unless<T>(
     interrupted: &CancellationToken,
-    doing: impl Future<Output = Result<T, TurnError>>,
+    doing: Pin<&mut impl Future<Output = Result<T, TurnError>>>,
 ) -> Result<T, TurnError> {
     tokio::select! {
         biased;

@@ -9,8 +9,6 @@
 
 #![deny(missing_docs)]
 
-use std::fmt::Write as _;
-
 use pmk_search::{Frequencies, Query, terms};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use thiserror::Error;
@@ -102,14 +100,34 @@ impl Index {
         group: i64,
         terms: &[impl AsRef<[String]>],
     ) -> Result<(), IndexError> {
-        debug_assert_eq!(terms.len(), self.columns.len(), "one text per column");
         self.remove(db, id)?;
+        self.add_new_terms(db, id, group, terms)
+    }
+
+    /// The same for a text of which there is nothing in the index yet.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn add_new_terms(
+        &self,
+        db: &Connection,
+        id: i64,
+        group: i64,
+        terms: &[impl AsRef<[String]>],
+    ) -> Result<(), IndexError> {
+        debug_assert_eq!(terms.len(), self.columns.len(), "one text per column");
         let places = ", ?".repeat(self.columns.len());
+        let of_group = grouped(group, "");
         let indexed = terms.iter().enumerate().map(|(column, terms)| {
-            // The empty term is in every text of a group: it tells how many there are.
-            let mut indexed = if column == 0 { grouped(group, "") } else { String::new() };
-            for term in terms.as_ref() {
-                let _ = write!(indexed, " {}", grouped(group, term));
+            let terms = terms.as_ref();
+            let length: usize = terms.iter().map(|term| 1 + of_group.len() + term.len()).sum();
+            let mut indexed = String::with_capacity(of_group.len() + length);
+            if column == 0 {
+                // The empty term is in every text of a group: it tells how many there are.
+                indexed.push_str(&of_group);
+            }
+            for term in terms {
+                indexed.extend([" ", &of_group, term]);
             }
             Value::from(indexed)
         });

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::{
     everyday::{is_everyday, says_nothing},
     script::fold,
-    terms::{Piece, parts, pieces, segments, whole_identifier},
+    terms::{Piece, each_part, pieces, segments, whole_identifier},
 };
 
 /// A longer message is asked by its first terms: what it is about comes early or often.
@@ -106,7 +106,7 @@ impl Terms {
         let whole = whole_identifier(word);
         let of_part = if whole.is_some() { PART } else { 1.0 };
         whole.into_iter().for_each(|whole| self.push_name(whole));
-        parts(word).into_iter().for_each(|part| self.push(part, of_part));
+        each_part(word, |part| self.push(part, of_part));
     }
 
     fn push_name(&mut self, name: String) {

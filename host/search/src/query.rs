@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     stop_words::is_stop_word,
-    terms::{Piece, bigrams, normalize, parts, pieces, segments, shorten, whole_identifier},
+    terms::{Piece, bigrams, each_part, normalize, pieces, segments, shorten, whole_identifier},
 };
 
 /// A longer question is asked by its first units: it was pasted, and what it is about comes early or often.
@@ -45,7 +45,9 @@ impl Query {
             match piece {
                 Piece::Word(word) => {
                     let whole = whole_identifier(word);
-                    units.push(Unit { identifier: whole.is_some(), whole, parts: parts(word) });
+                    let mut parts = Vec::new();
+                    each_part(word, |part| parts.push(part));
+                    units.push(Unit { identifier: whole.is_some(), whole, parts });
                 }
                 Piece::Wide(run) => units.push_run(run),
             }

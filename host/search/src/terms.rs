@@ -39,7 +39,7 @@ pub fn terms(text: &str) -> Vec<String> {
                 if let Some(whole) = whole_identifier(word) {
                     out.push(whole);
                 }
-                out.extend(parts(word));
+                each_part(word, |part| out.push(part));
             }
             Piece::Wide(run) => {
                 bigrams(run).for_each(|pair| out.push(pair.to_owned()));
@@ -94,19 +94,31 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
 /// convention: `sales_performances`, `SalesPerformance` and `sales-performance` are one name.
 pub(crate) fn whole_identifier(word: &str) -> Option<String> {
     let compound = word.contains(is_connector) || humps(word).nth(1).is_some();
-    compound.then(|| stem(shorten(&word.to_lowercase().replace(['_', '-'], ""))))
+    compound.then(|| stem(shorten(&lower_case(word).replace(['_', '-'], ""))))
 }
 
 /// The parts of a word or identifier that say something, stemmed.
-pub(crate) fn parts(word: &str) -> Vec<String> {
-    word.split(is_connector)
-        .flat_map(humps)
-        .flat_map(|part| if part.is_ascii() { vec![part] } else { segments(part).collect() })
-        .filter_map(|part| {
-            let lower = part.to_lowercase();
-            (!is_stop_word(&lower)).then(|| stem(shorten(&lower)))
-        })
-        .collect()
+pub(crate) fn each_part(word: &str, mut found: impl FnMut(String)) {
+    let mut say = |part: &str| {
+        let lower = lower_case(part);
+        if !is_stop_word(&lower) {
+            found(stem(shorten(&lower)));
+        }
+    };
+    for part in word.split(is_connector).flat_map(humps) {
+        match part.is_ascii() {
+            true => say(part),
+            false => segments(part).for_each(&mut say),
+        }
+    }
+}
+
+/// Most words are in lower case as they are.
+fn lower_case(word: &str) -> Cow<'_, str> {
+    match word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => word.into(),
+        false => word.to_lowercase().into(),
+    }
 }
 
 /// The words of a run, by ICU's dictionary; without spaces and punctuation.

@@ -479,6 +479,11 @@ impl Slack {
         self.inner.state().given_up.clone()
     }
 
+    /// How often a method was called.
+    pub fn call_count(&self, method: &str) -> usize {
+        self.inner.state().calls.iter().filter(|call| call.method == method).count()
+    }
+
     /// Every call of a method.
     pub fn calls(&self, method: &str) -> Vec<Call> {
         self.inner.state().calls.iter().filter(|call| call.method == method).cloned().collect()

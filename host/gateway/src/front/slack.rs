@@ -289,10 +289,14 @@ impl Front for Slack {
         self.statuses.begin(&self.web, &question.event_id, statuses::Thread::of(question), status).await
     }
 
+    fn shows_by_messages(&self) -> bool {
+        self.statuses.serve_nowhere()
+    }
+
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
         let tag = history::tag(event_id, Kind::Placeholder.name());
-        let posted = self.web.post(reply_to, waiting(text), Some(tag), Urgency::Progress).await;
+        let posted = self.web.post(reply_to, &waiting(text), Some(&tag), Urgency::Progress).await;
         posted.map(Some).map_err(CallFailure::while_running)
     }
 
@@ -304,7 +308,7 @@ impl Front for Slack {
         }
         let Some(placeholder) = &progress.placeholder else { return Ok(()) };
         let channel = &progress.reply_to.channel;
-        let updated = self.web.update(channel, placeholder, waiting(line), None, Urgency::Progress).await;
+        let updated = self.web.update(channel, placeholder, &waiting(line), None, Urgency::Progress).await;
         updated.map(drop).map_err(CallFailure::while_running)
     }
 

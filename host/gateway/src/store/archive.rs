@@ -94,6 +94,7 @@ pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: 
 
 /// Has a message that came from elsewhere found by these terms; it may have been, by an attempt before.
 pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+    index::remove(conn, id)?;
     match terms {
         [] => Ok(()),
         terms => index::add(conn, session, id, terms),

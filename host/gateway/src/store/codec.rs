@@ -94,6 +94,24 @@ impl From<&Entry> for Shown {
 
 impl From<&Message> for NewMessage {
     fn from(message: &Message) -> Self {
+        let chars = u32::try_from(message::chars(&message.blocks)).unwrap_or(u32::MAX);
+        NewMessage::counted(message, tokens::message(message), chars)
+    }
+}
+
+/// The original, where it stands for one.
+impl From<&Entry> for NewMessage {
+    fn from(entry: &Entry) -> Self {
+        match &entry.original {
+            Some(original) => (&**original).into(),
+            // It has been counted.
+            None => NewMessage::counted(&entry.message, entry.tokens, entry.chars),
+        }
+    }
+}
+
+impl NewMessage {
+    fn counted(message: &Message, tokens: u32, chars: u32) -> NewMessage {
         NewMessage {
             role: match message.role {
                 Role::User => "user",
@@ -101,8 +119,8 @@ impl From<&Message> for NewMessage {
             },
             origin: message.origin.name(),
             blocks: to_json(&message.blocks),
-            tokens: tokens::message(message),
-            chars: u32::try_from(message::chars(&message.blocks)).unwrap_or(u32::MAX),
+            tokens,
+            chars,
             terms: terms_of_message(message),
         }
     }

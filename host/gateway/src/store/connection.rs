@@ -57,6 +57,9 @@ const ARCHIVE: u32 = 5;
 /// Room for every statement we have, so that none is compiled twice.
 pub(super) const CACHED_STATEMENTS: usize = 256;
 
+/// So many pages of 4 KiB are in the write-ahead log before they go where they belong: the more, the more often one page has
+/// changed meanwhile, and is written once for all of that.
+const LOG_PAGES: i64 = 4_000;
 /// The write-ahead log shrinks back to this after a burst.
 const LOG_BYTES: i64 = 64 << 20;
 
@@ -107,6 +110,7 @@ pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) ->
     conn.pragma_update(None, "foreign_keys", true)?;
     // What is kept to undo one operation of a group stays off the disk.
     conn.pragma_update(None, "temp_store", "memory")?;
+    conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
     let conn = Connection::Sqlite(conn);
     migrate_schema(&conn, path, migrate, migrations)?;

@@ -67,9 +67,11 @@ pub(super) const EMPTY_PARTS: &str =
     "UPDATE outbox SET body = NULL WHERE turn_id = ?1 AND sent_at IS NOT NULL AND body IS NOT NULL";
 pub(super) const DELIVERED: &str =
     "UPDATE turn SET delivered_at = ?2, report = NULL WHERE id = ?1 AND delivered_at IS NULL";
-/// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
+/// What came with it stays, but not what others had said before in its thread: that was for this turn alone. Nothing came with
+/// most, of which no JSON is read.
 pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
-            attached = CASE WHEN json_valid(message) THEN json_remove(json_extract(message, '$.attached'), '$.thread') END
+            attached = CASE WHEN message LIKE '%\"attached\":%' AND json_valid(message)
+                THEN json_remove(json_extract(message, '$.attached'), '$.thread') END
      WHERE id = ?1";
 
 impl Store {
@@ -195,7 +197,7 @@ impl Store {
         let messages: Vec<(Entry, NewMessage, Shown)> = messages
             .into_iter()
             .map(|entry| {
-                let (message, shown) = (entry.source().into(), Shown::from(&entry));
+                let (message, shown) = (NewMessage::from(&entry), Shown::from(&entry));
                 (entry, message, shown)
             })
             .collect();

@@ -92,6 +92,8 @@ pub struct OpenTurn {
     pub placeholder: Option<String>,
     /// What an earlier attempt may have shown beside that.
     pub begun_with: Begun,
+    /// It is remembered already that a placeholder may be shown.
+    pub may_place: bool,
     /// What people of this conversation are shown of tool calls.
     pub verbosity: Verbosity,
     /// There was an earlier attempt, of which nobody knows how far it came.
@@ -181,6 +183,7 @@ impl OpenTurn {
             received_at_ms: 0,
             placeholder: None,
             begun_with: Begun::default(),
+            may_place: false,
             verbosity: Verbosity::Off,
             resumed: false,
             absorbs: None,

@@ -20,13 +20,13 @@
 //! In a runtime of one thread that is to do everything in one order, a task does the same.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     iter,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -91,7 +91,7 @@ impl Writer {
         threads: Threads,
     ) -> std::io::Result<Self> {
         let (lose, lost) = watch::channel(None);
-        let hand = Hand { conn, path, files, lose };
+        let hand = Hand { conn, path, files, has_looked: Cell::new(false), lose };
         let queue = match threads {
             Threads::Own => {
                 let (operations, queued) = mpsc::channel();
@@ -234,6 +234,7 @@ impl Task {
 
     fn commit_all(&self) {
         let hand = self.hand();
+        hand.has_looked.set(false);
         let next = || self.queued().pop_front();
         while let Some(first) = next() {
             hand.commit_group(first, next);
@@ -347,6 +348,8 @@ struct Hand {
     path: PathBuf,
     /// Those of the database, where it is one of files.
     files: Option<OpenFiles>,
+    /// Whether the files were seen where they belong, and nothing was waited for since.
+    has_looked: Cell<bool>,
     /// Where it says that the store is lost.
     lose: watch::Sender<Option<StoreError>>,
 }
@@ -355,7 +358,14 @@ impl Hand {
     fn work(&self, queue: &Receiver<Queued>) {
         let look_every = if self.files.is_some() { LOOK_EVERY } else { hosts::SIGN_EVERY };
         loop {
-            match queue.recv_timeout(look_every) {
+            let next = match queue.try_recv() {
+                Err(TryRecvError::Empty) => {
+                    self.has_looked.set(false);
+                    queue.recv_timeout(look_every)
+                }
+                waiting => waiting.map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match next {
                 Ok(first) => self.commit_group(first, || queue.try_recv().ok()),
                 Err(RecvTimeoutError::Timeout) => self.look_idly(),
                 Err(RecvTimeoutError::Disconnected) => return self.leave(),
@@ -415,8 +425,9 @@ impl Hand {
         more: impl Fn() -> Option<Queued>,
     ) -> Result<(), StoreError> {
         // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
-        // will be found.
-        let begun = self.look().and_then(|()| self.said(self.conn.begin()));
+        // will be found. What was seen after the last is not old where this one was waiting already.
+        let looked = if self.has_looked.get() { Ok(()) } else { self.look() };
+        let begun = looked.and_then(|()| self.said(self.conn.begin()));
         group.push(first);
         begun?;
         if let Connection::Postgres(database) = &self.conn {
@@ -444,7 +455,9 @@ impl Hand {
             committed => self.said(committed)?,
         }
         // It is committed: where one cannot look, what was seen before holds.
-        self.look().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
+        let looked = self.look();
+        self.has_looked.set(looked.is_ok());
+        looked.or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 
     /// # Errors

@@ -127,7 +127,9 @@ async fn place(
     if is_shown {
         return Ok(None);
     }
-    services.store.may_show(turn.turn, Beginning::Placeholder).await?;
+    if !turn.may_place {
+        services.store.may_show(turn.turn, Beginning::Placeholder).await?;
+    }
     let placed = services.front.placeholder(&turn.inbound, &text).await;
     // What is put off was not posted.
     in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));

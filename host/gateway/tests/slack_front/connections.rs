@@ -15,11 +15,11 @@ fn refusals(rig: &Rig) -> Vec<String> {
 #[tokio::test]
 async fn one_invalid_auth_in_mid_life_ends_nothing() {
     let rig = Rig::start().await;
-    let opened = rig.slack.calls("apps.connections.open").len();
+    let opened = rig.slack.call_count("apps.connections.open");
     rig.slack.fault_times("apps.connections.open", 1, Fault::Error("invalid_auth"));
     rig.slack.disconnect("warning");
     until("two successors, and the one that was refused", || {
-        rig.slack.calls("apps.connections.open").len() >= opened + 3
+        rig.slack.call_count("apps.connections.open") >= opened + 3
     })
     .await;
     let sent = rig.slack.dm("U1", "still there?");
@@ -37,9 +37,9 @@ async fn one_invalid_auth_in_mid_life_ends_nothing() {
 async fn a_revoked_token_leaves_the_other_connection_working() {
     let rig = Rig::start().await;
     rig.slack.fault("apps.connections.open", Fault::Error("token_revoked"));
-    let opened = rig.slack.calls("apps.connections.open").len();
+    let opened = rig.slack.call_count("apps.connections.open");
     rig.slack.drop_oldest();
-    until("several refusals", || rig.slack.calls("apps.connections.open").len() >= opened + 3).await;
+    until("several refusals", || rig.slack.call_count("apps.connections.open") >= opened + 3).await;
     let sent = rig.slack.dm("U1", "still there?");
     assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some());
     let told = refusals(&rig);
@@ -69,10 +69,10 @@ async fn socket_mode_switched_off_and_on_again_ends_nothing() {
 #[tokio::test]
 async fn a_half_open_connection_is_replaced_while_the_other_goes_on() {
     let rig = Rig::start().await;
-    let opened = rig.slack.calls("apps.connections.open").len();
+    let opened = rig.slack.call_count("apps.connections.open");
     rig.slack.freeze_oldest();
     let sent: Vec<_> = (0..6).map(|n| rig.slack.dm(&format!("U{n}"), "hello?")).collect();
-    until("a new connection", || rig.slack.calls("apps.connections.open").len() > opened).await;
+    until("a new connection", || rig.slack.call_count("apps.connections.open") > opened).await;
     assert!(rig.slack.await_sockets(3, SOON).await, "Slack does not know yet that one of them is dead");
     rig.slack.drop_oldest();
     for sent in &sent {

@@ -288,8 +288,8 @@ async fn connections_that_break_are_replaced() {
 async fn silent_connections_are_given_up() {
     let rig = Rig::start().await;
     rig.slack.freeze_connections();
-    let opened = rig.slack.calls("apps.connections.open").len();
-    until("two new connections", || rig.slack.calls("apps.connections.open").len() == opened + 2).await;
+    let opened = rig.slack.call_count("apps.connections.open");
+    until("two new connections", || rig.slack.call_count("apps.connections.open") == opened + 2).await;
     assert!(rig.slack.await_sockets(4, SOON).await, "Slack does not know yet that two of them are dead");
     let sent = rig.slack.dm("U1", "hello?");
     rig.slack.drop_connections();
@@ -474,7 +474,7 @@ async fn a_rate_limit_is_kept_until_it_ends() {
     let Err(FrontError::Transient { retry_after: Some(wait), .. }) = limited else { panic!("{limited:?}") };
     assert_eq!(wait, Duration::from_secs(1));
     rig.front.deliver(part(&place, None, &speech("another method"))).await.expect("its limit is its own");
-    assert_eq!(rig.slack.calls("chat.update").len(), 1, "Slack was asked again before it wanted to be");
+    assert_eq!(rig.slack.call_count("chat.update"), 1, "Slack was asked again before it wanted to be");
     // Until the wait is over, Slack is not asked.
     update().await.expect("it waits for its turn");
     let calls = rig.slack.calls("chat.update");

@@ -62,7 +62,7 @@ async fn each_is_stored_once(rig: &Rig, sent: &[stand_in::Sent]) {
 #[tokio::test]
 async fn tokens_that_slack_revokes_give_way_to_the_new_ones_and_the_call_that_met_it_is_made_again() {
     let (rig, folder) = rig().await;
-    let opened = rig.slack.calls("apps.connections.open").len();
+    let opened = rig.slack.call_count("apps.connections.open");
     write(&folder, "xapp-2-new", "xoxb-new");
     rig.slack.rotate("xapp-2-new", "xoxb-new");
     // Some come over the old connections, some over the new ones.
@@ -71,7 +71,7 @@ async fn tokens_that_slack_revokes_give_way_to_the_new_ones_and_the_call_that_me
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     sent.extend((0..10).map(|n| rig.slack.dm(&format!("U{n}"), "meanwhile?")));
     // One to see that the new token opens any, and one for each connection.
-    until("two successors", || rig.slack.calls("apps.connections.open").len() >= opened + 3).await;
+    until("two successors", || rig.slack.call_count("apps.connections.open") >= opened + 3).await;
     assert!(rig.slack.await_sockets(2, SOON).await);
     sent.extend((0..10).map(|n| rig.slack.dm(&format!("U{n}"), "after?")));
     each_is_stored_once(&rig, &sent).await;
@@ -82,10 +82,10 @@ async fn tokens_that_slack_revokes_give_way_to_the_new_ones_and_the_call_that_me
 #[tokio::test]
 async fn a_change_of_the_file_is_followed_before_slack_refuses_anything() {
     let (rig, folder) = rig().await;
-    let opened = rig.slack.calls("apps.connections.open").len();
+    let opened = rig.slack.call_count("apps.connections.open");
     rig.slack.rotate("xapp-2-new", "xoxb-new");
     write(&folder, "xapp-2-new", "xoxb-new");
-    until("two successors", || rig.slack.calls("apps.connections.open").len() >= opened + 3).await;
+    until("two successors", || rig.slack.call_count("apps.connections.open") >= opened + 3).await;
     let sent = [rig.slack.dm("U1", "still there?")];
     each_is_stored_once(&rig, &sent).await;
     assert!(rig.slack.await_sockets(2, SOON).await);
@@ -109,7 +109,7 @@ async fn a_file_that_was_written_with_the_same_tokens_changes_nothing() {
 async fn tokens_that_slack_does_not_take_change_nothing() {
     let (rig, folder) = rig().await;
     write(&folder, "xapp-9-wrong", "xoxb-wrong");
-    until("a look at the new one", || rig.slack.calls("apps.connections.open").len() > 2 + 1).await;
+    until("a look at the new one", || rig.slack.call_count("apps.connections.open") > 2 + 1).await;
     let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     let sent = [rig.slack.dm("U1", "still there?")];

@@ -10,7 +10,7 @@ fn shown(rig: &Rig) -> Option<stand_in::Status> {
 }
 
 fn told(rig: &Rig) -> usize {
-    rig.slack.calls("assistant.threads.setStatus").len()
+    rig.slack.call_count("assistant.threads.setStatus")
 }
 
 /// Slack forgets a status after two minutes.

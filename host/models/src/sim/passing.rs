@@ -244,21 +244,16 @@ fn is_grammar(word: &str) -> bool {
     terms::is_stop_word(word) || word.chars().count() == 1 && !terms::has_content(word)
 }
 
-/// The words of a text: those of scripts with spaces, and each run of Chinese.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut was_wide = None;
-    for c in text.chars() {
-        let is_wide = terms::is_wide(c);
-        if !c.is_alphanumeric() {
-            was_wide = None;
-            continue;
+/// The words of a text in lower case: those of scripts with spaces, and each run of Chinese.
+fn words(lower: &str) -> Vec<&str> {
+    let kind = |c: char| c.is_alphanumeric().then(|| terms::is_wide(c));
+    let mut words = Vec::new();
+    let (mut start, mut was) = (0, None);
+    for (at, is) in lower.char_indices().map(|(at, c)| (at, kind(c))).chain([(lower.len(), None)]) {
+        if is != was {
+            words.extend(was.map(|_: bool| &lower[start..at]));
+            (start, was) = (at, is);
         }
-        match words.last_mut() {
-            Some(word) if was_wide == Some(is_wide) => word.extend(c.to_lowercase()),
-            _ => words.push(c.to_lowercase().collect()),
-        }
-        was_wide = Some(is_wide);
     }
     words
 }
@@ -287,7 +282,7 @@ fn is_made_of(word: &str, lists: &[&[&str]]) -> bool {
 /// Longer ones are read as what they say, whatever they are made of.
 const MOST_WORDS: usize = 12;
 
-fn is_short(words: &[String]) -> bool {
+fn is_short(words: &[&str]) -> bool {
     !words.is_empty() && words.len() <= MOST_WORDS && words.iter().all(|word| word.chars().count() <= 3 * MOST_WORDS)
 }
 
@@ -297,7 +292,8 @@ pub fn all_of(text: &str) -> Option<Passing> {
     if text.len() > 200 {
         return None;
     }
-    let words = words(text);
+    let lower = text.to_lowercase();
+    let words = words(&lower);
     let lists = [HELP, THANKS, BYE, GREETING, WORD, FILLERS];
     if !is_short(&words) || !words.iter().all(|word| is_made_of(word, &lists)) {
         return None;
@@ -312,7 +308,8 @@ pub fn all_of(text: &str) -> Option<Passing> {
 
 /// Whom a text names, and nothing but that and words of these.
 fn only(text: &str, list: &[&str]) -> bool {
-    let words = words(text);
+    let lower = text.to_lowercase();
+    let words = words(&lower);
     is_short(&words) && words.iter().all(|word| is_made_of(word, &[list]))
 }
 
@@ -321,12 +318,12 @@ const FIRST_PERSON: [&str; 5] = ["i", "me", "my", "we", "our"];
 const SECOND_PERSON: [&str; 3] = ["you", "your", "yours"];
 
 fn names_the_one_who_asks(text: &str) -> bool {
-    text.contains('我') || words(text).iter().any(|word| FIRST_PERSON.contains(&word.as_str()))
+    text.contains('我') || words(&text.to_lowercase()).iter().any(|word| FIRST_PERSON.contains(word))
 }
 
 /// Whether a text speaks to somebody.
 pub fn names_the_one_asked(text: &str) -> bool {
-    text.contains(['你', '您', '妳']) || words(text).iter().any(|word| SECOND_PERSON.contains(&word.as_str()))
+    text.contains(['你', '您', '妳']) || words(&text.to_lowercase()).iter().any(|word| SECOND_PERSON.contains(word))
 }
 
 /// What a question is about, where that is neither in the conversation nor anything in particular.

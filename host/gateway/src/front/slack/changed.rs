@@ -5,8 +5,9 @@
 //! more, and the rest only where the app is subscribed to the channel's messages.
 
 use pmk_core::{FrontName, Place, SessionKey};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use pmk_system::json;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     inbound::{Said, message},
@@ -21,6 +22,41 @@ use crate::{
 
 /// What is left of a message with replies.
 const TOMBSTONE: &str = "tombstone";
+
+/// What is read of a message as it is now, or was, before it is known whether anybody asks for more: most are the bot's own.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    #[serde(deserialize_with = "text_or_nothing")]
+    subtype: Option<String>,
+    #[serde(deserialize_with = "text_or_nothing")]
+    user: Option<String>,
+    #[serde(deserialize_with = "text_or_nothing")]
+    bot_id: Option<String>,
+    #[serde(deserialize_with = "text_or_nothing")]
+    ts: Option<String>,
+    #[serde(deserialize_with = "text_or_nothing")]
+    thread_ts: Option<String>,
+    #[serde(deserialize_with = "text_or_nothing")]
+    text: Option<String>,
+}
+
+fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+impl Told {
+    fn read(message: &RawValue) -> Option<Told> {
+        json::read_object(message.get()).ok()
+    }
+
+    fn is_own(&self, me: &Identity) -> bool {
+        self.user.as_ref() == Some(&me.user) || me.bot.is_some() && self.bot_id == me.bot
+    }
+}
 
 /// Whether an event is about a message that was sent before.
 pub(super) fn is_change(said: &Said, mentioned: bool) -> bool {
@@ -42,18 +78,19 @@ pub(super) fn change(
         return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
     let Said { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } = said;
-    let before = before.as_ref().and_then(Value::as_object);
+    let before = before.as_deref().and_then(Told::read);
     let is_group = channel_type.as_deref() == Some("mpim");
     if subtype.as_deref() == Some("message_deleted") {
-        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before, me);
+        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before.as_ref(), me);
     }
-    let mut now = now.as_ref()?.as_object()?.clone();
-    if text(&now, "subtype") == Some(TOMBSTONE) {
-        return deleted(channel, text(&now, "ts")?, before, me);
+    let (now, is) = (now.as_deref()?, now.as_deref().and_then(Told::read)?);
+    if is.subtype.as_deref() == Some(TOMBSTONE) {
+        return deleted(channel, &is.ts?, before.as_ref(), me);
     }
-    if is_own(&now, me) || before.is_some_and(|before| text(before, "text") == text(&now, "text")) {
+    if is.is_own(me) || before.is_some_and(|before| before.text == is.text) {
         return None;
     }
+    let mut now: Map<String, Value> = serde_json::from_str(now.get()).ok()?;
     now.insert("channel".into(), channel.into());
     now.insert("channel_type".into(), channel_type.map_or(Value::Null, Value::from));
     let said = Said::deserialize(Value::Object(now)).ok()?;
@@ -73,16 +110,16 @@ pub(super) fn change(
 }
 
 /// The deletion of a message that was this `before`.
-fn deleted(channel: String, ts: &str, before: Option<&Map<String, Value>>, me: &Identity) -> Option<Change> {
-    let thread = before.and_then(|before| text(before, "thread_ts")).filter(|thread| *thread != ts);
+fn deleted(channel: String, ts: &str, before: Option<&Told>, me: &Identity) -> Option<Change> {
+    let thread = before.and_then(|before| before.thread_ts.as_deref()).filter(|thread| *thread != ts);
     if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(thread.map(|id| ("thread_ts", id)))).is_some() {
         return None;
     }
-    let is_for_us = |before: &Map<String, Value>| {
-        channel.starts_with('D') || text(before, "text").is_some_and(|text| mrkdwn::is_mentioned(text, &me.user))
+    let is_for_us = |before: &Told| {
+        channel.starts_with('D') || before.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user))
     };
     let of = match before {
-        Some(before) if is_own(before, me) => DeletedOf::Own,
+        Some(before) if before.is_own(me) => DeletedOf::Own,
         Some(before) if !is_for_us(before) => DeletedOf::Others,
         Some(_) | None => DeletedOf::Us,
     };
@@ -90,14 +127,6 @@ fn deleted(channel: String, ts: &str, before: Option<&Map<String, Value>>, me: &
     let key = |thread: &str| SessionKey { front: FrontName::Slack, place: place(), thread: Some(thread.to_owned()) };
     let thread = thread.filter(|_| !channel.starts_with('D')).map(key);
     Some(Change::Deleted(Deletion { thread, ts: ts.to_owned(), of, channel }))
-}
-
-fn is_own(message: &Map<String, Value>, me: &Identity) -> bool {
-    text(message, "user") == Some(&me.user) || me.bot.is_some() && text(message, "bot_id") == me.bot.as_deref()
-}
-
-fn text<'a>(message: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    message.get(name).and_then(Value::as_str)
 }
 
 fn edited_at(edited: Option<&Value>) -> Option<String> {

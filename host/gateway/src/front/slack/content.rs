@@ -7,7 +7,7 @@
 //! would be a mention in Slack's own format is broken by a character that nobody sees, and pings go as
 //! [`mrkdwn`](super::mrkdwn) only.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use pmk_core::text;
 use regex::Regex;
@@ -54,24 +54,22 @@ impl Content {
         Some(Content { text: beside(source), blocks: vec![json!({"type": "markdown", "text": shown})] })
     }
 
-    /// With these buttons under it.
-    pub(super) fn with_buttons(mut self, buttons: &[Button]) -> Content {
-        if buttons.is_empty() {
-            return self;
-        }
-        match self.blocks.is_empty() {
-            true => self.blocks = blocks::blocks(&self.text, buttons).into_iter().map(|block| json!(block)).collect(),
-            false => self.blocks.push(json!(blocks::row(buttons))),
-        }
-        self
+    /// The text, escaped, and the blocks.
+    pub(super) fn parts(&self) -> (&str, &[Value]) {
+        (&self.text, &self.blocks)
     }
 
-    /// Writes it into a request.
-    pub(super) fn write(self, request: &mut Value) {
-        request["text"] = self.text.into();
-        if !self.blocks.is_empty() {
-            request["blocks"] = self.blocks.into();
+    /// With these buttons under it.
+    pub(super) fn with_buttons(&self, buttons: &[Button]) -> Cow<'_, Content> {
+        if buttons.is_empty() {
+            return Cow::Borrowed(self);
         }
+        let mut with = self.clone();
+        match with.blocks.is_empty() {
+            true => with.blocks = blocks::blocks(&with.text, buttons).into_iter().map(|block| json!(block)).collect(),
+            false => with.blocks.push(json!(blocks::row(buttons))),
+        }
+        Cow::Owned(with)
     }
 }
 
@@ -136,25 +134,17 @@ pub(super) fn without_mentions(source: &str) -> String {
 mod tests {
     use super::*;
 
-    fn written(content: Content) -> Value {
-        let mut request = json!({});
-        content.write(&mut request);
-        request
-    }
-
     #[test]
     fn markdown_is_a_block_with_a_text_that_stands_for_it() {
-        let request = written(Content::markdown("**Yes**, 1 < 2.").expect("short"));
-        assert_eq!(
-            request,
-            json!({"text": "*Yes*, 1 &lt; 2.", "blocks": [{"type": "markdown", "text": "**Yes**, 1 < 2."}]})
-        );
+        let content = Content::markdown("**Yes**, 1 < 2.").expect("short");
+        let block = json!({"type": "markdown", "text": "**Yes**, 1 < 2."});
+        assert_eq!(content.parts(), ("*Yes*, 1 &lt; 2.", &[block][..]));
     }
 
     #[test]
     fn the_text_beside_a_long_block_is_short() {
-        let request = written(Content::markdown(&"**word** & ".repeat(900)).expect("it fits"));
-        let text = request["text"].as_str().expect("a text");
+        let content = Content::markdown(&"**word** & ".repeat(900)).expect("it fits");
+        let (text, _) = content.parts();
         assert!(text.len() <= MAX_TEXT_BYTES && text.ends_with(" …") && text.starts_with("*word* &amp; "), "{text}");
         assert!(Content::markdown(&"x".repeat(MAX_BLOCK_CHARS + MAX_BREAKS + 1)).is_none());
     }

@@ -1,6 +1,6 @@
 //! Getting one part of a reply to its reader, in another form where Slack will not have this one.
 
-use std::collections::VecDeque;
+use std::{borrow::Cow, collections::VecDeque};
 
 use reqwest::Url;
 use serde::{Deserialize, de::IgnoredAny};
@@ -91,13 +91,13 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
                 continue;
             }
         }
-        let tag = if is_last { tag.clone() } else { history::piece_tag(&tag, gone, &text) };
+        let tag = if is_last { Cow::Borrowed(&tag) } else { Cow::Owned(history::piece_tag(&tag, gone, &text)) };
         // What goes in pieces is no message that anybody could be asked about.
         let is_whole = is_last && first.is_none() && matches!(form, Form::Block | Form::Text { halvings: 0 });
         let buttons = if is_whole { web.refused.allowed(part.buttons) } else { &[] };
         let refused = match form.content(&text, &part.speech.pings) {
             None => None,
-            Some(content) => match put(web, part, replaces, content, buttons, tag).await {
+            Some(content) => match put(web, part, replaces, &content, buttons, &tag).await {
                 Ok(ts) => {
                     (replaces, gone) = (None, gone + 1);
                     first.get_or_insert(ts);
@@ -154,16 +154,16 @@ async fn put(
     web: &Web,
     part: &Delivery<'_>,
     replaces: Option<&str>,
-    content: Content,
+    content: &Content,
     buttons: &[Button],
-    tag: SlackMessageMetadata,
+    tag: &SlackMessageMetadata,
 ) -> Result<String, CallFailure> {
     let urgency = urgency(part);
-    let put = async |content: Content| match replaces {
-        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag.clone()), urgency).await,
-        None => web.post(part.reply_to, content, Some(tag.clone()), urgency).await,
+    let put = async |content: &Content| match replaces {
+        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag), urgency).await,
+        None => web.post(part.reply_to, content, Some(tag), urgency).await,
     };
-    match put(content.clone().with_buttons(buttons)).await {
+    match put(&content.with_buttons(buttons)).await {
         Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
             let without = put(content).await;
             if without.is_ok() {

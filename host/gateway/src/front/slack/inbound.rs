@@ -15,9 +15,12 @@
 //! shape that it does not know, it leaves out the text of the message without a word. Those are read
 //! [apart](super::attached).
 
+use std::borrow::Cow;
+
 use pmk_core::{FrontName, Place, SessionKey};
-use serde::{Deserialize, de::Error as _};
-use serde_json::{Map, Value};
+use pmk_system::json;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     attached, changed, mrkdwn,
@@ -40,8 +43,7 @@ pub(super) struct Callback {
     pub(super) event: Event,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Map<String, Value>")]
+#[derive(Debug)]
 pub(super) enum Event {
     Message(Said),
     AppMention(Said),
@@ -50,23 +52,31 @@ pub(super) enum Event {
     Other,
 }
 
-/// By hand: a derived reader takes the number of a variant for its name.
-impl TryFrom<Map<String, Value>> for Event {
-    type Error = serde_json::Error;
+/// What of an event says of which kind it is, and of an item that somebody has reacted to.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
 
-    fn try_from(event: Map<String, Value>) -> Result<Self, Self::Error> {
-        match kind(&event)? {
-            "message" => Said::deserialize(Value::Object(event)).map(Event::Message),
-            "app_mention" => Said::deserialize(Value::Object(event)).map(Event::AppMention),
-            "reaction_added" => Reacted::deserialize(Value::Object(event)).map(Event::ReactionAdded),
-            "app_home_opened" => Opened::deserialize(Value::Object(event)).map(Event::HomeOpened),
-            _ => Ok(Event::Other),
-        }
+/// By hand: a derived reader takes the number of a variant for its name. From the text of the event: of most, nothing more is
+/// read than of which kind they are, and of the others, nothing but what counts is built.
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Event::read(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
     }
 }
 
-fn kind(object: &Map<String, Value>) -> Result<&str, serde_json::Error> {
-    object.get("type").and_then(Value::as_str).ok_or_else(|| serde_json::Error::missing_field("type"))
+impl Event {
+    fn read(event: &str) -> serde_json::Result<Self> {
+        match &*json::read_object::<Kind<'_>>(event)?.kind {
+            "message" => json::read_object(event).map(Event::Message),
+            "app_mention" => json::read_object(event).map(Event::AppMention),
+            "reaction_added" => json::read_object(event).map(Event::ReactionAdded),
+            "app_home_opened" => json::read_object(event).map(Event::HomeOpened),
+            _ => Ok(Event::Other),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,8 +97,8 @@ pub(super) struct Said {
     pub(super) files: Value,
     pub(super) edited: Option<Value>,
     /// Of an event about another message: as that is now, as it was, and which it was.
-    pub(super) message: Option<Value>,
-    pub(super) previous_message: Option<Value>,
+    pub(super) message: Option<Box<RawValue>>,
+    pub(super) previous_message: Option<Box<RawValue>>,
     pub(super) deleted_ts: Option<Value>,
 }
 
@@ -139,8 +149,7 @@ pub(super) struct Opened {
     tab: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Map<String, Value>")]
+#[derive(Debug)]
 enum Item {
     Message(Reactable),
     Other,
@@ -152,12 +161,12 @@ struct Reactable {
     ts: String,
 }
 
-impl TryFrom<Map<String, Value>> for Item {
-    type Error = serde_json::Error;
-
-    fn try_from(item: Map<String, Value>) -> Result<Self, Self::Error> {
-        match kind(&item)? {
-            "message" => Reactable::deserialize(Value::Object(item)).map(Item::Message),
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let item = Box::<RawValue>::deserialize(deserializer)?;
+        let kind = json::read_object::<Kind<'_>>(item.get()).map_err(D::Error::custom)?;
+        match &*kind.kind {
+            "message" => json::read_object(item.get()).map(Item::Message).map_err(D::Error::custom),
             _ => Ok(Item::Other),
         }
     }
@@ -305,12 +314,14 @@ pub(super) fn message(
 /// What a message of a channel's past brings, as the event of it would have: `None` where there would have been none for
 /// the bot, or where it cannot be read.
 pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity, places: Places) -> Option<News> {
-    message.insert("channel".into(), channel.into());
-    let event = Event::try_from(message).ok()?;
-    if malformed(event.ids()).is_some() {
+    if message.get("type").and_then(Value::as_str) != Some("message") {
         return None;
     }
-    let Event::Message(said) = event else { return None };
+    message.insert("channel".into(), channel.into());
+    let said = Said::deserialize(Value::Object(message)).ok()?;
+    if malformed(said.ids()).is_some() {
+        return None;
+    }
     let event_id = format!("missed-{channel}-{}", said.ts);
     let mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     self::message(me.team_id.clone(), event_id, said, mentioned, me, places)

@@ -6,10 +6,6 @@
 //!
 //! Whatever the Markdown says, the result mentions nobody but those who are to be pinged, and links lead to
 //! addresses of the web and of mail: all text is escaped, and the only control sequences are made here.
-//!
-//! Slack's own `markdown` block is left out. It takes text unescaped, and how it reads `<!channel>` and
-//! `<@U1>` in there is nowhere promised, so an answer could ping people; it counts 12,000 characters in one
-//! place and refuses less in others; and one block may turn into more than the 50 that a message may have.
 
 use std::borrow::Cow;
 

@@ -352,6 +352,12 @@ impl Statuses {
         UnderWay { statuses: Arc::clone(self), thread: thread.clone() }
     }
 
+    /// Whether none is shown anywhere.
+    pub(super) fn serve_nowhere(&self) -> bool {
+        let Readable { direct, channels, groups } = self.readable;
+        !(direct || channels || groups) || self.state().refused
+    }
+
     fn serves(&self, channel: &str) -> bool {
         let state = self.state();
         let Readable { direct, channels, groups } = self.readable;

@@ -516,7 +516,7 @@ async fn replace(
     tag: &SlackMessageMetadata,
 ) -> Result<Option<String>, CallFailure> {
     let Some(content) = Content::markdown(text) else { return Ok(None) };
-    match web.update(channel, &ts, content.with_buttons(buttons), Some(tag.clone()), Urgency::Answer).await {
+    match web.update(channel, &ts, &content.with_buttons(buttons), Some(tag), Urgency::Answer).await {
         Ok(ts) => Ok(Some(ts)),
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "a stream cannot become the answer");

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use jiff::SignedDuration;
 use pmk_system::clock;
 use reqwest::{
     Client, RequestBuilder, Response, Url,
-    header::{CONTENT_TYPE, DATE, HeaderName},
+    header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue},
     redirect,
 };
 use rustls::ClientConfig;
@@ -18,7 +19,7 @@ use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use slack_morphism::prelude::*;
 
 use super::{
@@ -43,6 +44,8 @@ const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 pub(super) const AUTH_TEST: &str = "auth.test";
 pub(super) const OPEN: &str = "apps.connections.open";
 pub(super) const SET_STATUS: &str = "assistant.threads.setStatus";
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -133,6 +136,51 @@ pub(super) struct Status<'a> {
     pub(super) line: Option<&'a str>,
 }
 
+/// A message as it is posted, or as it is to be from now on. What Slack does by itself differs between the two methods; said
+/// outright, `@channel` in a text stays text.
+#[derive(Serialize)]
+struct Written<'a> {
+    channel: &'a str,
+    #[serde(flatten)]
+    place: Place<'a>,
+    text: &'a str,
+    /// Of a message that is there already, blocks that are not mentioned would stay as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<&'a [Value]>,
+    link_names: bool,
+    parse: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a SlackMessageMetadata>,
+}
+
+/// Where in a channel a message goes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Place<'a> {
+    New {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thread_ts: Option<&'a str>,
+        unfurl_links: bool,
+        unfurl_media: bool,
+    },
+    InsteadOf {
+        ts: &'a str,
+    },
+}
+
+impl<'a> Written<'a> {
+    fn new(
+        channel: &'a str,
+        place: Place<'a>,
+        content: &'a Content,
+        metadata: Option<&'a SlackMessageMetadata>,
+    ) -> Written<'a> {
+        let (text, blocks) = content.parts();
+        let blocks = Some(blocks).filter(|blocks| !blocks.is_empty() || matches!(place, Place::InsteadOf { .. }));
+        Written { channel, place, text, blocks, link_names: false, parse: "none", metadata }
+    }
+}
+
 /// What is read of the answer to a post. The rest, Slack's echo of the message, is of no use here and
 /// must not turn a message that was posted into a failure.
 #[derive(Deserialize)]
@@ -214,7 +262,7 @@ impl Web {
 
     /// `auth.test`: who the bot token belongs to, and what it may do.
     pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
-        let request = self.client.get(self.address.method(AUTH_TEST));
+        let request = || self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) = self
             .exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
             .await?;
@@ -246,42 +294,27 @@ impl Web {
     /// `chat.postMessage`; returns the new message's `ts`. By its tag it is found again.
     pub(super) async fn post(
         &self,
-        place: &ReplyTo,
-        content: Content,
-        tag: Option<SlackMessageMetadata>,
+        ReplyTo { channel, thread_ts }: &ReplyTo,
+        content: &Content,
+        tag: Option<&SlackMessageMetadata>,
         urgency: Urgency,
     ) -> Result<String, CallFailure> {
-        let ReplyTo { channel, thread_ts } = place;
-        // Slack's defaults differ between the two methods; said outright, `@channel` in a text stays text.
-        let mut request = json!({
-            "channel": channel, "link_names": false, "parse": "none", "unfurl_links": false, "unfurl_media": false,
-        });
-        content.write(&mut request);
-        if let Some(thread_ts) = thread_ts {
-            request["thread_ts"] = json!(thread_ts);
-        }
-        if let Some(tag) = tag {
-            request["metadata"] = json!(tag);
-        }
+        let place = Place::New { thread_ts: thread_ts.as_deref(), unfurl_links: false, unfurl_media: false };
         let turn = Turn { lane: Lane { method: "chat.postMessage", channel: Some(channel.clone()) }, urgency };
-        self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
+        self.write::<_, Posted>(&turn, &Written::new(channel, place, content, tag)).await.map(Posted::ts)
     }
 
-    /// `chat.update`; returns the message's `ts`. Blocks that are not mentioned would stay as they are.
+    /// `chat.update`; returns the message's `ts`.
     pub(super) async fn update(
         &self,
         channel: &str,
         ts: &str,
-        content: Content,
-        tag: Option<SlackMessageMetadata>,
+        content: &Content,
+        tag: Option<&SlackMessageMetadata>,
         urgency: Urgency,
     ) -> Result<String, CallFailure> {
-        let mut request = json!({"channel": channel, "ts": ts, "blocks": [], "link_names": false, "parse": "none"});
-        content.write(&mut request);
-        if let Some(tag) = tag {
-            request["metadata"] = json!(tag);
-        }
         let turn = Turn::of("chat.update", urgency);
+        let request = Written::new(channel, Place::InsteadOf { ts }, content, tag);
         self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
     }
 
@@ -347,7 +380,7 @@ impl Web {
         let mut url = self.address.method(turn.lane.method);
         let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.call(turn, Token::Bot, self.client.get(url), Says::Nothing).await
+        self.call(turn, Token::Bot, || self.client.get(url.clone()), Says::Nothing).await
     }
 
     /// A method that changes something.
@@ -378,8 +411,13 @@ impl Web {
         request: &Q,
         says: Says,
     ) -> Result<R, CallFailure> {
-        let post = self.client.post(self.address.method(turn.lane.method));
-        let post = post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request);
+        let body = serde_json::to_vec(request);
+        let body = body.map_err(|error| CallFailure { method: turn.lane.method, token, cause: error.into() })?;
+        let body = Bytes::from(body);
+        let post = || {
+            let post = self.client.post(self.address.method(turn.lane.method));
+            post.header(CONTENT_TYPE, JSON).body(body.clone())
+        };
         self.call(turn, token, post, says).await
     }
 
@@ -401,7 +439,11 @@ impl Web {
             let cause = Cause::Unreachable("the address is not Slack's".to_owned());
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }
-        let post = self.client.post(url).header(CONTENT_TYPE, "application/octet-stream").body(content.to_vec());
+        let content = Bytes::copy_from_slice(content);
+        let post = || {
+            let post = self.client.post(url.clone());
+            post.header(CONTENT_TYPE, "application/octet-stream").body(content.clone())
+        };
         self.call::<IgnoredAny>(&Turn::answer(METHOD), Token::Bot, post, Says::Nothing).await.map(drop)
     }
 
@@ -409,7 +451,7 @@ impl Web {
         &self,
         turn: &Turn,
         token: Token,
-        request: RequestBuilder,
+        request: impl Fn() -> RequestBuilder,
         says: Says,
     ) -> Result<R, CallFailure> {
         self.exchange(turn, token, request, says).await.map(|(answer, _)| answer)
@@ -420,7 +462,7 @@ impl Web {
         &self,
         Turn { lane, urgency }: &Turn,
         token: Token,
-        request: RequestBuilder,
+        request: impl Fn() -> RequestBuilder,
         says: Says,
     ) -> Result<(R, Aside), CallFailure> {
         let failure = |cause| CallFailure { method: lane.method, token, cause };
@@ -431,15 +473,14 @@ impl Web {
         }
         // Others may have gone on while this waited.
         self.may(says).await.map_err(failure)?;
-        let (again, used) = (request.try_clone(), self.tokens.now());
-        let mut answer = self.once(request, used.of(token)).await;
+        let used = self.tokens.now();
+        let mut answer = self.once(request(), used.of(token)).await;
         // Slack has done nothing of such a call.
         if matches!(&answer, Err(Cause::Code { code, .. }) if is_about_the_token(code))
-            && let Some(again) = again
             && self.renew(Some((token, used.of(token)))).await
         {
             self.may(says).await.map_err(failure)?;
-            answer = self.once(again, self.tokens.now().of(token)).await;
+            answer = self.once(request(), self.tokens.now().of(token)).await;
         }
         let cause = match answer {
             Ok(answer) => return Ok(answer),

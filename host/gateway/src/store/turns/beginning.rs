@@ -49,7 +49,7 @@ const FIND_QUESTION_OF_HOST: &str = find_question!(
                            AND (s.key LIKE 'slack:%' OR o.home = ?3)) END"
 );
 pub(in crate::store) const START: &str =
-    "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
+    "INSERT INTO turn (id, session_id, started_at, case_id, may_have_placed) VALUES (?1, ?2, ?3, ?4, ?5)";
 pub(in crate::store) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 
 impl Store {
@@ -65,7 +65,15 @@ impl Store {
         self.begin_as(inbox, Hold::Alone, now_ms).await
     }
 
-    /// The same for a question that is taken along by the turn under way: the live window stays as that knows it.
+    /// The same, and remembers that a [placeholder](crate::store::Beginning::Placeholder) may be shown.
+    ///
+    /// # Errors
+    /// As [`begin`](Store::begin).
+    pub async fn begin_to_show(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        self.begin_as(inbox, Hold::Showing, now_ms).await
+    }
+
+    /// The same as [`begin`](Store::begin) for a question that is taken along by the turn under way: the live window stays as that knows it.
     ///
     /// # Errors
     /// As [`begin`](Store::begin).
@@ -123,6 +131,8 @@ impl Store {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
     Alone,
+    /// Nobody, and it may be shown that it is under way.
+    Showing,
     /// The turn that takes it along.
     Along,
 }
@@ -181,6 +191,7 @@ fn begin<'c>(
     let received_at_ms = row.get("received_at")?;
     let placeholder = row.get("placeholder")?;
     let begun_with = Begun { placeholder: row.get("placed")?, stream: row.get("streamed")? };
+    let mut may_place = begun_with.placeholder;
     let begun = if row.get("answered")? {
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
         let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
@@ -210,7 +221,8 @@ fn begin<'c>(
             if let Place::Channel(channel) = &inbound.key.place {
                 case = cases::open_in(conn, inbound.key.front, channel)?;
             }
-            conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
+            may_place = hold == Hold::Showing;
+            conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
         }
         let chance = escalations::Chance { here: row.get("waits_here")?, apart: row.get("asked_apart")? };
         let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
@@ -229,7 +241,7 @@ fn begin<'c>(
         let called_off: Option<String> = row.get("called_off")?;
         let called_off = called_off.as_deref().and_then(CalledOff::from_name);
         if called_off.is_none()
-            && hold == Hold::Alone
+            && hold != Hold::Along
             && let Some(again_of) = row.get("again_of")?
         {
             changes::leave_live_of(conn, session, again_of)?;
@@ -243,6 +255,7 @@ fn begin<'c>(
             received_at_ms,
             placeholder,
             begun_with,
+            may_place,
             verbosity,
             resumed: is_begun,
             absorbs,
