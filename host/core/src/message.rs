@@ -159,7 +159,7 @@ impl Block {
 
     /// Whether it is a text with nothing in it, which providers refuse.
     pub fn is_blank(&self) -> bool {
-        matches!(self, Block::Text { text } if text.trim().is_empty())
+        matches!(self, Block::Text { text } if text.trim_start().is_empty())
     }
 
     /// The same block with other content.

@@ -20,9 +20,10 @@ use crate::talk::Inbound;
 /// How long a message is recognised when it comes again.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Expired names that one accepted message clears away. More than a message brings, so the table
+/// One of so many accepted messages clears expired names away: more than all of them bring, so the table
 /// shrinks, and few enough that nobody waits for it.
-const CLEARED_AT_ONCE: u32 = 8;
+const CLEARS: i64 = 16;
+const CLEARED_AT_ONCE: i64 = 8 * CLEARS;
 
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
 const FORGET_EXPIRED: &str =
@@ -152,20 +153,22 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     if was_seen {
         return Ok(None);
     }
-    clear_seen(conn, expired)?;
     let early = changes::take_early(conn, inbound, early, expired)?;
-    let session = known(session)?;
+    let is_deleted = matches!(early, Some(Early::Deleted));
+    // What it said before it was deleted is not kept when it comes later.
+    let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;
+    if inbox.0 % CLEARS == 0 {
+        clear_seen(conn, expired)?;
+    }
     match early {
-        None => enter(conn, session, inbound, Some(json), now_ms).map(Some),
+        None => Ok(Some(inbox)),
         Some(Early::Edited { text, at }) => {
-            let inbox = enter(conn, session, inbound, Some(json), now_ms)?;
             let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
             conn.prepare_cached(changes::SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
-        // There is nothing to answer any more, and what it said before it was deleted is not kept when that comes later.
+        // There is nothing to answer any more.
         Some(Early::Deleted) => {
-            let inbox = enter(conn, session, inbound, None, now_ms)?;
             conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
         }

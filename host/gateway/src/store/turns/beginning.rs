@@ -38,6 +38,36 @@ macro_rules! find_question {
         )
     };
 }
+/// The columns of a question, as [`find_question`] has them: to look for each of them by its name takes as long as a statement does.
+#[derive(Clone, Copy)]
+enum Column {
+    Message,
+    ReceivedAt,
+    SessionId,
+    LeaseUntil,
+    DroppedTurns,
+    Marker,
+    Verbose,
+    Begun,
+    Placeholder,
+    Answered,
+    Report,
+    Policy,
+    Experiment,
+    Arm,
+    Reading,
+    CaseId,
+    CalledOff,
+    Revision,
+    Placed,
+    Streamed,
+    AgainOf,
+    WaitsHere,
+    AskedApart,
+    Archived,
+    Elsewhere,
+}
+
 /// Nobody else works on it.
 pub(in crate::store) const FIND_QUESTION: &str = find_question!("false");
 /// Another host works on the conversation; or it is free, and another question in it comes first, whoever has taken that in.
@@ -172,29 +202,34 @@ fn begin<'c>(
     let mut asked = question(conn, inbox, owner)?;
     let mut rows = asked.query()?;
     let Some(row) = rows.next()? else { return Ok((Begin::Done, live)) };
-    let inbound: Inbound = match row.get_ref("message")? {
+    let inbound: Inbound = match row.get_ref(Column::Message as usize)? {
         ValueRef::Null => return Ok((Begin::Done, live)),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
-    if lease::keeps_out_a_run(conn, row.get("lease_until")?, now_ms)? {
+    if lease::keeps_out_a_run(conn, row.get(Column::LeaseUntil as usize)?, now_ms)? {
         return Ok((Begin::Busy, live));
     }
-    if row.get("elsewhere")? {
+    if row.get(Column::Elsewhere as usize)? {
         return Ok((Begin::Elsewhere, live));
     }
-    let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
+    let (turn, session) = (TurnId(inbox.0), SessionId(row.get(Column::SessionId as usize)?));
     if conn.has_moved(|| Moved::Conversation(session.0)) {
         // In the same transaction an older question was stored, or the turn before was answered or has ended: another host may
         // be next, and the window is another.
         return begin(conn, inbox, hold, owner, now_ms);
     }
-    let received_at_ms = row.get("received_at")?;
-    let placeholder = row.get("placeholder")?;
-    let begun_with = Begun { placeholder: row.get("placed")?, stream: row.get("streamed")? };
+    let received_at_ms = row.get(Column::ReceivedAt as usize)?;
+    let placeholder = row.get(Column::Placeholder as usize)?;
+    let begun_with =
+        Begun { placeholder: row.get(Column::Placed as usize)?, stream: row.get(Column::Streamed as usize)? };
     let mut may_place = begun_with.placeholder;
-    let begun = if row.get("answered")? {
-        let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
-        let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
+    let begun = if row.get(Column::Answered as usize)? {
+        let report = codec::from_json(row.get_ref(Column::Report as usize)?, &format!("the report of turn {turn}"))?;
+        let tags = experiments::tags(
+            row.get_ref(Column::Policy as usize)?,
+            row.get_ref(Column::Experiment as usize)?,
+            row.get_ref(Column::Arm as usize)?,
+        )?;
         let parts = super::unsent_parts(conn, turn)?;
         let reply_ts =
             conn.prepare_cached(super::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
@@ -212,8 +247,8 @@ fn begin<'c>(
             report,
         })
     } else {
-        let is_begun: bool = row.get("begun")?;
-        let mut case = row.get::<_, Option<i64>>("case_id")?.map(CaseId);
+        let is_begun: bool = row.get(Column::Begun as usize)?;
+        let mut case = row.get::<_, Option<i64>>(Column::CaseId as usize)?.map(CaseId);
         if is_begun {
             archive::forget(conn, turn)?;
             conn.prepare_cached(FORGET_ATTEMPT)?.run([turn.0])?;
@@ -224,29 +259,33 @@ fn begin<'c>(
             may_place = hold == Hold::Showing;
             conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
         }
-        let chance = escalations::Chance { here: row.get("waits_here")?, apart: row.get("asked_apart")? };
+        let chance = escalations::Chance {
+            here: row.get(Column::WaitsHere as usize)?,
+            apart: row.get(Column::AskedApart as usize)?,
+        };
         let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
             Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
             Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
             None => (None, None),
         };
-        let reading = match row.get_ref("reading")? {
+        let reading = match row.get_ref(Column::Reading as usize)? {
             ValueRef::Null => None,
             reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
         };
         let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
-        let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
-        let revision = Some(row.get("revision")?);
+        let (dropped_turns, marker_template) =
+            (row.get(Column::DroppedTurns as usize)?, row.get(Column::Marker as usize)?);
+        let revision = Some(row.get(Column::Revision as usize)?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
-        let called_off: Option<String> = row.get("called_off")?;
+        let called_off: Option<String> = row.get(Column::CalledOff as usize)?;
         let called_off = called_off.as_deref().and_then(CalledOff::from_name);
         if called_off.is_none()
             && hold != Hold::Along
-            && let Some(again_of) = row.get("again_of")?
+            && let Some(again_of) = row.get(Column::AgainOf as usize)?
         {
             changes::leave_live_of(conn, session, again_of)?;
         }
-        let verbosity: Option<String> = row.get("verbose")?;
+        let verbosity: Option<String> = row.get(Column::Verbose as usize)?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
         Begin::Ask(OpenTurn {
             turn,
@@ -266,7 +305,7 @@ fn begin<'c>(
             called_off,
             live,
             // What an attempt had put there is forgotten by now.
-            archived: if is_begun { archive::length(conn, session)? } else { row.get("archived")? },
+            archived: if is_begun { archive::length(conn, session)? } else { row.get(Column::Archived as usize)? },
         })
     };
     lease::take(conn, session, owner, None)?;
