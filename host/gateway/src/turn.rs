@@ -69,6 +69,7 @@ pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck>
     Ok(steps(services, batch).await?)
 }
 
+/// Each turn under way is a future of this, so what few of them do is in a box of its own.
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let (mut batch_of_talk, mut off) = (vec![], vec![]);
     for &inbox in batch.ids() {
@@ -81,7 +82,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
             Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
             Admitted::CalledOff(turn) => off.push(turn),
             // What is said about a question that waits is a turn of its own.
-            Admitted::Ask(turn) if hear::is_heard(&turn) => match hear::hear(services, turn).await? {
+            Admitted::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
                     deliver::deliver(services, answered).await?;
@@ -90,14 +91,16 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
                 Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
             Admitted::Command(turn, command) => {
-                let answered = command::carry_out(services, turn, command).await?;
+                let answered = Box::pin(command::carry_out(services, turn, command)).await?;
                 deliver::deliver(services, answered).await?;
             }
             Admitted::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
     }
     let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
-    called_off::end(services, off, &said).await?;
+    if !off.is_empty() {
+        Box::pin(called_off::end(services, off, &said)).await?;
+    }
     let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
     let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
     let mut turn = match batch.ids() {
@@ -183,7 +186,7 @@ async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Re
         match act::act(services, work, answer).await? {
             Acted::Done { text } => return Ok(Ending::Answered { text }),
             Acted::Again => {
-                steer::steer(services, work, batch).await?;
+                Box::pin(steer::steer(services, work, batch)).await?;
                 budget(&work.ports, &mut work.exchange).await?;
             }
         }
