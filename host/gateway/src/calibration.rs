@@ -203,7 +203,7 @@ impl Calibration {
     /// Whether it is worth while to try smaller requests of a conversation although nobody has said that they are
     /// too large.
     pub fn may_suspect(&self, session: SessionId, now_ms: i64) -> bool {
-        self.in_vain.get(&session).is_none_or(|&at| now_ms.saturating_sub(at) >= IN_PEACE_MS)
+        self.in_vain.get(&session).is_none_or(|&at| bounds::has_passed(IN_PEACE_MS, at, now_ms))
     }
 
     /// Smaller requests did not help.
@@ -259,6 +259,21 @@ mod tests {
 
     fn within(estimate: u64, truth: u64, share: f64) -> bool {
         (estimate as f64 - truth as f64).abs() <= truth as f64 * share
+    }
+
+    /// Once, a conversation in which smaller requests had not helped was left in peace until the clock was there again.
+    #[test]
+    fn a_clock_that_goes_back_makes_nothing_hold_for_longer() {
+        const BACK: i64 = 40 * 24 * IN_PEACE_MS;
+        let (session, other, now) = (SessionId::of(1), SessionId::of(2), 2 * BACK);
+        let mut calibration = Calibration::default();
+        calibration.suspected_in_vain(session, now);
+        assert!(!calibration.may_suspect(session, now + 1) && !calibration.may_suspect(session, now - 1));
+        assert!(calibration.may_suspect(session, now - BACK));
+        calibration.refused(session, 5_000, said(None, None), now);
+        assert!(!calibration.may_try_more(other, now + 1) && !calibration.may_try_more(other, now - 1));
+        assert!(calibration.may_try_more(other, now - BACK), "a bound is over");
+        assert!(calibration.may_try_more(session, now - 2 * BACK), "and so is the time in which another tries more");
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Verdict<'_> {
         for question in self.questions.iter().filter(|question| question.number < FIRST_OF_CONTACTS) {
             answered += usize::from(self.judge_question(question, &lines, breaches));
         }
-        self.judge_order(breaches);
+        self.judge_order(&lines, breaches);
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
         self.judge_stops(breaches);
@@ -294,7 +294,12 @@ impl Verdict<'_> {
     }
 
     /// Of two questions of a conversation that came in in the order they were written in, the first is answered first.
-    fn judge_order(&self, breaches: &mut Vec<String>) {
+    fn judge_order(&self, lines: &[Value], breaches: &mut Vec<String>) {
+        // What was parked, and taken up again, has let go first what came after it.
+        let was_parked = |question: &Question| {
+            let key = question.inbound.key.to_string();
+            lines.iter().any(|line| line["type"] == "turn.parked" && line["session"] == key)
+        };
         let mut by_key: BTreeMap<String, Vec<&Question>> = BTreeMap::new();
         for question in &self.questions {
             by_key.entry(question.inbound.key.to_string()).or_default().push(question);
@@ -318,7 +323,8 @@ impl Verdict<'_> {
                     continue;
                 }
                 // Even what was not taken in for certain may be there.
-                if second.first_sent_at.is_some_and(|sent| *came < sent) && answered > answered_later {
+                let is_first = second.first_sent_at.is_some_and(|sent| *came < sent);
+                if is_first && answered > answered_later && !was_parked(first) {
                     breaches.push(format!("q{} was answered before q{}", second.number, first.number));
                 }
             }

@@ -113,9 +113,16 @@ impl Hold {
         Hold { learnt_ms: now_ms, until_ms: now_ms.saturating_add(FIRST_HOLD_MS), times: 1 }
     }
 
-    /// Whether a larger request may be tried.
+    /// Whether a larger request may be tried. It never holds for longer than for so long and as long again, which is left to clocks
+    /// that differ: it was learnt before the clock went back.
     pub fn is_over(&self, now_ms: i64) -> bool {
-        now_ms >= self.until_ms
+        let left = self.until_ms.saturating_sub(now_ms);
+        left <= 0 || left > 2 * self.time_ms()
+    }
+
+    /// For how long it holds from its last refusal on.
+    fn time_ms(&self) -> i64 {
+        (FIRST_HOLD_MS << self.times.saturating_sub(1).min(MOST_DOUBLINGS)).min(LONGEST_HOLD_MS)
     }
 
     /// A request above the bound was refused, too. That is news only once the bound was over: many requests
@@ -123,8 +130,7 @@ impl Hold {
     fn confirm(&mut self, now_ms: i64) {
         if self.is_over(now_ms) {
             self.times = self.times.saturating_add(1);
-            let hold = FIRST_HOLD_MS << (self.times - 1).min(MOST_DOUBLINGS);
-            self.until_ms = now_ms.saturating_add(hold.min(LONGEST_HOLD_MS));
+            self.until_ms = now_ms.saturating_add(self.time_ms());
         }
     }
 }
@@ -225,7 +231,7 @@ impl Bounds {
     /// answered or refused.
     pub fn may_try_more(&mut self, session: SessionId, now_ms: i64) -> bool {
         let holds = [self.refused.map(|refused| refused.hold), self.named.map(|named| named.hold)];
-        let is_free = self.trial.is_none_or(|(by, since)| by == session || now_ms.saturating_sub(since) >= TRIAL_MS);
+        let is_free = self.trial.is_none_or(|(by, since)| by == session || has_passed(TRIAL_MS, since, now_ms));
         let may = is_free && holds.into_iter().flatten().any(|hold| hold.is_over(now_ms));
         if may {
             self.trial = Some((session, now_ms));
@@ -234,7 +240,7 @@ impl Bounds {
     }
 
     fn is_tried_by(&self, session: SessionId, now_ms: i64) -> bool {
-        self.trial.is_some_and(|(by, since)| by == session && now_ms.saturating_sub(since) < TRIAL_MS)
+        self.trial.is_some_and(|(by, since)| by == session && !has_passed(TRIAL_MS, since, now_ms))
     }
 
     fn end_trial(&mut self, session: SessionId) {
@@ -255,7 +261,7 @@ impl Bounds {
     }
 
     fn remember(&mut self, size: u64, tokens: u64, now_ms: i64) {
-        let today = self.answered.filter(|known| now_ms.saturating_sub(known.since_ms) < DAY_MS);
+        let today = self.answered.filter(|known| !has_passed(DAY_MS, known.since_ms, now_ms));
         if today.is_none() {
             self.answered_before = self.answered.filter(|known| is_fresh(known, now_ms));
         }
@@ -311,7 +317,13 @@ impl Bounds {
 
 /// Whether something of that day may be less than a day old.
 fn is_fresh(answered: &Answered, now_ms: i64) -> bool {
-    now_ms.saturating_sub(answered.since_ms) < 2 * DAY_MS
+    !has_passed(2 * DAY_MS, answered.since_ms, now_ms)
+}
+
+/// Whether so much time has passed since then. Where the clock has gone back by more it has, too: what lies ahead would hold until
+/// the clock is there again.
+pub(super) fn has_passed(time_ms: i64, since_ms: i64, now_ms: i64) -> bool {
+    now_ms.saturating_sub(since_ms).saturating_abs() >= time_ms
 }
 
 #[cfg(test)]

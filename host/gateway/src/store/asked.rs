@@ -17,6 +17,8 @@ use crate::ids::SessionId;
 pub const BOUNDED_FOR: Duration = Duration::from_secs(60 * 60);
 
 pub(super) const FORGET: &str = "DELETE FROM asked WHERE at <= ?1";
+/// What lies further ahead than anything is remembered for, since the clock has gone back.
+pub(super) const FORGET_AHEAD: &str = "DELETE FROM asked WHERE at > ?1";
 pub(super) const OF_PERSON: &str =
     "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND at > ?4";
 pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind = ?1 AND session_id = ?2 AND at > ?3";
@@ -81,6 +83,7 @@ fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<O
     let (kind, front) = (kind.tag(), front_name(*front));
     let since = now_ms.saturating_sub(BOUNDED_FOR.as_millis() as i64);
     conn.prepare_cached(FORGET)?.run([since])?;
+    conn.prepare_cached(FORGET_AHEAD)?.run([now_ms.saturating_add(BOUNDED_FOR.as_millis() as i64)])?;
     let of_person: u32 =
         conn.prepare_cached(OF_PERSON)?.query_row(params![kind, front, user, since], |row| row.get(0))?;
     let of_conversation: u32 =

@@ -42,6 +42,18 @@ async fn an_hour_is_counted_by_person_and_by_conversation() {
     assert_eq!(number(&home, "SELECT count(*) FROM asked WHERE at <= 1"), 0);
 }
 
+/// Once, who had asked before the clock went back could ask nobody until it was there again.
+#[tokio::test]
+async fn what_was_asked_before_the_clock_went_back_counts_no_more() {
+    let home = home();
+    let store = open(&home);
+    let session = turn(&store, "slack:dm:U1", "Ev1").await.session;
+    let count = async |now| store.count_asked(asking(Kind::Escalate, "U1", session), 1, now).await.unwrap();
+    assert_eq!(count(NOW).await, None);
+    assert_eq!(count(NOW - HOUR).await, Some(Bound::Person), "two clocks may differ");
+    assert_eq!(count(NOW - HOUR - 1).await, None);
+}
+
 fn marker() -> Marker {
     Marker {
         channel_id: "D1".into(),

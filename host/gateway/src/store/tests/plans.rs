@@ -73,6 +73,7 @@ const BY_INDEX: &[&str] = &[
     uses::SHOW,
     uses::DOUBT,
     asked::FORGET,
+    asked::FORGET_AHEAD,
     asked::OF_PERSON,
     asked::OF_CONVERSATION,
     asked::ASK,
