@@ -154,8 +154,10 @@ impl Host<'_> {
             end => format!("the life is over: {end:?}"),
         });
         slack.hang_up();
-        if let End::Killed = end {
-            slack.forgets();
+        match end {
+            End::Killed => slack.forgets(),
+            End::Failed(_) => slack.gives_up(),
+            End::Asked { .. } => {}
         }
         if let End::Asked { is_over: true } = end {
             self.is_done = true;

@@ -121,6 +121,8 @@ pub struct Post {
     /// What it offers to press.
     pub buttons: Vec<Choice>,
     pub posted_at: u64,
+    /// When it could not be taken back last.
+    pub kept_at: Option<u64>,
     /// When it came to show what it shows.
     pub at: u64,
     pub known: Known,
@@ -359,6 +361,7 @@ impl Slack {
             place: place.clone(),
             buttons: vec![],
             posted_at: at,
+            kept_at: None,
             at,
             known: if came == Came::Late { Known::OnlyTo(self.world.host()) } else { Known::ToWhoeverLooks },
         });
@@ -597,7 +600,8 @@ impl Front for Slack {
     }
 
     async fn take_back(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
-        self.before(None).await?;
+        let came = self.before(None).await;
+        came.inspect_err(|_| self.keeps(id))?;
         self.delete(id);
         self.after().await
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pmk_host::front::{FrontError, Standing};
 
 use super::{
-    Slack,
+    Post, Slack,
     sockets::{self, Came},
 };
 use crate::scenario::{Point, Trouble};
@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Within this a host has taken away what came too late.
 const TAKES_BACK: u64 = 30_000;
+
+/// A host that is about to end tries again within this to take something back: a call that is not answered, and a pause.
+const TRIES_AGAIN: u64 = 12_000;
 
 /// Who knows that a message is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +87,23 @@ impl Slack {
         let mut state = self.state();
         let posts = state.posts.iter_mut().filter(|post| post.known == only_to && post.posted_at + TAKES_BACK > now);
         posts.for_each(|post| post.known = Known::ToNobody);
+    }
+
+    /// The host that works ends by itself: what it has tried to take back to the last, while Slack did not answer, stays.
+    pub fn gives_up(&self) {
+        let (now, only_to) = (self.world.time(), Known::OnlyTo(self.world.host()));
+        let mut state = self.state();
+        let is_tried = |post: &&mut Post| post.kept_at.is_some_and(|kept_at| kept_at + TRIES_AGAIN > now);
+        let posts = state.posts.iter_mut().filter(|post| post.known == only_to).filter(is_tried);
+        posts.for_each(|post| post.known = Known::ToNobody);
+    }
+
+    /// It could not be taken back.
+    pub(super) fn keeps(&self, ts: &str) {
+        let now = self.world.time();
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.kept_at = Some(now);
+        }
     }
 
     pub(super) fn delete(&self, ts: &str) {
