@@ -122,7 +122,7 @@ pub use reset::Cut;
 pub use restore::Restored;
 pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
-    Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, Offers,
+    Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, Hold, InCase, Lease, Live, LiveEntry, Offers,
     OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary,
     StoredMessage, Unparked, Verbosity, WindowEdit,
 };

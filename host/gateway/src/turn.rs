@@ -49,7 +49,7 @@ use crate::{
     dispatch::{Batch, Stuck},
     exchange::budget::budget,
     services::Services,
-    store::OpenTurn,
+    store::{Hold, OpenTurn},
 };
 use act::Acted;
 use admit::Admitted;
@@ -72,12 +72,13 @@ pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck>
 /// Each turn under way is a future of this, so what few of them do is in a box of its own.
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let (mut batch_of_talk, mut off) = (vec![], vec![]);
+    // Of several it is not known yet which of them shows that they are answered.
+    let hold = match batch.ids() {
+        [_] if services.front.shows_by_messages() => Hold::Showing,
+        _ => Hold::Alone,
+    };
     for &inbox in batch.ids() {
-        let admitted = match batch.ids() {
-            [_] if services.front.shows_by_messages() => admit::admit_to_show(services, inbox).await?,
-            _ => admit::admit(services, inbox).await?,
-        };
-        match admitted {
+        match admit::admit(services, inbox, hold).await? {
             Admitted::Nothing => {}
             Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
             Admitted::CalledOff(turn) => off.push(turn),
@@ -106,7 +107,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let mut turn = match batch.ids() {
         [_] => turn,
         // What went before may have changed the conversation.
-        _ => match admit::admit(services, newest).await? {
+        _ => match admit::admit(services, newest, Hold::Alone).await? {
             Admitted::Ask(turn) => hear::as_talk(turn),
             Admitted::CalledOff(_) => return Err(TurnError::Anew),
             Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),

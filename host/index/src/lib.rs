@@ -86,29 +86,15 @@ impl Index {
     /// The database refuses.
     pub fn add(&self, db: &Connection, id: i64, group: i64, texts: &[&str]) -> Result<(), IndexError> {
         let terms: Vec<Vec<String>> = texts.iter().map(|text| terms(text)).collect();
+        self.remove(db, id)?;
         self.add_terms(db, id, group, &terms)
     }
 
-    /// The same for a text whose terms are known.
+    /// Adds a text whose terms are known, and of which there is nothing in the index yet.
     ///
     /// # Errors
     /// The database refuses.
     pub fn add_terms(
-        &self,
-        db: &Connection,
-        id: i64,
-        group: i64,
-        terms: &[impl AsRef<[String]>],
-    ) -> Result<(), IndexError> {
-        self.remove(db, id)?;
-        self.add_new_terms(db, id, group, terms)
-    }
-
-    /// The same for a text of which there is nothing in the index yet.
-    ///
-    /// # Errors
-    /// The database refuses.
-    pub fn add_new_terms(
         &self,
         db: &Connection,
         id: i64,

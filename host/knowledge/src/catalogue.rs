@@ -203,13 +203,14 @@ impl Catalogue {
                 ],
                 |row| row.get(0),
             )?;
+        INDEX.remove(&self.db, key)?;
         match read {
             Ok(atom) if atom.meta.status == Status::Approved => {
                 let (asked_as, tags) = (atom.meta.asked_as.join("\n"), atom.meta.tags.join(" "));
                 let texts = [&atom.meta.question, &asked_as, &tags, atom.summary(), atom.answer()];
                 Ok(INDEX.add_terms(&self.db, key, ONE_GROUP, &texts.map(folded_terms))?)
             }
-            _ => Ok(INDEX.remove(&self.db, key)?),
+            _ => Ok(()),
         }
     }
 

@@ -115,6 +115,16 @@ pub struct OpenTurn {
     pub archived: u32,
 }
 
+/// Who else is at work in the conversation when a turn begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    Alone,
+    /// Nobody, and that a [placeholder](Beginning::Placeholder) may be shown is remembered at once.
+    Showing,
+    /// The turn that takes it along: the live window stays as that knows it.
+    Along,
+}
+
 /// What people may see of an answer before it is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {

@@ -10,7 +10,7 @@ use crate::{
     ids::InboxId,
     may::{Action, Reason, Ruling},
     services::Services,
-    store::{self, Answered, Begin, CalledOff, OpenTurn},
+    store::{self, Answered, Begin, CalledOff, Hold, OpenTurn},
     talk::Speech,
 };
 
@@ -31,37 +31,9 @@ pub(super) enum Admitted {
     Nothing,
 }
 
-pub(super) async fn admit(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
-    rule_on(services, inbox, Taken::Apart).await
-}
-
-/// The same for a message that is answered by itself, on a front where [messages](crate::front::Front::shows_by_messages) show that.
-pub(super) async fn admit_to_show(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
-    rule_on(services, inbox, Taken::ToShow).await
-}
-
-/// The same for a message that the turn under way takes along.
-pub(super) async fn admit_along(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
-    rule_on(services, inbox, Taken::Along).await
-}
-
-/// How a message is taken.
-#[derive(Clone, Copy)]
-enum Taken {
-    /// It is answered by itself, and shown to be under way at once.
-    ToShow,
-    Apart,
-    /// By the turn under way.
-    Along,
-}
-
-async fn rule_on(services: &Services, inbox: InboxId, taken: Taken) -> Result<Admitted, TurnError> {
+pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Result<Admitted, TurnError> {
     loop {
-        let begun = match taken {
-            Taken::ToShow => services.store.begin_to_show(inbox, services.now_ms()).await?,
-            Taken::Apart => services.store.begin(inbox, services.now_ms()).await?,
-            Taken::Along => services.store.begin_along(inbox, services.now_ms()).await?,
-        };
+        let begun = services.store.begin_as(inbox, hold, services.now_ms()).await?;
         match begun {
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
             Begin::Elsewhere => return Err(TurnError::Elsewhere),

@@ -10,7 +10,7 @@ use super::{
     called_off, command, deliver,
     work::Work,
 };
-use crate::{config::QueueMode, dispatch::Batch, services::Services};
+use crate::{config::QueueMode, dispatch::Batch, services::Services, store::Hold};
 
 /// Under `steer`, shows the model what has been written since it began.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
@@ -20,7 +20,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
     }
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in batch.take_along(room) {
-        let turn = match admit::admit_along(services, inbox).await? {
+        let turn = match admit::admit(services, inbox, Hold::Along).await? {
             Admitted::Ask(turn) => turn,
             Admitted::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;

@@ -83,7 +83,8 @@ pub(super) fn change(
     if subtype.as_deref() == Some("message_deleted") {
         return deleted(channel, deleted_ts.as_ref()?.as_str()?, before.as_ref(), me);
     }
-    let (now, is) = (now.as_deref()?, now.as_deref().and_then(Told::read)?);
+    let now = now?;
+    let is = Told::read(&now)?;
     if is.subtype.as_deref() == Some(TOMBSTONE) {
         return deleted(channel, &is.ts?, before.as_ref(), me);
     }

@@ -43,7 +43,7 @@ pub(in crate::store) fn prepare(conn: &Connection) -> Result<(), Fault> {
 /// Has a message found by these terms, of which there is nothing in the index yet.
 pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     match conn {
-        Connection::Sqlite(conn) => Ok(INDEX.add_new_terms(conn, id, session.0, &[terms])?),
+        Connection::Sqlite(conn) => Ok(INDEX.add_terms(conn, id, session.0, &[terms])?),
         Connection::Postgres(_) => {
             let terms = joined(session, terms.iter().map(String::as_str));
             Ok(conn.prepare_cached(ADD)?.run(params![id, session.0, terms])?)

@@ -210,7 +210,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap();
     let Again::Taken(again) = again else { panic!("{again:?}") };
     // One that the turn under way takes along leaves its window as it is.
-    assert!(matches!(store.begin_along(again.inbox, NOW).await, Ok(Begin::Ask(_))));
+    assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(Begin::Ask(_))));
     let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["one", "a", "two", "b"]);

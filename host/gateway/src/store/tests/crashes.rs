@@ -13,6 +13,20 @@ use super::*;
 
 const KEY: &str = "slack:dm:U1";
 
+/// A crash right after it began may have left a placeholder that no other commit told of.
+#[tokio::test]
+async fn what_may_be_shown_at_once_is_remembered_as_the_turn_begins() {
+    let home = home();
+    for (event_id, hold, placeholder) in [("Ev1", Hold::Showing, true), ("Ev2", Hold::Alone, false)] {
+        let inbox = accept(&open(&home), &format!("slack:dm:{event_id}"), event_id).await;
+        let Begin::Ask(first) = open(&home).begin_as(inbox, hold, NOW).await.unwrap() else { panic!("it is open") };
+        assert_eq!((first.may_place, first.begun_with.is_any()), (placeholder, false), "{hold:?}");
+        let again = ask(&open(&home), inbox).await;
+        assert_eq!((again.resumed, again.may_place), (true, placeholder), "{hold:?}");
+        assert_eq!(again.begun_with, Begun { placeholder, stream: false }, "{hold:?}");
+    }
+}
+
 #[tokio::test]
 async fn every_step_survives() {
     let home = home();

@@ -280,7 +280,7 @@ async fn a_conversation_is_not_free_while_a_turn_is_under_way_that_has_taken_oth
     let (second, _other_lock) = at_work(&other).await;
     let (inbox, along) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
     let turn = ask(&first, inbox).await.turn;
-    let Begin::Ask(taken) = first.begin_along(along, NOW).await.unwrap() else { panic!("it is open") };
+    let Begin::Ask(taken) = first.begin_as(along, Hold::Along, NOW).await.unwrap() else { panic!("it is open") };
     first.finish(taken.turn, vec![], vec![], NOW).await.unwrap();
     assert!(matches!(second.begin(inbox, NOW).await.unwrap(), Begin::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
@@ -299,7 +299,7 @@ async fn what_another_host_has_begun_anew_is_recorded_by_nobody_else() {
     asked(&one, |conn| conn.execute("UPDATE session SET lease_owner = NULL", []).unwrap());
     ask(&second, inbox).await;
     assert!(matches!(first.record(turn, recorded("q", "a"), NOW).await, Err(StoreError::Changed)));
-    assert!(matches!(first.begin_along(inbox, NOW).await.unwrap(), Begin::Elsewhere));
+    assert!(matches!(first.begin_as(inbox, Hold::Along, NOW).await.unwrap(), Begin::Elsewhere));
     second.record(turn, recorded("q", "a"), NOW).await.unwrap();
     second.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
 }

@@ -8,7 +8,7 @@ use crate::{
     case::CaseId,
     ids::{InboxId, SessionId, TurnId},
     store::{
-        Answered, Begin, Begun, CalledOff, Concern, Live, OpenTurn, Store, StoreError, Verbosity, archive, cases,
+        Answered, Begin, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, archive, cases,
         changes, codec,
         error::Fault,
         escalations, experiments, lease, proposals,
@@ -95,23 +95,11 @@ impl Store {
         self.begin_as(inbox, Hold::Alone, now_ms).await
     }
 
-    /// The same, and remembers that a [placeholder](crate::store::Beginning::Placeholder) may be shown.
+    /// The same where others are at work there, too, or it may be shown at once.
     ///
     /// # Errors
     /// As [`begin`](Store::begin).
-    pub async fn begin_to_show(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
-        self.begin_as(inbox, Hold::Showing, now_ms).await
-    }
-
-    /// The same as [`begin`](Store::begin) for a question that is taken along by the turn under way: the live window stays as that knows it.
-    ///
-    /// # Errors
-    /// As [`begin`](Store::begin).
-    pub async fn begin_along(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
-        self.begin_as(inbox, Hold::Along, now_ms).await
-    }
-
-    async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
+    pub async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
         let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
             conn.has_moved(|| Moved::Shown(inbox.0));
@@ -155,16 +143,6 @@ impl Store {
         };
         Ok(Begin::Ask(open))
     }
-}
-
-/// Who else is at work in the conversation when a turn begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hold {
-    Alone,
-    /// Nobody, and it may be shown that it is under way.
-    Showing,
-    /// The turn that takes it along.
-    Along,
 }
 
 /// The live window of a turn that begins, where it is known.
