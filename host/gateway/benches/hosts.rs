@@ -5,7 +5,8 @@
 //!
 //! `cargo bench --workspace --bench hosts`, by somebody who may make control groups. What is left of the machine is for the
 //! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts has, and
-//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes.
+//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes. Words after `--` pick those measurements
+//! that have one of them in their name.
 
 use std::{
     cell::RefCell,
@@ -20,7 +21,7 @@ use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
     postgres,
     slack::{Slack, SlackRules, dm_channel},
-    surroundings,
+    surroundings, usage,
 };
 
 const CONVERSATIONS: usize = 200;
@@ -49,25 +50,32 @@ enum Store {
 
 #[tokio::main]
 async fn main() {
+    let (options, only): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
     // `cargo test --benches` only wants to know that it builds.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !options.iter().any(|option| option == "--bench") {
         return;
     }
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| name.contains(only.as_str()));
     let share = std::env::var("PMK_BENCH_SHARE").map_or(SHARE, |share| share.parse().expect("a percentage"));
     let this = ("", OsString::from(env!("CARGO_BIN_EXE_pmk-host")));
     let other = std::env::var_os("PMK_TEST_PROGRAM").map(|other| ("other build: ", other));
     let programs: Vec<_> = other.into_iter().chain([this]).collect();
     // By turns: what the machine does besides is not the same all the time.
     for _ in 0..2 {
-        for (name, store) in [("one host, a file", Store::File), ("one host, PostgreSQL", Store::Database)] {
+        for (name, store) in [("one host, a file", Store::File), ("one host, PostgreSQL", Store::Database)]
+            .into_iter()
+            .filter(|(name, _)| is_wanted(name))
+        {
             for program in programs.clone() {
                 measure(&Case { program, name, hosts: 1, store, model_takes: Duration::ZERO, share: None }).await;
             }
         }
     }
-    println!("each host has {share} % of a processor, and the model takes {} ms:", MODEL_TAKES.as_millis());
+    println!("each slow host has {share} % of a processor, and the model takes {} ms:", MODEL_TAKES.as_millis());
     for _ in 0..2 {
-        for (name, hosts) in [("one host", 1), ("three hosts", 3)] {
+        for (name, hosts) in
+            [("one slow host", 1), ("three slow hosts", 3)].into_iter().filter(|(name, _)| is_wanted(name))
+        {
             for program in programs.clone() {
                 let (store, share) = (Store::Database, Some(share));
                 measure(&Case { program, name, hosts, store, model_takes: MODEL_TAKES, share }).await;
@@ -101,7 +109,8 @@ async fn measure(case: &Case) {
     let answered =
         || (0..CONVERSATIONS).map(|user| slack.replies(&dm_channel(&format!("U{user}"))).len()).sum::<usize>();
     let turns = CONVERSATIONS * TURNS_EACH;
-    let begun = Instant::now();
+    let cpu = || hosts.iter().map(|host| usage::cpu_seconds(&host.child)).sum::<f64>();
+    let (used, begun) = (cpu(), Instant::now());
     for turn in 0..TURNS_EACH {
         for user in 0..CONVERSATIONS {
             slack.dm(&format!("U{user}"), &format!("Question {turn}: how much of the budget is left?"));
@@ -113,7 +122,8 @@ async fn measure(case: &Case) {
     }
     let seconds = begun.elapsed().as_secs_f64();
     let name = format!("{which}{}", case.name);
-    println!("{name:<36} {:>5.0} turns/s over {CONVERSATIONS} conversations", turns as f64 / seconds);
+    let (speed, milliseconds) = (turns as f64 / seconds, (cpu() - used) * 1_000.0 / turns as f64);
+    println!("{name:<36} {speed:>5.0} turns/s over {CONVERSATIONS} conversations, {milliseconds:.2} ms of CPU a turn");
 }
 
 /// A control group for each host, below which nothing has more than its share of a processor.

@@ -20,6 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pmk_stand_ins::usage;
+
 const SWAPS: usize = 1_000;
 const CONVERSATIONS: usize = 16;
 /// Questions that wait for an answer at most.
@@ -154,9 +156,7 @@ impl Gateway {
     }
 
     fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("Linux's /proc");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
+        usage::resident_kib(&self.0)
     }
 }
 

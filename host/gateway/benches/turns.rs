@@ -15,16 +15,13 @@ use std::{
 use pmk_stand_ins::{
     anthropic::Anthropic,
     slack::{Slack, SlackRules},
-    surroundings,
+    surroundings, usage,
 };
 
 const CONVERSATIONS: usize = 200;
 const TURNS_EACH: usize = 20;
 const ONE_BY_ONE: usize = 500;
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Kernel clock ticks a second, as Linux reports process times.
-const TICKS: f64 = 100.0;
 
 #[tokio::main]
 async fn main() {
@@ -74,7 +71,7 @@ async fn measure(name: &str, command: Command) {
 
     let turns = CONVERSATIONS * TURNS_EACH;
     let answered = slack.call_count("chat.update");
-    let (cpu, begun) = (bot.cpu_seconds(), Instant::now());
+    let (cpu, begun) = (usage::cpu_seconds(&bot.0), Instant::now());
     for turn in 0..TURNS_EACH {
         for user in 0..CONVERSATIONS {
             slack.dm(&format!("U{user}"), &format!("Question {turn}: how much of the budget is left?"));
@@ -84,7 +81,7 @@ async fn measure(name: &str, command: Command) {
         assert!(begun.elapsed() < PATIENCE, "the turns end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), bot.cpu_seconds() - cpu);
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), usage::cpu_seconds(&bot.0) - cpu);
     assert_eq!(slack.violations(), Vec::<String>::new());
     println!(
         "{name:<24} {:>6.0} turns/s over {CONVERSATIONS} conversations, {:.2} ms CPU a turn; one at a time p50 {:.1} ms, \
@@ -93,7 +90,7 @@ async fn measure(name: &str, command: Command) {
         cpu * 1_000.0 / turns as f64,
         at(0.5),
         at(0.99),
-        bot.peak_kb() / 1_024,
+        usage::peak_kib(&bot.0) / 1_024,
     );
 }
 
@@ -104,24 +101,6 @@ impl Bot {
     fn start(mut command: Command, slack: &Slack, anthropic: &Anthropic) -> Bot {
         surroundings::only(&mut command, slack, anthropic);
         Bot(command.stdin(Stdio::null()).spawn().expect("the bot starts"))
-    }
-
-    fn proc(&self, file: &str) -> String {
-        std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id())).expect("Linux's /proc")
-    }
-
-    /// User and system time so far.
-    fn cpu_seconds(&self) -> f64 {
-        let stat = self.proc("stat");
-        // The second field is the name in parentheses; utime and stime are the 14th and 15th.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        fields[11..13].iter().map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
-    }
-
-    fn peak_kb(&self) -> u64 {
-        let status = self.proc("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 }
 

@@ -108,7 +108,7 @@ pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
-pub use hosts::{Footing, HOST_LEASE, Host, HostState, UnderWay};
+pub use hosts::{Footing, Free, HOST_LEASE, Host, HostState, UnderWay};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;

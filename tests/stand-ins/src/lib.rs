@@ -11,3 +11,4 @@ pub mod program;
 pub mod relay;
 pub mod slack;
 pub mod surroundings;
+pub mod usage;

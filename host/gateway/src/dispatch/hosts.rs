@@ -1,26 +1,38 @@
 //! Other hosts on the same database: what one that is gone was at is worked on here, and what others have taken in, or changed,
-//! of a conversation that is worked on here is seen. Looking is enough: a hint of the database's would save a quarter of a
-//! second at most, and does not come through a pooler.
+//! of a conversation that is worked on here is seen, and which of those that others work on are free by now. Looking is enough: a
+//! hint of the database's would save a quarter of a second at most, and does not come through a pooler.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Dispatcher, queues};
-use crate::store::{StoreError, UnderWay};
+use tokio::time::Instant;
 
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+use super::{Dispatcher, queues};
+use crate::store::{Free, StoreError, UnderWay};
+
+/// How long after a look the next one comes: from the one to the other,
+const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
+/// and so many times as long as the look has taken in between, where much waits or there is little of a processor.
+const LOOK_SELDOM: u32 = 10;
+
+/// How long what comes next in a conversation is left to the host that has taken it in, which may have no time for it.
+const STAND_BACK: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
     /// Looks until the gateway stops.
     pub(super) async fn look_after_hosts(self: Arc<Self>) {
+        let [least, most] = LOOK_EVERY;
+        let mut pause = least;
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(pause) => {}
             }
+            let begun = Instant::now();
             if let Err(error) = self.look_round().await {
                 tracing::debug!(%error, "what other hosts do is not known now");
             }
+            pause = (begun.elapsed() * LOOK_SELDOM).clamp(least, most);
         }
     }
 
@@ -29,6 +41,11 @@ impl Dispatcher {
             let pending = self.store.open_work().await?.pending;
             tracing::info!(messages = pending.len(), "another host goes or is gone; this one sees to what it has left");
             self.enter_all(pending);
+        }
+        let elsewhere = queues::lock(&self.queues).elsewhere();
+        for Free { key, is_anothers_next } in self.store.free_among(elsewhere).await? {
+            let least = if is_anothers_next { STAND_BACK } else { Duration::ZERO };
+            queues::lock(&self.queues).go_on(&key, least);
         }
         if !self.store.others_have_some() {
             return Ok(());

@@ -3,9 +3,11 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use pmk_core::SessionKey;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ids::InboxId;
@@ -45,6 +47,8 @@ struct Queue {
     singly: usize,
     /// Cancelled when what is being tried is to be given up.
     attempt: CancellationToken,
+    /// Since when another host works on the conversation, where one does; cancelled when it does not any more.
+    elsewhere: Option<(Instant, CancellationToken)>,
     /// How often the conversation had been changed when what is being tried was begun, once that is known.
     revision: Option<i64>,
 }
@@ -181,6 +185,30 @@ impl Queues {
         }
     }
 
+    /// Another host works on a conversation. Says when it does not any more.
+    pub fn stand_back(&mut self, key: &SessionKey) -> CancellationToken {
+        let goes_on = CancellationToken::new();
+        if let Some(queue) = self.by_key.get_mut(key) {
+            queue.elsewhere = Some((Instant::now(), goes_on.clone()));
+        }
+        goes_on
+    }
+
+    /// The conversations that other hosts work on, as far as is known.
+    pub fn elsewhere(&self) -> Vec<SessionKey> {
+        let elsewhere = self.by_key.iter().filter(|(_, queue)| queue.elsewhere.is_some());
+        elsewhere.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// No other host works on a conversation any more: whoever has stood back for so long goes on.
+    pub fn go_on(&mut self, key: &SessionKey, least: Duration) {
+        let queue = self.by_key.get_mut(key);
+        let elsewhere = queue.and_then(|queue| queue.elsewhere.take_if(|(since, _)| since.elapsed() >= least));
+        if let Some((_, goes_on)) = elsewhere {
+            goes_on.cancel();
+        }
+    }
+
     /// Forgets a conversation: its worker goes, and the inbox has its messages.
     pub fn forget(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.remove(key) else { return };
@@ -270,6 +298,20 @@ mod tests {
             queues.done(&key());
         }
         assert_eq!(queues.begin(&key()), Begun::First);
+    }
+
+    #[test]
+    fn who_stands_back_is_told_once_when_to_go_on() {
+        let mut queues = Queues::default();
+        queues.enter(&key(), waiting(1, ""));
+        assert_eq!(queues.elsewhere(), []);
+        let goes_on = queues.stand_back(&key());
+        assert_eq!((queues.elsewhere(), goes_on.is_cancelled()), (vec![key()], false));
+        queues.go_on(&key(), Duration::from_secs(60));
+        assert!(!goes_on.is_cancelled());
+        queues.go_on(&key(), Duration::ZERO);
+        assert_eq!((queues.elsewhere(), goes_on.is_cancelled()), (vec![], true));
+        assert!(!queues.stand_back(&key()).is_cancelled());
     }
 
     #[test]

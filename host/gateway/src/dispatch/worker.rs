@@ -21,10 +21,6 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// How long a host stands back while another works on a conversation: from the one to the other, for that one sees by itself
-/// what is open there.
-const STAND_BACK: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-
 /// How often a turn may panic before it is parked, and how often somebody may say no to it.
 const MAX_PANICS: u32 = 2;
 const MAX_REFUSALS: u32 = 4;
@@ -59,14 +55,10 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = Shift { dispatcher: &self, key: &key, is_over: false };
-        let mut pause = STAND_BACK[0];
         while let Some(batch) = self.next_batch(&key).await {
             match self.see_through(&batch).await {
-                Went::On => pause = STAND_BACK[0],
-                Went::Aside => {
-                    self.stand_back(&key, pause).await;
-                    pause = (pause * 2).min(STAND_BACK[1]);
-                }
+                Went::On => {}
+                Went::Aside => self.stand_back(&key).await,
                 // What has not come to its end stays in the inbox for the next start.
                 Went::Stopped => return,
             }
@@ -157,12 +149,14 @@ impl Dispatcher {
         }
     }
 
-    /// Lets another host go first, and looks what is open in the conversation by then: its order counts.
-    async fn stand_back(self: &Arc<Self>, key: &SessionKey, pause: Duration) {
+    /// Lets another host work on a conversation, which sees by itself what is open there, until it [does not](Self::look_after_hosts) any
+    /// more. What is open by then is looked up: its order counts.
+    async fn stand_back(self: &Arc<Self>, key: &SessionKey) {
+        let goes_on = queues::lock(&self.queues).stand_back(key);
         tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+            () = goes_on.cancelled() => {}
         }
         if let Err(error) = self.look_at(key).await {
             tracing::debug!(session = %key, %error, "what else is open there is looked up later");

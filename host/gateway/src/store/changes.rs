@@ -318,7 +318,6 @@ pub(super) fn take_early(
     expired: i64,
 ) -> Result<Option<Early>, Fault> {
     let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-    conn.prepare_cached(CLEAR_EARLY)?.run([expired])?;
     let Some((at, text, came_at)) = found else { return Ok(None) };
     let came_at: i64 = came_at;
     if came_at <= expired {

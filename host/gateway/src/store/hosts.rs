@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use pmk_core::SessionKey;
 use pmk_system::home::HomeLock;
 use rustix::system::uname;
 use serde::Serialize;
@@ -74,6 +75,13 @@ const ANYBODY_HEARS: &str =
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.lease_owner = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND (s.key LIKE 'slack:%' OR i.home = ?2)
      ORDER BY i.ts, i.id";
+/// Those of some conversations that no other host works on, and whether one is about to: between two questions nobody does, either.
+const FREE_AMONG: &str = "SELECT k.value, EXISTS (SELECT 1 FROM host h WHERE h.id <> ?3 AND h.name =
+            (SELECT i.home FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL AND i.parked_at IS NULL
+             ORDER BY i.ts, i.id LIMIT 1))
+     FROM jsonb_array_elements_text(CAST(?1 AS jsonb)) k LEFT JOIN session s ON s.key = k.value
+     WHERE s.lease_until IS NOT NULL OR s.lease_owner IS NULL OR s.lease_owner = ?2
+        OR NOT EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner)";
 /// One that has ended in an orderly way is not worth a word.
 const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
             (SELECT count(DISTINCT s.id) FROM inbox i JOIN session s ON s.id = i.session_id
@@ -173,6 +181,14 @@ pub struct UnderWay {
     pub pending: Pending,
     /// How often people have changed the conversation.
     pub revision: i64,
+}
+
+/// A conversation that no other host works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Free {
+    pub key: SessionKey,
+    /// Another host has taken in what comes next there, and so sees to it.
+    pub is_anothers_next: bool,
 }
 
 impl Store {
@@ -335,6 +351,26 @@ impl Store {
                 }
             }
             Ok(under_way)
+        })
+        .await
+    }
+
+    /// Those of these conversations that no other host works on.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn free_among(&self, keys: Vec<SessionKey>) -> Result<Vec<Free>, StoreError> {
+        let Some(link) = self.shared.link.as_ref().filter(|_| !keys.is_empty()) else { return Ok(vec![]) };
+        let keys = codec::to_json(&keys.iter().map(SessionKey::to_string).collect::<Vec<_>>());
+        let (owner, host) = (self.owner(), link.host());
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(FREE_AMONG)?;
+            let mut rows = statement.query(params![keys, owner, host])?;
+            let mut free = Vec::new();
+            while let Some(row) = rows.next()? {
+                free.push(Free { key: codec::key(row.get_ref(0)?)?, is_anothers_next: row.get(1)? });
+            }
+            Ok(free)
         })
         .await
     }

@@ -159,6 +159,7 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;
     if inbox.0 % CLEARS == 0 {
         clear_seen(conn, expired)?;
+        conn.prepare_cached(changes::CLEAR_EARLY)?.run([expired])?;
     }
     match early {
         None => Ok(Some(inbox)),

@@ -1,0 +1,34 @@
+//! What a process of this machine has used so far, as Linux tells it.
+
+use std::{fs, process::Child};
+
+/// Kernel clock ticks a second, as Linux reports process times.
+const TICKS: f64 = 100.0;
+
+/// User and system time, in seconds.
+pub fn cpu_seconds(process: &Child) -> f64 {
+    let stat = read(process, "stat");
+    // The second field is the name in parentheses; utime and stime are the 14th and 15th.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
+}
+
+/// The most memory that it has had.
+pub fn peak_kib(process: &Child) -> u64 {
+    kib(process, "VmHWM:")
+}
+
+/// The memory that it has.
+pub fn resident_kib(process: &Child) -> u64 {
+    kib(process, "VmRSS:")
+}
+
+fn kib(process: &Child, name: &str) -> u64 {
+    let status = read(process, "status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of that name");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn read(process: &Child, file: &str) -> String {
+    fs::read_to_string(format!("/proc/{}/{file}", process.id())).expect("Linux's /proc")
+}
