@@ -199,6 +199,18 @@ fn a_refusal_that_is_not_about_the_size_costs_the_conversation_nothing() {
     assert!(page.contains("unexplained: did not help") && !page.contains("bounds of a model's window"), "{page}");
 }
 
+/// A request without it is much smaller, and nobody had tried one.
+#[test]
+fn a_message_that_was_too_large_by_itself_had_its_conversation_fail_for_an_hour_where_nothing_explains_refusals() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(5_000);
+    anthropic.when_too_large(unexplained);
+    let sizes = (0..30).map(|n| turn(n, if n == 3 { 60 } else { 4 }));
+    let lines = run(&home, &anthropic, "standard", &sizes.collect::<Vec<_>>()).lines();
+    assert_eq!(lost(&lines).len(), 1, "{:#?}", replies(&lines));
+    assert!(refused(&anthropic.requests()).len() <= 6, "{:?}", refused(&anthropic.requests()));
+}
+
 /// 25 of 40 turns in a row got an ellipsis or an error.
 #[test]
 fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {

@@ -238,8 +238,12 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
             let help = help::HEADINGS.iter().fold(error.render().ansi().to_string(), |help, heading| {
                 help.replace(&format!("{heading}:"), &format!("{heading}："))
             });
-            let _ = write!(anstream::stdout(), "{help}");
-            ExitCode::SUCCESS
+            // Where a command is missing it is an error all the same.
+            let _ = match error.use_stderr() {
+                true => write!(anstream::stderr(), "{help}"),
+                false => write!(anstream::stdout(), "{help}"),
+            };
+            u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
         }
         _ => error.exit(),
     }

@@ -244,6 +244,7 @@ pub(super) fn is_atom_name(path: &Path) -> bool {
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = |source| io_error(path, "read", source);
     let bytes = files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
+        link @ NoFile::Dangling(_) => failed(link.into()),
         NoFile::Folder | NoFile::Special(_) => FileError::NotAFile { path: path.to_owned() },
         NoFile::TooLarge { .. } => FileError::TooLarge { path: path.to_owned() },
         NoFile::Io(source) => failed(source),

@@ -18,6 +18,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let file = || path.display().to_string();
     files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
         NoFile::Folder => LoadError::Directory { file: file() },
+        link @ NoFile::Dangling(_) => LoadError::Unreadable { file: file(), source: link.into() },
         NoFile::Special(what) => LoadError::Special { file: file(), what },
         NoFile::TooLarge { bytes, limit } => LoadError::TooLarge { file: file(), bytes, limit },
         NoFile::Io(source) => match source.kind() {

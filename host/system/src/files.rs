@@ -4,10 +4,10 @@
 //! between a look at the path and the reading. A pipe would be waited for without end, a device read without end.
 
 use std::{
-    fs::{File, FileType, Metadata, OpenOptions},
+    fs::{self, File, FileType, Metadata, OpenOptions},
     io::{self, Read},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{fs::OFlags, io::Errno};
@@ -25,6 +25,9 @@ pub enum NoFile {
     /// It is a folder.
     #[error("it is a folder")]
     Folder,
+    /// It is a link, and what it leads to is not there: nobody is to take it for a file that was never made.
+    #[error("it is a link to `{}`, which is not there", .0.display())]
+    Dangling(PathBuf),
     /// It is something that has no end, or would be waited for.
     #[error("it is not a regular file but {0}")]
     Special(&'static str),
@@ -43,7 +46,7 @@ impl From<NoFile> for io::Error {
         match error {
             NoFile::Io(error) => error,
             NoFile::Folder => io::Error::new(io::ErrorKind::IsADirectory, error),
-            NoFile::Special(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
+            NoFile::Dangling(_) | NoFile::Special(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
             NoFile::TooLarge { .. } => io::Error::new(io::ErrorKind::FileTooLarge, error),
         }
     }
@@ -60,6 +63,7 @@ pub fn open(path: &Path) -> Result<(File, Metadata), NoFile> {
     let file = file.map_err(|error| match Errno::from_io_error(&error) {
         // What opening a socket says, and a device that nothing is behind.
         Some(Errno::NXIO) => NoFile::Special("a socket or a device"),
+        Some(Errno::NOENT) => fs::read_link(path).map_or(NoFile::Io(error), NoFile::Dangling),
         _ => NoFile::Io(error),
     })?;
     let metadata = file.metadata()?;
@@ -129,6 +133,7 @@ mod tests {
         let _listener = UnixListener::bind(at("socket")).unwrap();
         symlink("/dev/zero", at("endless")).unwrap();
         symlink(at("short"), at("link")).unwrap();
+        symlink("/gone/for good", at("dangling")).unwrap();
         for (name, expected) in [
             ("short", "10 bytes"),
             ("link", "10 bytes"),
@@ -137,10 +142,14 @@ mod tests {
             ("socket", "it is not a regular file but a socket or a device"),
             ("endless", "it is not a regular file but a device"),
             ("", "it is a folder"),
+            ("dangling", "it is a link to `/gone/for good`, which is not there"),
         ] {
             assert_eq!(said(&at(name)), expected, "{name}");
         }
-        assert_eq!(read(&at("gone"), 10).map_err(io::Error::from).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let kind = |name: &str| read(&at(name), 10).map_err(io::Error::from).unwrap_err().kind();
+        assert_eq!(kind("gone"), io::ErrorKind::NotFound);
+        // Nobody goes on as if there had never been a file.
+        assert_eq!(kind("dangling"), io::ErrorKind::InvalidInput);
     }
 
     #[test]

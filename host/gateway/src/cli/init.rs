@@ -288,7 +288,11 @@ fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: 
     };
     match home::is_default(&context.home) {
         true => format!("pmk-host {command}"),
-        false => format!("pmk-host --home {} {command}", context.home.display()),
+        false => {
+            let home = context.home.display().to_string();
+            let home = shlex::try_quote(&home).unwrap_or_else(|_| home.as_str().into());
+            format!("pmk-host --home {home} {command}")
+        }
     }
 }
 

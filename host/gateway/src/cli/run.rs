@@ -109,7 +109,7 @@ impl Connection {
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         let (mut config, warnings) = Config::load(&context.home)?;
-        let terminal = std::io::stdin().is_terminal() && !context.json;
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !context.json;
         let mut notes = Vec::new();
         if is_dry_run()? {
             notes.push(Notice::DryRun(DRY_RUN));

@@ -82,7 +82,7 @@ fn lock_file(home: &Path) -> Result<(File, PathBuf), EditError> {
     let folder = home::gateway_dir(home);
     home::create_private_dir(&folder).map_err(failed("create", &folder))?;
     let path = folder.join("config.lock");
-    let file = home::open_private_file(&path).map_err(failed("open", &path))?;
+    let file = home::open_private_file(&path).map_err(failed("create", &path))?;
     Ok((file, path))
 }
 
@@ -91,7 +91,7 @@ fn real_path(home: &Path) -> Result<PathBuf, EditError> {
     let path = home::config_file(home);
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
-        real => real.map_err(failed("open", &path)),
+        real => real.map_err(failed("read", &path)),
     }
 }
 

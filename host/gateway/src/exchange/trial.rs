@@ -3,7 +3,8 @@
 //! A refusal that nothing explains, and an answer of nothing to a large prompt, may be about the size. The window of
 //! a conversation must not suffer from a guess, so what makes the request smaller is kept aside: once a smaller one is
 //! answered, the edits are stored and the size is learnt; where none is, the window is as it was, and the same
-//! conversation is left in peace for an hour. The last steps of any recovery are tried in the same way: nobody loses a
+//! conversation is left in peace for an hour, if one of half the size was among them: a message that is nearly all of a
+//! request and too large by itself says nothing of others. The last steps of any recovery are tried in the same way: nobody loses a
 //! conversation over one message that is too large by itself.
 
 use super::{Cut, Exchange, Ports, window::Window};
@@ -24,10 +25,20 @@ pub(crate) struct Trial {
     cut: Option<Cut>,
     /// What the stored live window gets when it helps, and what the ledger is to tell of it.
     pub edits: Vec<(WindowEdit, Vec<Event>)>,
-    /// The smallest request that got no answer, where nothing but its size is left to explain that.
-    suspect: Option<(Source, u64)>,
+    /// What got no answer, where nothing but its size is left to explain that.
+    suspect: Option<Suspect>,
     /// Whether a smaller request was sent at all.
     is_sent: bool,
+}
+
+/// Requests that got no answer and no reason that is known.
+#[derive(Clone, Copy)]
+pub(in crate::exchange) struct Suspect {
+    source: Source,
+    /// The size of the first request.
+    first: u64,
+    /// The size of the smallest.
+    smallest: u64,
 }
 
 impl Trial {
@@ -51,8 +62,8 @@ impl Trial {
 
     /// A request of this size got no answer and no reason that is known.
     pub fn suspect(&mut self, source: Source, size: u64) {
-        let source = self.suspect.map_or(source, |(source, _)| source);
-        self.suspect = Some((source, size));
+        let Suspect { source, first, .. } = self.suspect.unwrap_or(Suspect { source, first: size, smallest: size });
+        self.suspect = Some(Suspect { source, first, smallest: size });
     }
 
     /// A smaller request is sent.
@@ -72,26 +83,29 @@ pub(in crate::exchange) async fn helped(ports: &dyn Ports, exchange: &mut Exchan
     for (edit, told) in trial.edits {
         ports.edit_window(exchange.session, edit, told).await?;
     }
-    if let Some((source, size)) = trial.suspect {
+    if let Some(Suspect { source, smallest, .. }) = trial.suspect {
         exchange.tally.overflowed = true;
-        note(ports, exchange, source, size, true);
+        note(ports, exchange, source, smallest, true);
         let refusal = Refusal { observed: None, window: None, source };
-        ports.calibration().refused(exchange.session, size, refusal, ports.now_ms());
+        ports.calibration().refused(exchange.session, smallest, refusal, ports.now_ms());
     }
     Ok(())
 }
 
-/// Nothing was answered, however small: the window is as it was, and where the size was only suspected, it was not that.
+/// Nothing was answered, however small: the window is as it was, and where the size was only suspected, it was not that, unless
+/// nothing much smaller could be tried.
 pub(in crate::exchange) fn in_vain(ports: &dyn Ports, exchange: &mut Exchange) {
-    if let Some((source, size)) = take_back(exchange) {
+    if let Some(Suspect { source, first, smallest }) = take_back(exchange) {
         exchange.below = None;
-        note(ports, exchange, source, size, false);
-        ports.calibration().suspected_in_vain(exchange.session, ports.now_ms());
+        note(ports, exchange, source, smallest, false);
+        if smallest <= first / 2 {
+            ports.calibration().suspected_in_vain(exchange.session, ports.now_ms());
+        }
     }
 }
 
 /// The window is as it was before anything was tried. Gives what was suspected and tried.
-pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<(Source, u64)> {
+pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<Suspect> {
     let trial = exchange.trial.take()?;
     exchange.window = trial.window;
     exchange.tally.tokens_after = trial.tokens_after;

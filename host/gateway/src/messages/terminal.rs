@@ -24,8 +24,9 @@ static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::read(&[OURS, F
 
 /// Errors hold errors; so deep they are looked for.
 const MOST_NESTED: usize = 6;
-/// A row with fewer letters than this, and no name in it, fits many a text that it is not made for: it counts only where
-/// something in its holes is known, or a number. One without a letter always does.
+/// A row with fewer letters than this, and no name in it, fits many a text that it is not made for, as that of `or` the whole of
+/// somebody else's sentence: it counts only where all that is in its holes is known, a number or code. Where it has none at
+/// all something has to be known.
 const FEW_LETTERS: usize = 5;
 /// What names stand between.
 const QUOTES: [char; 2] = ['`', '\''];
@@ -119,8 +120,13 @@ impl Catalogue {
     fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<String> {
         let known = |(at, hole): (usize, &&str)| if row.quote(at).is_some() { None } else { self.known(hole, nested) };
         let known: Vec<Option<String>> = holes.iter().enumerate().map(known).collect();
-        let is_plain = |hole: &&str| row.letters() > 0 && (is_number(hole) || is_code(hole));
-        if row.is_weak() && !known.iter().any(Option::is_some) && !holes.iter().any(is_plain) {
+        let is_plain = |hole: &str| is_number(hole) || is_code(hole);
+        let is_meant = match (row.is_weak(), row.letters()) {
+            (false, _) => true,
+            (true, 0) => known.iter().any(Option::is_some),
+            (true, _) => known.iter().zip(holes).all(|(known, hole)| known.is_some() || is_plain(hole)),
+        };
+        if !is_meant {
             return None;
         }
         let mut text = String::new();

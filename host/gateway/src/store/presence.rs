@@ -39,7 +39,7 @@ pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.ses
 pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM session WHERE key = ?1 AND active_at >= ?2";
 const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 AND created_at <= ?2
      ORDER BY active_at DESC";
-pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2";
+pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2 AND at < ?3";
 pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (?1, ?2)
      ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL";
 pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
@@ -229,7 +229,7 @@ impl Store {
     /// The store cannot be read.
     pub async fn last_told(&self, listener: &str, since_ms: i64) -> Result<Option<String>, StoreError> {
         let listener = listener.to_owned();
-        self.read(move |conn| Ok(last_told(conn, &listener, since_ms)?.flatten())).await
+        self.read(move |conn| Ok(last_told(conn, &listener, (since_ms, i64::MAX))?.flatten())).await
     }
 
     /// Claims the right to tell somebody something: by a new message only where there was none for so long. Of hosts that share a
@@ -241,7 +241,9 @@ impl Store {
         let listener = listener.to_owned();
         self.write(move |conn| {
             let now_ms = moment::of(conn, now_ms)?;
-            Ok(match last_told(conn, &listener, now_ms.saturating_sub(peace_ms))? {
+            // What lies further ahead was told before the clock went back.
+            let of_late = (now_ms.saturating_sub(peace_ms), now_ms.saturating_add(peace_ms));
+            Ok(match last_told(conn, &listener, of_late)? {
                 Some(Some(message)) => Telling::InPlaceOf(message),
                 Some(None) => Telling::Not,
                 None => {
@@ -272,10 +274,14 @@ impl Store {
     }
 }
 
-/// Whether somebody was told since then, and by which message, as far as that is known.
-fn last_told(conn: &Connection, listener: &str, since_ms: i64) -> Result<Option<Option<String>>, Fault> {
+/// Whether somebody was told in between, and by which message, as far as that is known.
+fn last_told(
+    conn: &Connection,
+    listener: &str,
+    (after_ms, before_ms): (i64, i64),
+) -> Result<Option<Option<String>>, Fault> {
     let mut statement = conn.prepare_cached(LAST_TOLD)?;
-    Ok(statement.query_row(params![listener, since_ms], |row| row.get(0)).optional()?)
+    Ok(statement.query_row(params![listener, after_ms, before_ms], |row| row.get(0)).optional()?)
 }
 
 /// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any

@@ -10,7 +10,8 @@ use super::{Store, StoreError, lease, sql::params, window};
 pub(super) const TURN_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const EMPTY_LIVE: &str = "DELETE FROM live WHERE session_id = ?1";
-pub(super) const FORGET_DROPPED: &str = "UPDATE session SET dropped_turns = 0, marker = NULL WHERE id = ?1";
+pub(super) const FORGET_DROPPED: &str =
+    "UPDATE session SET dropped_turns = 0, marker = NULL WHERE id = ?1 AND (dropped_turns <> 0 OR marker IS NOT NULL)";
 
 /// What a cut has left of a live window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,18 +26,19 @@ pub struct Cut {
 
 impl Store {
     /// Empties a conversation's live window; the archive keeps everything. Waits a few seconds for a
-    /// turn that is under way.
+    /// turn that is under way. Says how many messages have left it; nothing where it was empty already.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn goes on.
-    pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<(), StoreError> {
+    pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<Option<usize>, StoreError> {
         let lease = self.lease(key, "pmk-host sessions reset", TURN_WAIT, now_ms).await?;
         let windows = self.windows();
         self.write(move |conn| {
             windows.forget(lease.session);
-            conn.prepare_cached(EMPTY_LIVE)?.run([lease.session.0])?;
-            conn.prepare_cached(FORGET_DROPPED)?.run([lease.session.0])?;
-            lease::end(conn, &lease)
+            let messages = conn.prepare_cached(EMPTY_LIVE)?.execute([lease.session.0])?;
+            let dropped = conn.prepare_cached(FORGET_DROPPED)?.execute([lease.session.0])?;
+            lease::end(conn, &lease)?;
+            Ok(Some(messages).filter(|messages| messages + dropped > 0))
         })
         .await
     }

@@ -28,18 +28,14 @@ impl Reset {
         if let Some(turns) = self.to_turn {
             return self.cut_back(context, store, turns).await;
         }
-        let reset = async {
-            let before = store.session(&self.key).await?;
-            store.reset(&self.key, clock::now_ms()).await?;
-            Ok(before)
-        };
-        let before = record(context, ACTION, &[&self.key.to_string()], reset.await)?;
+        let reset = store.reset(&self.key, clock::now_ms()).await.map_err(Failure::from);
+        let reset = record(context, ACTION, &[&self.key.to_string()], reset)?;
         if context.json {
             return print_json(&json!({"key": self.key, "reset": true}));
         }
-        context.say(&match (before.live_messages, before.dropped_turns) {
-            (0, 0) => format!("`{}` was empty already", self.key),
-            (messages, _) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
+        context.say(&match reset {
+            None => format!("`{}` was empty already", self.key),
+            Some(messages) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
         });
         Ok(())
     }

@@ -173,6 +173,15 @@ fn names_stay_as_they_are_whatever_they_spell() {
     assert_eq!(chinese("  tip: a similar subcommand exists: 'status'"), "  提示：有相近的指令：'status'");
 }
 
+/// Its words are some of ours as well: a heading, a state, `or` and `to`.
+#[test]
+fn single_words_of_somebody_elses_sentence_were_taken_for_ours() {
+    for foreign in ["error connecting to server", "open or something else", "no route to host"] {
+        assert_eq!(chinese(foreign), foreign);
+    }
+    assert_eq!(chinese("cannot create `/h/config.lock`: it is a folder"), "無法建立 `/h/config.lock`：它是資料夾");
+}
+
 #[test]
 fn what_is_not_known_stays_as_it_is() {
     for text in ["", ": ", "upstream said: nothing useful; or else", "這句已經是中文：好"] {

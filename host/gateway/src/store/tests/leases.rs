@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pmk_core::SessionKey;
 
-use super::*;
+use super::{group_commit::settle, *};
 
 const KEY: &str = "slack:dm:U1";
 const BRIEFLY: Duration = Duration::from_millis(120);
@@ -33,6 +33,24 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     assert!(!waiting.is_finished());
     run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let _lease = waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_turn_added_while_a_reset_waited_for_it_was_not_counted() {
+    let home = home();
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = run(&home, &lock).await;
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let turn = ask(&run, inbox).await.turn;
+    let command = beside(&home);
+    let reset = tokio::spawn(async move {
+        let first = command.reset(&key(), NOW).await.unwrap();
+        (first, command.reset(&key(), NOW).await.unwrap())
+    });
+    settle().await;
+    run.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(reset.await.unwrap(), (Some(2), None));
 }
 
 #[tokio::test]

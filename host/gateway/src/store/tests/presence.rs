@@ -36,6 +36,20 @@ async fn nobody_is_told_twice_an_hour_and_a_restart_changes_nothing_about_that()
 }
 
 #[tokio::test]
+async fn who_was_told_before_the_clock_went_back_heard_nothing_until_it_was_there_again() {
+    let home = home();
+    let store = open(&home);
+    let claim = async |now| {
+        it_is(&home, now);
+        store.claim_telling("U1", now, HOUR).await.unwrap()
+    };
+    assert_eq!(claim(NOW).await, Telling::New);
+    assert_eq!(claim(NOW - HOUR + 1).await, Telling::Not, "by a little");
+    assert_eq!(claim(NOW - 40 * 24 * HOUR).await, Telling::New);
+    assert_eq!(claim(NOW - 40 * 24 * HOUR + 1).await, Telling::Not);
+}
+
+#[tokio::test]
 async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
     let home = home();
     let store = open(&home);

@@ -136,8 +136,8 @@ async fn what_is_known_of_a_window_holds_until_anybody_changes_it() {
         let edit = |edit: WindowEdit| store.edit_live(open.session, edit, vec![], NOW);
         match round {
             // As another process does it.
-            0 => other.reset(&key(), NOW).await.unwrap(),
-            1 => store.reset(&key(), NOW).await.unwrap(),
+            0 => assert_eq!(other.reset(&key(), NOW).await.unwrap(), Some(4)),
+            1 => assert_eq!(store.reset(&key(), NOW).await.unwrap(), Some(4)),
             2 => {
                 let revision = open.live.revision;
                 edit(WindowEdit { removed: (0..4).collect(), revision, ..WindowEdit::default() }).await.unwrap();
