@@ -181,3 +181,19 @@ fn where_the_store_is_nobody_guesses_from_a_file_that_makes_no_sense() {
         );
     }
 }
+
+/// As where what mounts it has not come up.
+#[test]
+fn a_link_to_a_gateway_json_that_is_not_there_was_taken_for_none_and_another_gateway_ran() {
+    let home = Home::new();
+    let link = home.path().join("gateway.json");
+    std::os::unix::fs::symlink("/gone/gateway.json", &link).expect("a link");
+    for arguments in [&["config", "check"][..], &["run", "--model", "sim"], &["admin", "add", "U1"]] {
+        let finished = home.run(arguments, "");
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("it is a link to `/gone/gateway.json`, which is not there"), "{arguments:?}: {said}");
+        assert!(said.contains("hint: ") && !said.contains("--home"), "{arguments:?}: {said}");
+    }
+    assert!(link.is_symlink(), "nobody puts a file in its place");
+}

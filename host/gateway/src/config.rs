@@ -263,6 +263,14 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
+/// What to do where something stands in the file's place that is none.
+const NO_FILE: &str = "put the file in its place, or take away what is there: without one everything has its default";
+
+/// Whether that is why it cannot be read.
+fn is_no_file(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory | io::ErrorKind::FileTooLarge)
+}
+
 /// The text of the file, where there is one.
 fn text_of(home: &Path) -> Result<Option<String>, Failure> {
     // Also where it is read again: a running gateway does what it says, too.
@@ -274,6 +282,7 @@ fn text_of(home: &Path) -> Result<Option<String>, Failure> {
         Err(error) => {
             let hint = match error.kind() {
                 io::ErrorKind::InvalidData => "save it as UTF-8",
+                kind if is_no_file(kind) => NO_FILE,
                 _ => "is `--home` a folder that you may read?",
             };
             Err(Failure::new(format!("cannot read `{}`: {error}", path.display())).hint(hint))

@@ -14,9 +14,9 @@ use pmk_system::home;
 use thiserror::Error;
 
 use super::{
-    Config, VERSION,
+    Config, NO_FILE, VERSION,
     document::{Object, WrongShape},
-    refusal,
+    is_no_file, refusal,
 };
 /// Why the file was not changed.
 #[derive(Debug, Error)]
@@ -33,6 +33,7 @@ impl EditError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
+            EditError::Io { source, .. } if is_no_file(source.kind()) => NO_FILE,
             EditError::Io { .. } => {
                 "check that you own the folder, that you may write to it and that the disk has room, or give another `--home`"
             }
