@@ -92,6 +92,24 @@ fn killed_by_turns(server: &Server, store: &str) {
 }
 
 #[test]
+fn a_host_at_the_end_of_its_input_waited_for_ever_for_a_conversation_that_another_had_worked_on() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.database();
+    let (one, other) = (Home::new(), Home::new());
+    let mut works = run(&one, &store, "sim:delay=3000");
+    works.say(&question("Ev1", "what is left of the margin?"));
+    until("the turn begins", || (count(server, &store, "SELECT count(*) FROM turn") == 1).then_some(()));
+    let mut waits = run(&other, &store, "sim");
+    waits.say(&question("Ev2", "and of the budget?"));
+    let (status, printed) = waits.end();
+    assert!(status.success());
+    assert_eq!(answers(&printed).len(), 1, "{printed:?}");
+    let (status, printed) = works.end();
+    assert!(status.success());
+    assert_eq!(answers(&printed).len(), 1, "{printed:?}");
+}
+
+#[test]
 fn a_host_that_was_stopped_amid_a_turn_writes_nothing_more_and_the_other_answers_once() {
     let Some(server) = postgres::server() else { return };
     stopped_amid_a_turn(server, &server.database());
