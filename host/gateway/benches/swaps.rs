@@ -62,14 +62,14 @@ fn measure(what: &str, environment: &[(&str, &str)]) {
     }
 
     let policies = ["strict", "rolling-summary"].map(component);
-    let mut resident = vec![(0, gateway.resident_kib())];
+    let mut resident = vec![(0, usage::resident_kib(&gateway.0))];
     let mut times = Vec::with_capacity(SWAPS);
     for swap in 0..SWAPS {
         let begun = Instant::now();
         swap_to(&socket, &policies[swap % 2]);
         times.push(begun.elapsed().as_secs_f64() * 1_000.0);
         if [100, SWAPS].contains(&(swap + 1)) {
-            resident.push((swap + 1, gateway.resident_kib()));
+            resident.push((swap + 1, usage::resident_kib(&gateway.0)));
         }
     }
     stop.store(true, Ordering::Relaxed);
@@ -153,10 +153,6 @@ impl Gateway {
         let mut child = command.spawn().expect("the gateway starts");
         let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
         (Gateway(child), stdin, stdout)
-    }
-
-    fn resident_kib(&self) -> u64 {
-        usage::resident_kib(&self.0)
     }
 }
 

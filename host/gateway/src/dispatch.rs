@@ -176,7 +176,6 @@ impl Dispatcher {
         let drained = tokio::select! {
             biased;
             () = self.tasks.wait() => Ok(()),
-            () = self.keep_looking_elsewhere() => Ok(()),
             () = stopped => Err(Failure::new(format!(
                 "{} tasks did not finish within {} s",
                 self.tasks.len(),

@@ -89,7 +89,7 @@ impl Gateway {
         over.cancel();
         let _ = pressing.await;
         // They hold the services, and the ledger writes its last events when it goes.
-        for task in [following, sweeping, adopting] {
+        for task in [following, adopting] {
             task.abort();
             let _ = task.await;
         }
@@ -101,6 +101,9 @@ impl Gateway {
             }
         });
         let drained = dispatcher.drain().await;
+        // What is waited for may wait for other hosts itself, which is seen by looking until the end.
+        sweeping.abort();
+        let _ = sweeping.await;
         services.front.leave().await;
         drained?;
         match listened {

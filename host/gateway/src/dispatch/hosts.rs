@@ -42,7 +42,11 @@ impl Dispatcher {
             tracing::info!(messages = pending.len(), "another host goes or is gone; this one sees to what it has left");
             self.enter_all(pending);
         }
-        self.look_elsewhere().await?;
+        let elsewhere = queues::lock(&self.queues).elsewhere();
+        for Free { key, is_anothers_next } in self.store.free_among(elsewhere).await? {
+            let least = if is_anothers_next { STAND_BACK } else { Duration::ZERO };
+            queues::lock(&self.queues).go_on(&key, least);
+        }
         if !self.store.others_have_some() {
             return Ok(());
         }
@@ -51,25 +55,5 @@ impl Dispatcher {
             self.enter(pending);
         }
         Ok(())
-    }
-
-    /// Lets go on what stands back, where no other host works on its conversation any more.
-    async fn look_elsewhere(&self) -> Result<(), StoreError> {
-        let elsewhere = queues::lock(&self.queues).elsewhere();
-        for Free { key, is_anothers_next } in self.store.free_among(elsewhere).await? {
-            let least = if is_anothers_next { STAND_BACK } else { Duration::ZERO };
-            queues::lock(&self.queues).go_on(&key, least);
-        }
-        Ok(())
-    }
-
-    /// The same over and over, for what is still to be done when nobody looks after other hosts any more.
-    pub(super) async fn keep_looking_elsewhere(&self) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY[0]).await;
-            if let Err(error) = self.look_elsewhere().await {
-                tracing::debug!(%error, "whether others are done is not known now");
-            }
-        }
     }
 }

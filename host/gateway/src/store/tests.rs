@@ -13,6 +13,7 @@ mod names;
 mod opening;
 mod plans;
 mod poolers;
+mod standing_back;
 mod upgrades;
 
 #[path = "tests/each.rs"]

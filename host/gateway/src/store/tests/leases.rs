@@ -13,6 +13,14 @@ fn key() -> SessionKey {
     KEY.parse().unwrap()
 }
 
+/// A turn that a `run` is at, and a command beside it.
+async fn a_turn_under_way(home: &Home, lock: &HomeLock) -> (Store, TurnId, Store) {
+    let run = run(home, lock).await;
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let turn = ask(&run, inbox).await.turn;
+    (run, turn, beside(home))
+}
+
 fn beside(home: &Home) -> Store {
     Store::open_existing(home).unwrap()
 }
@@ -21,10 +29,7 @@ fn beside(home: &Home) -> Store {
 async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
-    let run = run(&home, &lock).await;
-    let inbox = accept(&run, KEY, "Ev1").await;
-    let turn = ask(&run, inbox).await.turn;
-    let command = beside(&home);
+    let (run, turn, command) = a_turn_under_way(&home, &lock).await;
     let error = command.lease(&key(), "test", BRIEFLY, NOW).await.unwrap_err();
     assert!(error.to_string().starts_with("`slack:dm:U1` is being worked on by `pmk-host run"), "{error}");
 
@@ -39,10 +44,7 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
 async fn what_a_turn_added_while_a_reset_waited_for_it_was_not_counted() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
-    let run = run(&home, &lock).await;
-    let inbox = accept(&run, KEY, "Ev1").await;
-    let turn = ask(&run, inbox).await.turn;
-    let command = beside(&home);
+    let (run, turn, command) = a_turn_under_way(&home, &lock).await;
     let reset = tokio::spawn(async move {
         let first = command.reset(&key(), NOW).await.unwrap();
         (first, command.reset(&key(), NOW).await.unwrap())
