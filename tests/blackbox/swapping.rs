@@ -99,6 +99,26 @@ fn by_a_command_and_back() {
     }
 }
 
+/// A chat showed its prompt a moment before there was anything that takes commands.
+#[test]
+fn a_command_to_a_gateway_that_was_starting_was_refused() {
+    let home = Home::new();
+    let key = home.path().join("key");
+    let command = format!("while ! test -e '{0}'; do sleep 0.05; done; cat '{0}'", key.display());
+    let config = json!({"version": 1, "provider": "anthropic-api", "apiKey": {"cmd": command}});
+    home.write("gateway.json", config.to_string());
+    let gateway = Running::start(home.command(&["run", "--model", "anthropic-api:claude-haiku-4-5"]));
+    until("it has the home", || home.path().join("gateway/state.json").exists().then_some(()));
+    let swapped = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| home.run(&["policy", "use", "strict"], ""));
+        std::thread::sleep(Duration::from_millis(500));
+        home.write("key", "sk-ant-1\n");
+        asked.join().expect("the command")
+    });
+    assert!(swapped.ok().stdout.contains("strict"));
+    gateway.end();
+}
+
 #[test]
 fn what_comes_with_the_program_is_swapped_in_by_name() {
     let home = Home::new();

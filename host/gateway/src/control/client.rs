@@ -4,39 +4,70 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::Path,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{Reply, Request};
+use crate::{
+    presence::state::{Phase, State},
+    waiting::Waiting,
+};
 use pmk_system::{
     error::{Failure, OrHint},
     home::{self, HomeLock},
 };
 
-/// Asks the gateway of this home, and waits for its answer.
+/// How long a gateway may take to start.
+const START: Duration = Duration::from_secs(30);
+
+/// How often is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Asks the gateway of this home, one that is starting once it has, and waits for its answer.
 ///
 /// # Errors
 /// No gateway runs there, or it cannot be talked to.
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
-    ask_in(home, request, None)
+    let waiting = Waiting::when_long("waiting for the gateway to start");
+    let begun = Instant::now();
+    let stream = loop {
+        // Looked at first: once it has started it can be talked to.
+        let is_starting = is_starting(home);
+        match UnixStream::connect(home::control_socket(home)) {
+            Ok(stream) => break stream,
+            Err(_) if is_starting && begun.elapsed() < START => thread::sleep(LOOK_EVERY),
+            Err(error) => return Err(unreachable(home, &error)),
+        }
+    };
+    drop(waiting);
+    answered(exchange(&stream, request))
 }
 
-/// The same, and waits no longer than this.
+/// Asks it as it is now, and waits no longer than this.
 ///
 /// # Errors
 /// It did not answer in time, too.
 pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<Reply, Failure> {
-    ask_in(home, request, Some(patience))
-}
-
-fn ask_in(home: &Path, request: &Request, patience: Option<Duration>) -> Result<Reply, Failure> {
     let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| {
-        stream.set_read_timeout(patience)?;
-        stream.set_write_timeout(patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
         Ok(stream)
     });
     let stream = connected.map_err(|error| unreachable(home, &error))?;
-    exchange(&stream, request).map_err(|error| format!("the gateway did not answer: {error}")).or_hint(
+    answered(exchange(&stream, request))
+}
+
+/// Whether a process has the home and has not come far enough to be asked.
+fn is_starting(home: &Path) -> bool {
+    let Ok(Some(holder)) = HomeLock::holder_of(home) else { return false };
+    // What another process has left says nothing about this one.
+    let state = State::read(home).filter(|state| state.pid == holder.pid);
+    state.is_some_and(|state| state.phase == Phase::Starting)
+}
+
+fn answered(exchanged: io::Result<Reply>) -> Result<Reply, Failure> {
+    exchanged.map_err(|error| format!("the gateway did not answer: {error}")).or_hint(
         "look at its log, then at `policy.swapped` in the ledger: \
          it may have done what it was asked for all the same",
     )
