@@ -55,6 +55,11 @@ fn a_start_says_what_the_check_says() {
     let (checked, started) = (home.run(&["config", "check"], "").ok(), home.run(&["run"], "").ok());
     let warning = "unknown key `presense` is ignored; did you mean `presence`?";
     assert!(checked.stdout.contains(warning) && started.stderr.contains(warning), "{}", started.stderr);
+    home.write("gateway.json", r#"{"version":1,"model":"sim:window=5"}"#);
+    let (checked, refused) = (home.run(&["config", "check"], ""), home.run(&["run"], ""));
+    assert_eq!((checked.status.code(), refused.status.code()), (Some(1), Some(1)));
+    let why = "there is no `window`, only `factor`, `overhead` and `delay`";
+    assert!(checked.stdout.contains(why) && refused.stderr.contains(why), "{}", refused.stderr);
 }
 
 /// Everything that a start refuses without asking anybody.
@@ -66,6 +71,7 @@ fn tokens_and_policies_are_checked_as_a_start_does() {
         (json!({"botToken": "xoxb-a1"}), json!({})),
         (json!({"appToken": {"cmd": "touch made"}}), json!({})),
         (json!({"botToken": "xapp-a1", "appToken": "xoxb-a1"}), json!({})),
+        (json!({"botToken": {"cmd": ""}, "appToken": {"env": "APP"}}), json!({})),
         (json!({}), json!({"files": ["strict"], "settings": {"strict": {"nope": 1}}})),
         (json!({}), json!({"files": ["strict"], "settings": {"strict": {"max-session-tokens": "abc"}}})),
         (json!({}), json!({"files": ["strict"], "settings": {"strickt": {"max-session-tokens": 5}}})),

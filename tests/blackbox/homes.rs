@@ -19,7 +19,7 @@ fn with_a_command() -> (Home, PathBuf) {
     let home = Home::new();
     let made = home.path().join("made");
     let command = format!("touch '{}'; echo key", made.display());
-    let config = json!({"version": 1, "provider": "anthropic-api", "apiKey": {"cmd": command}});
+    let config = json!({"version": 1, "apiKey": {"cmd": command}});
     home.write("gateway.json", config.to_string());
     (home, made)
 }

@@ -105,7 +105,7 @@ fn a_command_to_a_gateway_that_was_starting_was_refused() {
     let home = Home::new();
     let key = home.path().join("key");
     let command = format!("while ! test -e '{0}'; do sleep 0.05; done; cat '{0}'", key.display());
-    let config = json!({"version": 1, "provider": "anthropic-api", "apiKey": {"cmd": command}});
+    let config = json!({"version": 1, "apiKey": {"cmd": command}});
     home.write("gateway.json", config.to_string());
     let gateway = Running::start(home.command(&["run", "--model", "anthropic-api:claude-haiku-4-5"]));
     until("it has the home", || home.path().join("gateway/state.json").exists().then_some(()));

@@ -111,6 +111,9 @@ impl FromStr for ModelSpec {
         if name == Some("") {
             return Err(OpenError::EmptyName(provider.name()));
         }
+        if let (Provider::Sim, Some(options)) = (provider, name) {
+            SimConfig::parse(options).map_err(OpenError::BadSim)?;
+        }
         Ok(ModelSpec { provider, name: name.map(str::to_owned), window: None })
     }
 }

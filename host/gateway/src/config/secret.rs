@@ -60,6 +60,17 @@ struct OfFile {
     file: PathBuf,
 }
 
+impl Source {
+    /// Whether what it is to be got from has no name.
+    fn is_empty(&self) -> bool {
+        match self {
+            Source::Literal(_) => false,
+            Source::Env(OfEnvironment { env: name }) | Source::Command(OfCommand { cmd: name }) => name.trim().is_empty(),
+            Source::File(OfFile { file }) => file.as_os_str().is_empty(),
+        }
+    }
+}
+
 impl Secret {
     /// Reads the value of a key; an empty text is none. What the file holds is never in the error: it may be half a
     /// secret.
@@ -78,7 +89,10 @@ impl Secret {
             let kind = json::kind(value);
             format!(r#"`{key}` is {kind}, neither a text nor {{"env":"NAME"}} nor {{"file":"PATH"}} nor {{"cmd":"COMMAND"}}"#)
         })?;
-        Ok(Some(Secret { key: key.to_owned(), source }))
+        match source.is_empty() {
+            true => Err(format!("`{key}` says where to get it by an empty text")),
+            false => Ok(Some(Secret { key: key.to_owned(), source })),
+        }
     }
 
     /// The secret itself.
@@ -232,6 +246,9 @@ mod tests {
             (json!({"file": "/no/such/file"}), "cannot read `/no/such/file`"),
             (json!({"file": "bot-token"}), "names the credential `bot-token`, and no service manager"),
             (json!(["xoxb-secret"]), "is a list, neither"),
+            (json!({"env": ""}), "by an empty text"),
+            (json!({"cmd": " "}), "by an empty text"),
+            (json!({"file": ""}), "by an empty text"),
         ] {
             let error = resolve(value.clone()).expect_err("no secret");
             assert!(error.contains("`slack.botToken") && error.contains(wanted), "{value}: {error}");
