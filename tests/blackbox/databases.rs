@@ -8,7 +8,7 @@ use pmk_stand_ins::{
 };
 use serde_json::Value;
 
-use crate::support::{Home, Running, answers, component, finish, question, until};
+use crate::support::{Home, Running, answers, component, finish, program, question, until};
 
 /// Kills after this many answers of both, of one host and the other by turns.
 const KILLS: [u64; 4] = [1, 20, 45, 80];
@@ -282,12 +282,34 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     let (back, second) = (Home::new(), server.database());
     let path = back.path().to_str().expect("a path");
     home.run(&["store", "copy", "--from", &store, "--to", path], "").ok();
-    home.run(&["store", "copy", "--from", path, "--to", &second], "").ok();
+    back.run(&["store", "copy", "--from", "sqlite", "--to", &second], "").ok();
     let of = |home: &Home, more: &[&str]| home.run(&[more, &["--json", "sessions", "list"]].concat(), "").ok().json();
     assert_eq!(of(&back, &[]), of(&home, &[]));
     assert_eq!(of(&back, &["--store", &second]), of(&home, &[]));
     let again = home.run(&["store", "copy", "--from", &store, "--to", path], "");
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}
+
+/// One that was named by a file was said to be in use, and it wanted a home though it was about two others.
+#[test]
+fn a_copy_needs_no_home_but_those_that_it_names() {
+    let (one, other) = (Home::new(), Home::new());
+    one.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let [from, to] = [&one, &other].map(|home| home.path().to_str().expect("a path").to_owned());
+    let copy = |from: &str, to: &str| {
+        let mut command = Command::new(program());
+        command.env_clear().env("HOME", one.path().join("nobody")).args(["store", "copy", "--from", from, "--to", to]);
+        finish(command, "")
+    };
+    copy(&from, &to).ok();
+    let of_its_home = other.run(&["admin", "log"], "").ok().stdout;
+    assert!(of_its_home.contains("store.copy"), "{of_its_home}");
+    let file = one.write("file", "");
+    let file = file.to_str().expect("a path");
+    for refused in [copy(file, &to), copy(&from, file)] {
+        assert!(refused.stderr.contains("is no folder, so it is no home"), "{}", refused.stderr);
+    }
+    assert!(copy("sqlite", &to).stderr.contains("there is no home"), "of whose home it is the file");
 }
 
 #[test]

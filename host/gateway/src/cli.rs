@@ -171,6 +171,7 @@ impl Command {
             Command::Policy(policy::PolicyCommand::Use(_)) | Command::Model(model::ModelCommand::Forget) => {
                 UseOfHome::Wants
             }
+            Command::Store(store) if store.names_its_own() => UseOfHome::Takes,
             Command::Plan(_) | Command::Compare(_) | Command::Config(_) | Command::Policy(_) | Command::Model(_) => {
                 UseOfHome::Takes
             }
@@ -275,6 +276,7 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         home::check_exists(&context.home)?;
     }
     if !matches!(use_of_home, UseOfHome::Examines | UseOfHome::Ignores) {
+        home::check_folder(&context.home)?;
         home::check_trusted(&context.home)?;
     }
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;

@@ -43,6 +43,18 @@ pub fn is_named(given: Option<&Path>) -> bool {
     given.is_some() || std::env::var_os(VARIABLE).is_some_and(|home| !home.is_empty())
 }
 
+/// Refuses what is no folder in the place of a home. That there is nothing yet is fine.
+///
+/// # Errors
+/// It is something else.
+pub fn check_folder(home: &Path) -> Result<(), Failure> {
+    match home.is_dir() || !home.exists() {
+        true => Ok(()),
+        false => Err(Failure::new(format!("`{}` is no folder, so it is no home", home.display()))
+            .hint("say which one with `--home DIR`")),
+    }
+}
+
 /// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.
 ///
 /// # Errors

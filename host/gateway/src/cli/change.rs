@@ -1,5 +1,7 @@
 //! Changes by an operator: whatever came of one is in the admin log.
 
+use std::path::Path;
+
 use super::context::Context;
 use pmk_system::error::Failure;
 
@@ -9,7 +11,7 @@ use crate::admin::{Actor, AdminLog, Change, ChangeError};
 pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {
     let made = change.make(&context.home);
     let reason = made.as_ref().err().map(ChangeError::reason);
-    note(context, change.action(), &change.arguments(), reason.as_deref().map_or(Ok(()), Err));
+    note(context, &context.home, change.action(), &change.arguments(), reason.as_deref().map_or(Ok(()), Err));
     Ok(made?)
 }
 
@@ -20,13 +22,24 @@ pub(super) fn record<T>(
     args: &[&str],
     outcome: Result<T, Failure>,
 ) -> Result<T, Failure> {
-    note(context, action, &args.join(" "), outcome.as_ref().map(|_| ()).map_err(Failure::message));
+    record_in(context, &context.home, action, args, outcome)
+}
+
+/// The same in the log of another home.
+pub(super) fn record_in<T>(
+    context: &Context,
+    home: &Path,
+    action: &str,
+    args: &[&str],
+    outcome: Result<T, Failure>,
+) -> Result<T, Failure> {
+    note(context, home, action, &args.join(" "), outcome.as_ref().map(|_| ()).map_err(Failure::message));
     outcome
 }
 
 /// A log that cannot be written keeps nothing from being done.
-fn note(context: &Context, action: &str, args: &str, outcome: Result<(), &str>) {
-    let log = AdminLog::new(&context.home, Actor::of_process());
+fn note(context: &Context, home: &Path, action: &str, args: &str, outcome: Result<(), &str>) {
+    let log = AdminLog::new(home, Actor::of_process());
     if let Err(error) = log.note(action, args, outcome) {
         let what = if outcome.is_ok() { "it is done" } else { "it is not done" };
         context.warn(&format!("{what}, but nothing tells of it: {error}"));

@@ -49,8 +49,11 @@ impl Context {
         })
     }
 
-    /// The store at a place that a command is about: a home, or a database.
+    /// The store at a place that a command is about: another home, the file in this one, or a database.
     pub(super) fn place_at(&self, named: &str) -> Result<Place, Failure> {
+        if named == config::SQLITE {
+            return Ok(Place::from(&self.home));
+        }
         if !Database::is_meant(named) {
             return Ok(Place::from(&std::path::absolute(named).map_err(Failure::new)?));
         }

@@ -8,11 +8,12 @@ use pmk_system::{error::Failure, home::HomeLock};
 use serde_json::json;
 
 use super::{
-    change::record,
+    change::{record, record_in},
     context::{Context, block_on},
     output::print_json,
 };
 use crate::{
+    config,
     store::{BackupError, Store, StoreError},
     waiting::Waiting,
 };
@@ -33,7 +34,7 @@ pub(super) enum StoreCommand {
     },
     /// Copy all of a store to a database or a home that has none, or go on with a copy that was cut short; both at rest
     Copy {
-        /// The store to copy: a home, or postgres://USER@HOST/DATABASE
+        /// The store to copy: a home, sqlite for this one, or postgres://USER@HOST/DATABASE
         #[arg(long, value_name = "STORE")]
         from: String,
 
@@ -46,6 +47,11 @@ pub(super) enum StoreCommand {
 }
 
 impl StoreCommand {
+    /// Whether it is about other stores than that of the home.
+    pub(super) fn names_its_own(&self) -> bool {
+        matches!(self, StoreCommand::Copy { from, to } if [from, to].into_iter().all(|named| named != config::SQLITE))
+    }
+
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         match self {
             StoreCommand::Backup { file } => back_up(context, &absolute(&file)?),
@@ -86,8 +92,15 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
     let waiting = Waiting::when_long("copying the store");
     let copied = Store::copy(&from, &to, |table, rows| tracing::debug!(table, rows, "copied"));
     drop(waiting);
+    // Where none is named, one that is copied from or to.
+    let homes = [&context.home, &to.home, &from.home];
+    let home = homes.into_iter().find(|home| home.is_dir());
     let (from, to) = (from.name(), to.name());
-    let done = record(context, "store.copy", &[&from, &to], copied.map_err(Failure::from))?;
+    let copied = copied.map_err(Failure::from);
+    let done = match home {
+        Some(home) => record_in(context, home, "store.copy", &[&from, &to], copied)?,
+        None => copied?,
+    };
     if context.json {
         return print_json(
             &json!({"from": from, "to": to, "tables": done.tables, "rows": done.rows, "before": done.before}),

@@ -65,7 +65,9 @@ impl Source {
     fn is_empty(&self) -> bool {
         match self {
             Source::Literal(_) => false,
-            Source::Env(OfEnvironment { env: name }) | Source::Command(OfCommand { cmd: name }) => name.trim().is_empty(),
+            Source::Env(OfEnvironment { env: name }) | Source::Command(OfCommand { cmd: name }) => {
+                name.trim().is_empty()
+            }
             Source::File(OfFile { file }) => file.as_os_str().is_empty(),
         }
     }

@@ -234,6 +234,7 @@ impl Side {
 
     fn open_file(home: &Path, name: String, wanted: Wanted) -> Result<Side, CopyError> {
         let path = Store::path(home);
+        home::check_folder(home).map_err(CopyError::Place)?;
         if wanted == Wanted::Made {
             home::create_private_dir(home)
                 .map_err(|error| StoreError::Io { path: path.clone(), message: error.to_string() })?;

@@ -208,6 +208,6 @@ store-check = 檢查資料庫有沒有損壞，閘道執行中也可以
 store-restore = 以備份取代資料庫；原有的移到一旁
     .file = 備份
 store-copy = 把整個資料庫複製到還沒有資料的資料庫或 home，或接續中斷的複製；兩邊都要停止使用
-    .from = 要複製的資料庫：home，或 postgres://USER@HOST/DATABASE
+    .from = 要複製的資料庫：home，sqlite（這個 home 的），或 postgres://USER@HOST/DATABASE
     .to = 複製到哪裡
 store-renew = 從空的資料庫重新開始；原有的移到一旁
