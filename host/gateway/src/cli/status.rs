@@ -48,8 +48,12 @@ impl StatusCommand {
         } else {
             let messages = Messages::new(context.language);
             print_page(&shown.page(&messages), &" ".repeat(NAME_COLUMNS + 1))?;
-            if shown.trouble().is_some() {
-                note(format_args!("  {}", terminal::hint(&messages.status_ledger_hint(), context.language)));
+            let hint = match shown.store.as_ref().and_then(|store| store.hosts.as_ref().err()) {
+                Some(failure) => failure.advice().map(|hint| context.translated(hint).into_owned()),
+                None => shown.trouble().map(|_| messages.status_ledger_hint()),
+            };
+            if let Some(hint) = hint {
+                note(format_args!("  {}", terminal::hint(&hint, context.language)));
             }
         }
         Ok(match shown.look.level {
@@ -70,7 +74,7 @@ struct Shown {
 /// A database, and the hosts that work on it.
 struct Shared {
     name: String,
-    hosts: Result<Vec<Host>, String>,
+    hosts: Result<Vec<Host>, Failure>,
 }
 
 impl Shared {
@@ -78,16 +82,16 @@ impl Shared {
     fn of(place: Place) -> Option<Shared> {
         let name = place.database.as_ref()?.name().to_owned();
         let hosts = match Store::open_existing(place) {
-            Ok(store) => block_on(async { Ok(store.hosts().await?) }).map_err(|failure| failure.message().to_owned()),
+            Ok(store) => block_on(async { Ok(store.hosts().await?) }),
             Err(StoreError::Missing { .. }) => Ok(vec![]),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         };
         Some(Shared { name, hosts })
     }
 
     /// How many work on it.
-    fn working(&self) -> Result<usize, &String> {
-        let hosts = self.hosts.as_ref()?;
+    fn working(&self) -> Result<usize, &str> {
+        let hosts = self.hosts.as_ref().map_err(Failure::message)?;
         Ok(hosts.iter().filter(|host| host.state != HostState::Silent).count())
     }
 
@@ -124,9 +128,10 @@ fn seconds(ms: i64) -> u64 {
 }
 
 impl Shown {
-    /// What keeps lines of the ledger from being written.
+    /// What keeps lines of the ledger from being written, apart from a database that is away.
     fn trouble(&self) -> Option<&Trouble> {
-        self.look.report.as_ref()?.ledger.as_ref()
+        let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
+        report?.ledger.as_ref()
     }
 
     fn page(&self, messages: &Messages) -> String {
@@ -191,6 +196,7 @@ impl Shown {
             "answers": self.look.report.is_some(),
             "sockets": connection,
             "policies": self.look.report.as_ref().map(|report| &report.policies),
+            "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),
         })

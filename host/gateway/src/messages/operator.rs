@@ -1,5 +1,7 @@
 //! What an operator's terminal shows: notices of the start, and how the gateway does.
 
+use std::borrow::Cow;
+
 use super::{Messages, terminal};
 use crate::{ledger::Trouble, talk::Connection};
 
@@ -84,17 +86,17 @@ impl Messages {
     }
 
     /// The database that the store is in, and who works on it, or why nobody can tell.
-    pub fn status_store(&self, name: &str, hosts: Result<usize, &String>) -> (String, String) {
+    pub fn status_store(&self, name: &str, hosts: Result<usize, &str>) -> (String, String) {
         let (state, hosts, error) = match hosts {
-            Ok(0) => ("free", 0, ""),
-            Ok(hosts) => ("used", hosts, ""),
-            Err(error) => ("unknown", 0, &**error),
+            Ok(0) => ("free", 0, Cow::default()),
+            Ok(hosts) => ("used", hosts, Cow::default()),
+            Err(error) => ("unknown", 0, terminal::translated(error, self.language)),
         };
         let filled = [
             ("name", name.to_owned().into()),
             ("state", state.into()),
             ("hosts", hosts.into()),
-            ("error", error.to_owned().into()),
+            ("error", error.into_owned().into()),
         ];
         (self.text("status-store", []), self.text("status-store-is", filled))
     }
@@ -141,7 +143,8 @@ impl Messages {
 
     /// What keeps lines of the ledger from being written.
     pub fn status_ledger(&self, Trouble { error, since, .. }: &Trouble) -> (String, String) {
-        let filled = [("since", since.to_string().into()), ("error", error.to_string().into())];
+        let error = terminal::translated(error, self.language).into_owned();
+        let filled = [("since", since.clone().into()), ("error", error.into())];
         (self.text("status-ledger", []), self.text("status-ledger-is", filled))
     }
 

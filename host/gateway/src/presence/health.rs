@@ -77,6 +77,9 @@ impl Level {
 pub struct Report {
     /// Its sockets, where its front has any.
     pub connection: Option<Connection>,
+    /// Why it does not reach the database that its store is in, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_away: Option<String>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Trouble>,
@@ -115,6 +118,8 @@ pub enum Reason {
     Reconnecting,
     #[error("it has reconnected {0} times lately")]
     Reconnects(u32),
+    #[error("it does not reach its database")]
+    StoreAway,
     #[error("{0} {lines} to be written", lines = noun(*.0))]
     Waiting(u64),
 }
@@ -135,6 +140,7 @@ impl Reason {
             Reason::Leaving => "leaving",
             Reason::Reconnecting => "reconnecting",
             Reason::Reconnects(_) => "reconnects",
+            Reason::StoreAway => "store-away",
             Reason::Waiting(_) => "waiting",
         }
     }
@@ -182,8 +188,11 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         }
         Some(_) => {}
     }
-    if let Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) = &signals.report {
-        reasons.push(Reason::Waiting(*waiting));
+    match &signals.report {
+        // The ledger waits for it, too, and nobody can tell with how many lines.
+        Some(Report { store_away: Some(_), .. }) => reasons.push(Reason::StoreAway),
+        Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
+        _ => {}
     }
     let level = if reasons.is_empty() { Level::Healthy } else { Level::Degraded };
     if is_leaving {
@@ -197,7 +206,7 @@ mod tests {
     use super::*;
 
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
-        let report = Some(Report { connection, ledger: None, policies: vec![] });
+        let report = Some(Report { connection, store_away: None, ledger: None, policies: vec![] });
         Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
     }
 
@@ -223,8 +232,9 @@ mod tests {
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
         let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
-        let report = Report { connection: sockets(2, 0), ledger: Some(trouble), policies: vec![] };
-        let waits = Signals { report: Some(report), ..fresh(None) };
+        let report = Report { connection: sockets(2, 0), store_away: None, ledger: Some(trouble), policies: vec![] };
+        let away = Report { store_away: Some("no route".into()), ..report.clone() };
+        let [waits, away] = [report, away].map(|report| Signals { report: Some(report), ..fresh(None) });
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };
         for (signals, level, reason) in [
@@ -237,6 +247,7 @@ mod tests {
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
             (waits, Level::Degraded, "1 line of the ledger waits"),
+            (away, Level::Degraded, "it does not reach its database"),
             (leaving, Level::Healthy, "it ends"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),

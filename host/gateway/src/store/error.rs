@@ -288,7 +288,7 @@ impl StoreError {
                 Some("PostgreSQL's own log says more; please report it")
             }
             StoreError::Sql { .. } => Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound"),
-            StoreError::Away { .. } => Some("is it running, and may this machine reach it? Nothing is lost meanwhile"),
+            StoreError::Away { .. } => Some("is it running, and may this machine reach it? What it holds is kept"),
             StoreError::Refused { message, .. } if message.starts_with(sql::NO_OPTIONS) => Some(
                 "a pooler stands before it that does not pass `options` on: take them from the address, and set the schema \
                  for the user, by `ALTER ROLE pmk SET search_path = pmk`",

@@ -216,6 +216,11 @@ impl Store {
         self.shared.link.is_some()
     }
 
+    /// Why the database that it is in cannot be reached, if it cannot.
+    pub fn away(&self) -> Option<String> {
+        self.shared.link.as_ref()?.away()
+    }
+
     /// Whether this host is the one that does what one does for all, as of its last look.
     pub fn is_first(&self) -> bool {
         self.shared.others.is_first.load(Ordering::Acquire)

@@ -66,10 +66,11 @@ pub(super) fn ports(services: &Services) -> Ports {
 
 /// How the gateway does, for an operator.
 pub(super) fn report(services: &Services) -> Reporter {
-    let (front, ledger, policies) =
-        (Arc::clone(&services.front), services.ledger.clone(), Arc::clone(&services.policies));
+    let (front, store) = (Arc::clone(&services.front), services.store.clone());
+    let (ledger, policies) = (services.ledger.clone(), Arc::clone(&services.policies));
     Arc::new(move || Report {
         connection: front.connection(),
+        store_away: store.away(),
         ledger: ledger.trouble(),
         policies: identities(policies.serving().stack()),
     })

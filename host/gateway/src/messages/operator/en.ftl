@@ -77,6 +77,7 @@ reason-silent = it does not answer, so the state of its sockets is unknown
 reason-leaving = it ends
 reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times lately
+reason-store-away = it does not reach its database
 reason-waiting = { $count ->
     [one] { $count } line of the ledger waits
    *[other] { $count } lines of the ledger wait

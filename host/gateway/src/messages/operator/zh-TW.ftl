@@ -68,4 +68,5 @@ reason-silent = 閘道沒有回應，所以不知道連線的狀況
 reason-leaving = 正在結束
 reason-reconnecting = 正在重新連線
 reason-reconnects = 最近重連了 { $count } 次
+reason-store-away = 連不上資料庫
 reason-waiting = 帳本有 { $count } 行等著寫入

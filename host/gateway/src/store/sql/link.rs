@@ -124,6 +124,11 @@ impl Link {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why it is away, if it is.
+    pub(in crate::store) fn away(&self) -> Option<String> {
+        self.outage().as_ref().map(|outage| outage.why.clone())
+    }
+
     /// Whether to try at all.
     ///
     /// # Errors
