@@ -1,6 +1,9 @@
 //! A conversation from elsewhere, on its way in: all of it in one transaction, or nothing.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use pmk_core::{Message, SessionKey, message, replace};
 
@@ -19,10 +22,12 @@ pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = 
 pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
 pub(super) const MARK_SESSION: &str = "UPDATE session
-     SET turns = turns + ?2, dropped_turns = ?3, marker = ?4, \"verbose\" = ?7, 
+     SET turns = CASE WHEN ?8 = 0 THEN turns + ?2 WHEN turns > ?2 THEN turns ELSE ?2 END, dropped_turns = ?3, marker = ?4, \"verbose\" = ?7, 
             created_at = CASE WHEN created_at < ?5 THEN created_at ELSE ?5 END,
             active_at = CASE WHEN active_at > ?6 THEN active_at ELSE ?6 END
      WHERE id = ?1";
+pub(super) const OF_SESSION: &str =
+    "SELECT id, created_at, role, origin, blocks FROM message WHERE session_id = ?1 ORDER BY id";
 pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (id, session_id, role, origin, blocks, tokens, chars, created_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -30,7 +35,7 @@ pub(super) const ADD_MESSAGE: &str =
 /// How a conversation came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Messages that were stored.
+    /// Its messages, those included that were there.
     pub messages: usize,
     /// Whether they have other ids than where they come from, because those were taken.
     pub renumbered: bool,
@@ -55,7 +60,8 @@ struct Ready {
 
 impl Store {
     /// Takes a whole conversation in. One that has messages is never mixed with it: with `replace` its live
-    /// window is emptied first and its archive stays, without it nothing happens.
+    /// window is emptied first and its archive stays, without it nothing happens. What the archive has already, as where
+    /// a conversation comes back that was written to a file here, is shown from there and not stored once more.
     ///
     /// Messages keep their ids where those are free; else all get new ones, and notices that name an id are
     /// made to name the new one. Waits a few seconds for a turn that is under way.
@@ -110,17 +116,18 @@ fn restore_new(conn: &Connection, ready: &Ready) -> Result<Option<Restored>, Fau
     }
     let opened = params![ready.key.to_string(), ready.created_at_ms, ready.active_at_ms];
     let session = SessionId(conn.prepare_cached(OPEN_SESSION)?.insert(opened)?);
-    fill(conn, session, ready, are_free(conn, ready)?).map(Some)
+    fill(conn, session, ready, are_free(conn, ready)?, Known::default()).map(Some)
 }
 
-/// Stores a conversation over one that is leased to us. Its messages come after those that are there, so they
-/// get new ids.
+/// Stores a conversation over one that is leased to us. What is new of its messages comes after those that are there, so it
+/// gets new ids.
 fn restore_over(conn: &Connection, ready: &Ready, replace: bool, lease: &Lease) -> Result<Restored, Fault> {
     if !replace {
         refuse_messages(conn, &ready.key)?;
     }
     conn.prepare_cached(reset::EMPTY_LIVE)?.run([lease.session.0])?;
-    let restored = fill(conn, lease.session, ready, false)?;
+    let known = known(conn, lease.session)?;
+    let restored = fill(conn, lease.session, ready, false, known)?;
     lease::end(conn, lease)?;
     Ok(restored)
 }
@@ -145,11 +152,38 @@ fn are_free(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
     Ok(true)
 }
 
-fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) -> Result<Restored, Fault> {
+/// Messages that are there, the oldest first of those that are alike: when they were written, by whom, and what they say.
+type Known = HashMap<(i64, String, String, String), VecDeque<i64>>;
+
+fn known(conn: &Connection, session: SessionId) -> Result<Known, Fault> {
+    let mut known = Known::new();
+    let mut statement = conn.prepare_cached(OF_SESSION)?;
+    let mut rows = statement.query([session.0])?;
+    while let Some(row) = rows.next()? {
+        let what = (row.get("created_at")?, row.get("role")?, row.get("origin")?, row.get("blocks")?);
+        known.entry(what).or_default().push_back(row.get("id")?);
+    }
+    Ok(known)
+}
+
+fn fill(
+    conn: &Connection,
+    session: SessionId,
+    ready: &Ready,
+    keep_ids: bool,
+    mut known: Known,
+) -> Result<Restored, Fault> {
     let mut add = conn.prepare_cached(ADD_MESSAGE)?;
     let mut ids = Vec::with_capacity(ready.messages.len());
+    let mut is_of_here = false;
     for (id, message, created_at_ms) in &ready.messages {
         let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
+        let what = (*created_at_ms, (*role).to_owned(), (*origin).to_owned(), blocks.clone());
+        if let Some(id) = known.get_mut(&what).and_then(VecDeque::pop_front) {
+            is_of_here = true;
+            ids.push(id);
+            continue;
+        }
         let id = match id.filter(|_| keep_ids) {
             Some(id) => {
                 add.run(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?;
@@ -171,8 +205,9 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
         window::show(conn, session, position, id, &Shown { replacement, tokens: *tokens, chars })?;
     }
     let Ready { turns, dropped_turns, marker_template, verbosity, created_at_ms, active_at_ms, .. } = ready;
-    let verbosity = verbosity.name();
-    let marked = params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity];
+    let (verbosity, is_of_here) = (verbosity.name(), i64::from(is_of_here));
+    let marked =
+        params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity, is_of_here];
     conn.prepare_cached(MARK_SESSION)?.run(marked)?;
     let renumbered = ready.messages.iter().zip(&ids).any(|((old, ..), id)| old.is_some_and(|old| old != *id));
     let messages = ids.iter().zip(&ready.messages).map(|(id, (_, message, _))| (*id, &*message.blocks)).enumerate();

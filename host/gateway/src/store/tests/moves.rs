@@ -68,6 +68,28 @@ async fn a_conversation_that_is_there_is_not_mixed_with_another() {
     assert_eq!(after.live[0].index, 2);
 }
 
+/// Once, all of it was in the archive twice, and its turns counted double.
+#[tokio::test]
+async fn a_conversation_that_comes_back_to_where_it_was_written_to_a_file_is_there_once() {
+    let home = home();
+    let store = open(&home);
+    // Two that are alike are two.
+    let mut dump = dump();
+    let again = dump.messages[3].clone();
+    dump.messages.push(DumpedMessage { id: Some(10), ..again });
+    store.restore(dump.clone(), false, NOW).await.unwrap();
+    turn(&store, KEY, "Ev1").await;
+    let gone_on = store.dump(&key()).await.unwrap();
+
+    let restored = store.restore(dump.clone(), true, NOW).await.unwrap();
+    assert_eq!(restored, Restored { messages: 5, renumbered: false, cases_closed: 0 });
+    let after = store.dump(&key()).await.unwrap();
+    assert_eq!((&after.messages, &after.live, after.turns), (&gone_on.messages, &dump.live, gone_on.turns));
+    store.restore(gone_on.clone(), true, NOW).await.unwrap();
+    let active_at_ms = gone_on.active_at_ms.max(dump.active_at_ms);
+    assert_eq!(store.dump(&key()).await.unwrap(), SessionDump { active_at_ms, ..gone_on });
+}
+
 #[tokio::test]
 async fn a_notice_names_the_new_id_of_a_message_whose_old_one_was_taken() {
     let home = home();
