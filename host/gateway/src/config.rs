@@ -12,7 +12,7 @@ use std::{
 use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
 use pmk_models::{ModelSpec, Provider};
-use pmk_system::{error::Failure, files, home, stamp::Stamp};
+use pmk_system::{error::Failure, files, home, json, stamp::Stamp};
 use serde_json::{Map, Value};
 
 use crate::{embedded, language, people::People};
@@ -260,7 +260,10 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('\u{feff}') {
         return Err("it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into());
     }
-    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
+    match serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))? {
+        Value::Object(root) => Ok(root),
+        other => Err(format!("it is {}, not an object", json::kind(&other))),
+    }
 }
 
 /// What to do where something stands in the file's place that is none.
@@ -381,7 +384,7 @@ mod tests {
         for (text, wanted) in [
             ("{}", "no `version`"),
             (r#"{"version":2}"#, "version 2"),
-            ("[]", "not a JSON object"),
+            ("[]", "it is a list, not an object"),
             (r#"{"version":1,"policy":{"file":"x"}}"#, "unknown key `policy.file`; did you mean `files`?"),
             (r#"{"version":1,"queue":{"zzz":1}}"#, "unknown key `queue.zzz`; there are `mode`, `debounceMs`, `most`"),
             (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds` is -1, not a number of"),

@@ -15,3 +15,6 @@ pub mod tree;
 mod tests;
 
 pub use error::TransferError;
+
+/// What some editors and shells put before a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();

@@ -19,7 +19,7 @@ use pmk_system::files;
 use pmk_system::lines::Lines;
 use serde::{Deserialize, Serialize};
 
-use super::TransferError;
+use super::{BYTE_ORDER_MARK, TransferError};
 use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 
 /// The version that is written.
@@ -141,7 +141,8 @@ pub fn is_full(path: &Path) -> bool {
     let read = files::open(path)
         .map_err(io::Error::from)
         .and_then(|(file, _)| BufReader::new(io::Read::take(file, 256)).read_until(b'\n', &mut start));
-    read.is_ok() && matches!(serde_json::from_slice(&start), Ok(Line::PmkHostSessions(_)))
+    let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&start);
+    read.is_ok() && matches!(serde_json::from_slice(start), Ok(Line::PmkHostSessions(_)))
 }
 
 /// The conversations of a file, one after the other; no more than one is in memory.
@@ -185,8 +186,9 @@ impl Conversations {
                 Ok(line) => line,
                 Err(source) => return Some(Err(TransferError::Read { path: self.path.clone(), source })),
             };
-            if !line.trim_ascii().is_empty() {
-                let parsed = serde_json::from_slice(&line);
+            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
+            if !text.trim_ascii().is_empty() {
+                let parsed = serde_json::from_slice(text);
                 return Some(parsed.map_err(|error: serde_json::Error| self.wrong(words(&error))));
             }
         }

@@ -22,7 +22,7 @@ use serde::{
 use serde_json::{Value, error::Category};
 
 use super::{
-    TransferError,
+    BYTE_ORDER_MARK, TransferError,
     flatten::{Flat, flatten},
 };
 use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
@@ -32,9 +32,6 @@ const UNITS_PER_TOKEN: f64 = 3.5;
 
 /// Messages without a time of their own are taken to be this far apart, as pmk itself does.
 const APART_MS: i64 = 1_000;
-
-/// What some editors begin a file with.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What people are called of whom only the id is known.
 const NO_NAME: &str = "?";

@@ -123,7 +123,10 @@ proptest! {
     fn the_full_format_loses_nothing(seeds in prop::collection::vec(any::<u64>(), 0..4)) {
         let folder = Folder::new();
         let dumps: Vec<SessionDump> = seeds.into_iter().map(random_dump).collect();
-        let path = folder.file("full.jsonl", &full_file(&dumps));
+        let file = full_file(&dumps);
+        // Some editors put a mark before it.
+        let marked = [BYTE_ORDER_MARK, &file].concat();
+        let path = folder.file("full.jsonl", if dumps.len() % 2 == 0 { &file } else { &marked });
         prop_assert!(full::is_full(&path));
         let read: Vec<full::Read> = full::Conversations::open(&path).unwrap().collect();
         prop_assert_eq!(read.len(), dumps.len());
