@@ -50,7 +50,7 @@ pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
      WHERE id = ?1 AND answered_at IS NULL";
 pub(super) const PIECE: &str = "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
-pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
+pub(super) const COUNT_TURNS: &str = "UPDATE session SET turns = turns + ?2 WHERE id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const UNSENT_PARTS: &str =
     "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
@@ -240,12 +240,13 @@ impl Store {
                     position += 1;
                 }
             }
-            conn.prepare_cached(COUNT_TURN)?.run([session.0])?;
+            if keep_live {
+                conn.prepare_cached(COUNT_TURNS)?.run(params![session.0, 1 + also.len() as i64])?;
+            }
             for (other, user) in &also {
                 changes::leave_live(conn, session, *other)?;
                 conn.prepare_cached(ANSWERED_WITH)?.run(params![other.0, now_ms, user, turn.0])?;
                 conn.prepare_cached(EMPTY_QUESTION)?.run([other.0])?;
-                conn.prepare_cached(COUNT_TURN)?.run([session.0])?;
             }
             for (of, bytes) in &pieces {
                 let values = params![of.0, turn.0, bytes.start as i64, bytes.len() as i64];

@@ -31,7 +31,7 @@ const BY_INDEX: &[&str] = &[
     turns::ANSWER,
     turns::STANDING,
     turns::ANSWERED_WITH,
-    turns::COUNT_TURN,
+    turns::COUNT_TURNS,
     turns::beginning::FORGET_ATTEMPT,
     archive::NUMBER,
     archive::OF_TURN,

@@ -247,6 +247,8 @@ async fn a_turn_that_was_given_up_is_archived_only() {
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["question Ev1", "answer Ev1"]);
     assert_eq!(store.session_messages(&key(), true).await.unwrap().len(), 4);
+    // Nor is it one that was answered, as no order of `/pmk` is.
+    assert_eq!(store.session(&key()).await.unwrap().turns, 1);
     // The next turn goes to the end all the same.
     turn(&store, KEY, "Ev3").await;
     assert_eq!(live_texts(&store, KEY).await[2..], ["question Ev3", "answer Ev3"]);
