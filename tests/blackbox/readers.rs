@@ -145,6 +145,22 @@ fn what_is_odd_in_gateway_json_is_said_in_it_too() {
     insta::assert_snapshot!(told(&home, &[&["config", "check"], &["admin", "list"]]));
 }
 
+/// Once they were put together first, and then taken for another sentence: its words were in both languages.
+#[test]
+fn what_an_import_leaves_out_is_told_in_whole_sentences() {
+    let home = Home::new();
+    let lines = home.write("lines.jsonl", "{\"role\":\"user\",\"content\":\"q\"}\nno JSON\n");
+    let system = home.write("one.json", r#"{"system":"x","messages":[{"role":"user","content":"q"}]}"#);
+    for file in [lines, system] {
+        let file = file.to_str().expect("a path").to_owned();
+        let told = run(&home, CHINESE, &["sessions", "import", &file, "--key", "slack:dm:U1", "--replace"]).stderr;
+        let first = told.lines().next().unwrap_or_default();
+        assert!(first.starts_with("警告：`slack:dm:U1`"), "{told}");
+        let is_left = |word: &&str| word.chars().all(|char| char.is_ascii_lowercase());
+        assert_eq!(first.split([' ', '；', '：', '`']).filter(|word| word.len() > 2).find(is_left), None, "{told}");
+    }
+}
+
 /// A value is what somebody has written, and no word of ours.
 #[test]
 fn a_value_of_a_setting_is_shown_as_it_is() {

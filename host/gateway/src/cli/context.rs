@@ -95,14 +95,16 @@ impl Context {
 
     /// Says what went wrong with one of several things, when the command goes on with the others.
     pub(super) fn warn_of(&self, what: &str, failure: &Failure) {
-        let what = format!("{what}: {}", failure.message());
         if self.json {
             let mut document = failure.document();
             document["type"] = "warning".into();
-            document["message"] = what.into();
+            document["message"] = format!("{what}: {}", failure.message()).into();
             note_json(&document);
         } else {
-            note(terminal::warning(&printable(&what), failure.advice(), self.language));
+            // Each by itself: together they might be taken for something else.
+            let [what, why] = [what, failure.message()].map(|text| self.translated(&printable(text)).into_owned());
+            let what = format!("{what}{}{why}", self.language.pick(": ", "："));
+            note(terminal::warning(&what, failure.advice(), self.language));
         }
     }
 }

@@ -70,7 +70,7 @@ const SAID: [&str; 13] = [
 /// Constants and fields that are.
 const NAMED: [&str; 5] = ["HINT", "FIGURES", "noun", "hint", "reason"];
 /// Lists of texts that are said.
-const LISTS: [&str; 4] = ["warnings", "problems", "repairs", "odd"];
+const LISTS: [&str; 5] = ["warnings", "problems", "repairs", "odd", "skipped"];
 
 /// All that may be said, as templates with plain holes.
 #[derive(Default)]
