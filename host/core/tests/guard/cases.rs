@@ -364,3 +364,14 @@ fn what_is_said_of_a_recall_that_has_no_room_adds_up() {
     let rest = applied.tokens_after - recalled;
     assert!(refused.what.contains(&format!("{recalled} tokens beside {rest} exceeds")), "{refused}");
 }
+
+/// What grew is counted without what is recalled, which may grow.
+#[test]
+fn what_is_said_of_a_plan_that_grows_leaves_out_what_it_recalls() {
+    let transcript = Transcript::of_messages([Message::user("hi"), Message::assistant("ho"), Message::user("q")]);
+    let plan = removing(&transcript, &[(0, 2)]);
+    let mut recalling = plan.clone();
+    recalling.recall(5, quote(5));
+    let [alone, recalling] = [plan, recalling].map(|plan| GUARD.apply(&transcript, &plan).expect_err("it grows").what);
+    assert_eq!(alone, recalling);
+}
