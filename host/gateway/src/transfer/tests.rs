@@ -126,7 +126,7 @@ proptest! {
         let file = full_file(&dumps);
         // Some editors put a mark before it.
         let marked = [BYTE_ORDER_MARK, &file].concat();
-        let path = folder.file("full.jsonl", if dumps.len() % 2 == 0 { &file } else { &marked });
+        let path = folder.file("full.jsonl", if dumps.len().is_multiple_of(2) { &file } else { &marked });
         prop_assert!(full::is_full(&path));
         let read: Vec<full::Read> = full::Conversations::open(&path).unwrap().collect();
         prop_assert_eq!(read.len(), dumps.len());
