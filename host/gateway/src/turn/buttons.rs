@@ -2,7 +2,7 @@
 
 use crate::{
     messages::Messages,
-    store::{Answered, Offers, Outgoing, Part, Purpose},
+    store::{Offers, Outgoing, Part, Purpose},
     talk::Button,
 };
 
@@ -25,18 +25,36 @@ pub(super) fn offer_again(parts: &mut [Outgoing]) {
     }
 }
 
-/// What a message offers.
-pub(super) fn under(messages: &Messages, answered: &Answered, part: &Part) -> Vec<Button> {
+/// What a message offers, one of these.
+pub(super) fn under(messages: &Messages, parts: &[Part], part: &Part) -> Vec<Button> {
     let later = |other: &&Part| other.number > part.number && other.outgoing.purpose == Purpose::Proposal;
     match &part.outgoing.purpose {
         Purpose::Notice { .. } => messages.verdict_buttons(),
         // Of several pieces the last asks for the word.
-        Purpose::Proposal if answered.parts.iter().find(later).is_none() => messages.yes_and_no_buttons(),
+        Purpose::Proposal if parts.iter().find(later).is_none() => messages.yes_and_no_buttons(),
         Purpose::Reply => match part.outgoing.offers {
             Offers::Opinion => messages.opinion_buttons(),
             Offers::Again => messages.again_button(),
             Offers::Nothing => vec![],
         },
         _ => vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::Language;
+
+    use super::*;
+
+    #[test]
+    fn of_several_pieces_of_a_proposal_the_last_asks_for_the_word() {
+        let messages = Messages::new(Language::English);
+        let purposes = [Purpose::Proposal, Purpose::Proposal, Purpose::Reply];
+        let outgoing = |purpose| Outgoing { purpose, ..Outgoing::reply("may I?") };
+        let parts: Vec<Part> =
+            (0..).zip(purposes.map(outgoing)).map(|(number, outgoing)| Part { number, outgoing }).collect();
+        let offered = parts.iter().map(|part| under(&messages, &parts, part));
+        assert_eq!(offered.collect::<Vec<_>>(), [vec![], messages.yes_and_no_buttons(), vec![]]);
     }
 }

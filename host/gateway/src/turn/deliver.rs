@@ -359,7 +359,7 @@ async fn deliver_part(
     part: &Part,
     doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
-    let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, answered, part));
+    let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, &answered.parts, part));
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
     let reply_to = elsewhere::place(services, inbound, outgoing).await?;
