@@ -429,6 +429,28 @@ fn stop_ends_a_turn_of_the_console() {
     assert_eq!(replies(&lines), [] as [&str; 0]);
 }
 
+/// It was told to be stopped, though it had been carried out, and what it said went to the model with the next question.
+#[test]
+fn an_order_that_was_carried_out_was_said_to_be_stopped() {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "language": "en", "admins": ["U1"]}).to_string());
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    for (order, stop) in [("Ev1", "Ev2"), ("Ev3", "Ev4"), ("Ev5", "Ev6")] {
+        let both = [question(order, "/pmk admin admins add <@U5>"), question(stop, "stop")].join("\n");
+        assert!(gateway.say(&both));
+        let reply = loop {
+            let reply = gateway.next_of("reply");
+            if reply["event_id"] == order {
+                break reply;
+            }
+        };
+        assert!(reply["text"].as_str().is_some_and(|text| text.contains("U5")), "{reply}");
+    }
+    gateway.end();
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").stdout;
+    assert!(!shown.contains("admins add"), "{shown}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_failure_a_reaction_takes_the_question_up_once() {
     let scene = scene(json!({})).await;

@@ -181,8 +181,7 @@ impl CompareCommand {
     fn setup(&self, spec: &ModelSpec, config: &Config) -> Result<Setup, Failure> {
         let window = windows::of(&spec.clone().with_window(self.window)).tokens;
         let sim = match (spec.provider, &spec.name) {
-            (Provider::Sim, Some(words)) => SimConfig::parse(words)
-                .or_hint("`sim` takes `factor=F`, `overhead=N`, `delay=MS`, with commas between them")?,
+            (Provider::Sim, Some(words)) => SimConfig::parse(words).map_err(Failure::new)?,
             _ => SimConfig::default(),
         };
         Ok(Setup {

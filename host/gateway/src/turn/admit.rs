@@ -52,8 +52,8 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admitted, Turn
         return Ok(Admitted::Nothing);
     }
     match turn.called_off {
-        // Others wait for what a contact says.
-        Some(CalledOff::Stopped) if turn.absorbs.is_some() => {}
+        // Others wait for what a contact says, and an order may have been carried out by then.
+        Some(CalledOff::Stopped) if turn.absorbs.is_some() || Command::is_at_once(&turn) => {}
         Some(_) => return Ok(Admitted::CalledOff(turn)),
         None => {}
     }

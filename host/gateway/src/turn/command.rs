@@ -36,6 +36,11 @@ impl Command {
         turn.confirms.clone().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
     }
 
+    /// Whether a message is an order that changes something by itself, before its answer is stored.
+    pub fn is_at_once(turn: &OpenTurn) -> bool {
+        matches!(Command::of(turn), Some(Command::Pmk(..) | Command::Verbose(_)))
+    }
+
     /// What somebody does by it.
     pub fn action(&self) -> Action {
         match self {

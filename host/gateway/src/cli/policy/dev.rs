@@ -245,7 +245,8 @@ async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Res
             let load = file.clone();
             let tried = aside(desk, move |desk| desk.try_out(&load)).await?;
             match tried {
-                Ok(tried) => builder.keep(&file).map(|()| tried).map_err(Failed::from),
+                Ok(tried) if tried.check.failed() == 0 => builder.keep(&file).map(|()| tried).map_err(Failed::from),
+                Ok(tried) => Ok(tried),
                 Err(failure) => Err(Failed { failure, said: String::new() }),
             }
         }
