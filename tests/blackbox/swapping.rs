@@ -13,6 +13,7 @@ use crate::{
     bombs::{compilers, made},
     moments::Moments,
     support::{Finished, Home, Running, component, question, until},
+    terminal::Terminal,
 };
 
 /// A gateway in the console, on the model that costs nothing.
@@ -109,13 +110,13 @@ fn a_command_to_a_gateway_that_was_starting_was_refused() {
     home.write("gateway.json", config.to_string());
     let gateway = Running::start(home.command(&["run", "--model", "anthropic-api:claude-haiku-4-5"]));
     until("it has the home", || home.path().join("gateway/state.json").exists().then_some(()));
-    let swapped = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| home.run(&["policy", "use", "strict"], ""));
-        std::thread::sleep(Duration::from_millis(500));
-        home.write("key", "sk-ant-1\n");
-        asked.join().expect("the command")
-    });
-    assert!(swapped.ok().stdout.contains("strict"));
+    let mut command = home.command(&["policy", "use", "strict"]);
+    command.env("TERM", "xterm");
+    let mut asking = Terminal::start(command);
+    asking.wait_for("waiting for the gateway to start", 1);
+    home.write("key", "sk-ant-1\n");
+    let (status, shown) = asking.until_its_end();
+    assert!(status.success() && shown.concat().contains("strict 1.0.0"), "{shown:#?}");
     gateway.end();
 }
 
