@@ -6,6 +6,7 @@ use std::{fs, path::PathBuf, process::Command};
 use serde_json::{Value, json};
 
 use crate::{
+    authoring::broken,
     readers::{CHINESE, is_chinese},
     support::{Finished, Home, Running, finish, is_alive, repository, until},
 };
@@ -100,6 +101,23 @@ fn it_is_shown_in_the_readers_language() {
     shown.push_str(&project.once_in_chinese("exit 1"));
     is_chinese(&shown.replace("When does part 13 ship?", "").replace("Which week was it for part 15?", ""));
     insta::with_settings!({filters => vec![SECONDS]}, { insta::assert_snapshot!(shown) });
+}
+
+/// A build that failed its check was what the next one was held against.
+#[test]
+fn a_build_that_failed_its_check_was_taken_for_the_last_good_one() {
+    let project = Project::new();
+    project.save("strict");
+    project.write("mine/build.sh", COPY);
+    let dev = Running::telling(project.command("sh build.sh", &["--json"]), std::process::Stdio::null());
+    let round = || dev.next_of("build");
+    assert_eq!(round()["outcome"], "built");
+    fs::write(project.path("mine/source.wasm"), broken::panics().build()).expect("a component");
+    let bad = round();
+    assert!(bad["changed"].as_array().is_some_and(|changed| !changed.is_empty()), "{bad:#}");
+    project.save("strict");
+    let back = round();
+    assert_eq!((&back["outcome"], &back["changed"]), (&json!("built"), &json!([])), "{back:#}");
 }
 
 #[test]
