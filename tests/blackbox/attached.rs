@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     receipts::all_of_a_conversation_are_made_again,
     support::{PATIENCE, until_async},
-    workspace::{Scene, rules, rules_for_kills},
+    workspace::{Gateway, Scene, rules, rules_for_kills},
 };
 
 /// What ends every introduction of the host's.
@@ -342,6 +342,26 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.told(&scene.slack.mention("C1", "U4", "by itself", None)).await;
     scene.told(&scene.slack.dm("U4", "in person")).await;
     assert_eq!(scene.slack.call_count("conversations.replies"), 1);
+    scene.behaved();
+}
+
+/// The policies would keep all of it; the question has to have room beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_thread_takes_no_more_than_its_share_of_what_the_model_reads() {
+    let keeps = json!({"files": ["caps"], "settings": {"caps": {"by-name": "thread=100000"}}});
+    let config = json!({"version": 1, "language": "en", "presence": silent(), "policy": keeps});
+    let scene = Scene::new(rules(), &config).await;
+    let _gateway = Gateway::asking(&scene.home, &scene.slack, &scene.anthropic, &["--window", "8000"]);
+    assert!(scene.slack.await_connected(PATIENCE).await);
+    let parent = scene.slack.talk("C1", "U2", "the first word", None).ts;
+    for n in 0..12 {
+        scene.slack.talk("C1", "U3", &format!("word {n}: {}", "and so on ".repeat(150)), Some(&parent));
+    }
+    scene.told(&scene.slack.mention("C1", "U4", "what is going on?", Some(&parent))).await;
+    let sent = scene.sent_last();
+    let shown = sent[0].lines().filter(|line| line.starts_with("> U")).count();
+    assert!((3..10).contains(&shown) && sent[0].contains("the first word"), "{shown} of 13");
+    assert_eq!(sent[1..], ["what is going on?"]);
     scene.behaved();
 }
 

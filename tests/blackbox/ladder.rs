@@ -18,7 +18,13 @@ fn turn(n: usize) -> String {
 
 /// Answers by the API, whose window is smaller than what the gateway is told, with these policies.
 fn run(home: &Home, anthropic: &Anthropic, policies: &[&str], input: &[String]) -> Vec<Value> {
+    run_with(home, anthropic, policies, &[], input)
+}
+
+/// The same with more arguments.
+fn run_with(home: &Home, anthropic: &Anthropic, policies: &[&str], more: &[&str], input: &[String]) -> Vec<Value> {
     let mut arguments = vec!["run".to_owned(), "--model".into(), "anthropic-api".into()];
+    arguments.extend(more.iter().map(|&one| one.to_owned()));
     for policy in policies {
         arguments.extend(["--policy".to_owned(), component(policy)]);
     }
@@ -147,6 +153,32 @@ fn a_compaction_that_overflows_itself_or_finds_the_model_down_makes_way_for_the_
         assert_eq!(rungs(&lines), [["rotate"]], "{lines:#?}");
         assert!(!replies(&lines)[0].starts_with(":x:"), "{:?}", replies(&lines));
     }
+}
+
+/// Of parts that are too long together as much is summed up once more as there is room for.
+#[test]
+fn what_is_summed_up_in_many_pieces_is_summed_up_once_more() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    run(&home, &anthropic, &["rolling-summary"], &(0..24).map(turn).collect::<Vec<_>>());
+    let told = |what: &str| Behaviour::answer(format!("{what} {}", "told ".repeat(500)));
+    anthropic.when("and now?", Behaviour::Echo);
+    anthropic.when("<conversation>", told("LATER"));
+    // The newest eight pieces are summed up.
+    anthropic.when("Fact 8:", told("FIRST"));
+    anthropic.when("FIRST", Behaviour::answer("What was said, in short."));
+    let before = anthropic.requests().len();
+    let asked = [question("EvZ", "and now?")];
+    let lines = run_with(&home, &anthropic, &["rolling-summary"], &["--window", "4000"], &asked);
+    assert_eq!(events(&home, "context.compacted").len(), 1, "{lines:#?}");
+    let requests = anthropic.requests().split_off(before);
+    let (answer, summaries) = requests.split_last().expect("requests");
+    let (once_more, pieces) = summaries.split_last().expect("a summary");
+    let parts = once_more.question().matches("LATER").count();
+    assert!(once_more.question().contains("FIRST") && (1..3).contains(&parts), "{parts}: {requests:#?}");
+    assert_eq!(pieces.len(), 8, "{requests:#?}");
+    let seen = answer.body["messages"].to_string();
+    assert!(seen.contains("What was said, in short.") && !seen.contains("LATER"), "{seen}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DIRECTIVE, ESCALATION, QUESTION, Stage};
 use crate::{
     knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
-    support::{Home, Running, of_type, replies},
+    support::{Home, Running, of_type, replies, until},
 };
 
 /// What the model was talked into, by a text that was put differently.
@@ -25,8 +25,15 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
+        Scene::with(json!({}))
+    }
+
+    /// One with this queue.
+    fn with(queue: Value) -> Scene {
         let home = Home::new();
-        let config = json!({"version": 1, "language": "en", "tools": "fenced", "escalation": {"default": [CONTACT]}});
+        let config = json!({
+            "version": 1, "language": "en", "tools": "fenced", "escalation": {"default": [CONTACT]}, "queue": queue,
+        });
         home.write("gateway.json", config.to_string());
         let anthropic = Anthropic::start_blocking();
         anthropic.when("payroll", Behaviour::answer("Noted."));
@@ -36,7 +43,11 @@ impl Scene {
     }
 
     fn say(&mut self, event: &str, text: &str) {
-        let said = json!({"user": ASKER, "channel": "C1", "text": text, "event_id": event});
+        self.says(ASKER, event, text);
+    }
+
+    fn says(&mut self, user: &str, event: &str, text: &str) {
+        let said = json!({"user": user, "channel": "C1", "text": text, "event_id": event});
         assert!(self.gateway.say(&said.to_string()));
     }
 
@@ -181,8 +192,7 @@ async fn a_word_counts_in_slack() {
 #[test]
 fn only_the_askers_own_words_are_theirs() {
     let mut scene = Scene::new();
-    let others = json!({"user": "U7", "channel": "C1", "text": FOREIGN, "event_id": "Ev0"});
-    assert!(scene.gateway.say(&others.to_string()));
+    scene.says("U7", "Ev0", FOREIGN);
     scene.gateway.next_of("turn");
     scene.say("Ev1", &format!("{QUESTION}\n\n> {FOREIGN}"));
     assert_eq!(scene.gateway.next_of("turn")["event_id"], "Ev1");
@@ -364,8 +374,7 @@ fn a_question_too_long_for_people_is_refused_and_not_cut() {
 fn a_reason_that_repeats_what_others_wrote_needs_the_askers_word() {
     const OWN: &str = "What does the ledger of sales hold?";
     let mut scene = Scene::new();
-    let others = json!({"user": "U7", "channel": "C1", "text": FOREIGN, "event_id": "Ev0"});
-    assert!(scene.gateway.say(&others.to_string()));
+    scene.says("U7", "Ev0", FOREIGN);
     scene.gateway.next_of("turn");
     let directive = format!("```escalate\nquestion: {OWN}\nreason: {FOREIGN}\n```");
     scene.anthropic.when(OWN, Behaviour::answer(directive));
@@ -374,4 +383,28 @@ fn a_reason_that_repeats_what_others_wrote_needs_the_askers_word() {
     assert!(notice["text"].as_str().is_some_and(|text| text.contains(&format!("Why: {FOREIGN}"))), "{notice}");
     let (_, lines) = scene.gateway.end();
     assert!(of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+}
+
+/// Who wrote a message of several that were answered as one is known later only where all are one person's.
+#[test]
+fn what_somebody_else_wrote_into_the_same_question_is_not_the_askers_later() {
+    for (other, is_askers) in [("U7", false), (ASKER, true)] {
+        let mut scene = Scene::with(json!({"mode": "collect", "debounceMs": 1}));
+        scene.anthropic.when("hello", Behaviour::Echo);
+        scene.anthropic.hold();
+        scene.say("Ev0", "hello");
+        until("a request", || (!scene.anthropic.requests().is_empty()).then_some(()));
+        scene.says(other, "Ev1", FOREIGN);
+        scene.say("Ev2", "And when is lunch?");
+        for event in ["Ev0", "Ev1", "Ev2"] {
+            assert_eq!(scene.gateway.next_of("accepted")["event_id"], event);
+        }
+        scene.anthropic.release();
+        scene.gateway.next_of("reply");
+        assert_eq!(scene.gateway.next_of("reply")["event_ids"], json!(["Ev1", "Ev2"]));
+        scene.say("Ev3", QUESTION);
+        let (_, lines) = scene.gateway.end();
+        let asked = of_type(&lines, "escalation").len();
+        assert_eq!(asked, usize::from(is_askers), "{other}: {lines:#?}");
+    }
 }

@@ -32,6 +32,9 @@ pub enum BackupError {
     /// There is no such backup.
     #[error("there is no `{}`", .0.display())]
     Missing(PathBuf),
+    /// It cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
     /// What was given for a backup is something else.
     #[error("`{}` is no backup of a store: {why}", path.display())]
     NoBackup { path: PathBuf, why: &'static str },
@@ -66,6 +69,7 @@ impl From<BackupError> for Failure {
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("which file did `pmk-host store backup FILE` make?")
             }
+            BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you may read"),
             BackupError::NoFile(_) => Failure::new(error).hint(
                 "PostgreSQL has its own means: `pg_dump` and `pg_restore`, archives of its log, `pg_amcheck`; `pmk-host \
                  store copy` moves a store",
@@ -212,10 +216,8 @@ fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
         Err(NoFile::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
         // It would be waited for, or read, without end.
         Err(NoFile::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
-        Err(NoFile::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(StoreError::Io { path: path(), message: error.to_string() }.into());
-        }
-        Err(_) => return Err(BackupError::Missing(path())),
+        Err(NoFile::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Err(BackupError::Missing(path())),
+        Err(error) => return Err(BackupError::Read { path: path(), source: error.into() }),
     }
     let conn = connection::backup(from).map_err(|error| of_backup(error, from))?;
     copy(&conn, from, staged, Over::Another).map_err(|error| match error {

@@ -96,6 +96,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
         file("text.db", "not a database ".repeat(500).as_bytes()),
         file("half.db", &bytes[..bytes.len() / 2]),
         file("scrambled.db", &scrambled),
+        file("plain", b"").join("inside.db"),
         theirs,
     ] {
         let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
@@ -106,6 +107,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
             assert!(!told.contains(wrong), "{wrong}: {told}");
         }
         assert!(told.contains("\n  hint: "), "{}: {told}", path.display());
+        assert_eq!(told.contains("there is no `"), path.ends_with("nowhere.db"), "{told}");
         assert_eq!(fs::read(Store::path(home.path())).unwrap(), before, "{}: {told}", path.display());
     }
     let left: Vec<_> =

@@ -1,6 +1,8 @@
 //! A database that is reached through a PgBouncer, which hands out connections by the transaction.
 
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -185,4 +187,41 @@ async fn a_host_that_a_pooler_keeps_from_the_database_for_longer_than_its_lease_
     pooler.console(&format!("RESUME {name}"));
     assert!(matches!(second.lost().await, StoreError::TakenOver { .. }));
     accepted(&first, "Ev1").await;
+}
+
+/// A server that lets nobody in, in these words.
+fn server_that_says(code: &str, words: &str) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("postgres://pmk@{}/pmk?sslmode=disable", listener.local_addr().unwrap());
+    let fields = format!("SFATAL\0VFATAL\0C{code}\0M{words}\0\0");
+    std::thread::spawn(move || {
+        for mut asked in listener.incoming().map_while(Result::ok) {
+            let mut length = [0; 4];
+            if asked.read_exact(&mut length).is_ok() {
+                let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+                let _ = asked.read_exact(&mut startup);
+            }
+            let length = u32::try_from(fields.len() + 4).unwrap();
+            let _ = asked.write_all(&[b"E", &length.to_be_bytes()[..], fields.as_bytes()].concat());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_is_waited_for_where_it_may_in_a_while() {
+    for (code, is_away) in [
+        ("57P01", true),  // it is being shut down
+        ("57P02", true),  // it has crashed
+        ("57P03", true),  // it is starting
+        ("53300", true),  // it is full
+        ("08006", true),  // a pooler does not reach it
+        ("28P01", false), // a wrong password
+        ("28000", false), // no such role
+        ("3D000", false), // no such database
+    ] {
+        let error = Store::open(&home(&server_that_says(code, "these words"))).err().unwrap();
+        assert!(error.to_string().contains("these words"), "{code}: {error}");
+        assert_eq!(matches!(error, StoreError::Away { .. }), is_away, "{code}: {error:?}");
+    }
 }
