@@ -68,7 +68,8 @@ fn one_of_another_user_is_refused() {
     }
 }
 
-/// Once, `audit --home /typo` printed zeros, and `audience set` made a home of a slip of the pen.
+/// Once, `audit --home /typo` printed zeros, and `audience set` made a home of a slip of the pen; and `config check` took one that
+/// `PMK_HOME` misspelt for an empty one.
 #[test]
 fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
     let home = Home::new();
@@ -98,26 +99,29 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         &["plan", "--policy", &strict, "--history", &history],
         &["compare", "--policy", &strict, "--histories", &history],
     ];
-    for arguments in commands {
+    for (arguments, by) in commands.iter().flat_map(|arguments| [(arguments, "--home"), (arguments, "PMK_HOME")]) {
         let mut command = std::process::Command::new(program());
-        command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(*arguments);
+        command.env_clear().env("HOME", home.path());
+        match by {
+            "--home" => command.arg(by).arg(&missing),
+            _ => command.env(by, &missing),
+        };
+        command.args(*arguments);
         let finished = finish(command, "");
         // 1 of `status` says that a gateway is there.
         let code = if *arguments == ["status"] { 4 } else { 1 };
         assert_eq!(
             (finished.status.code(), finished.stdout.as_str()),
             (Some(code), ""),
-            "{arguments:?}: {}",
+            "{by} {arguments:?}: {}",
             finished.stderr
         );
         let said = finished.stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
         assert!(said.starts_with("error: there is no home `[home]/typo`\n  hint: "), "{arguments:?}: {said}");
         assert!(!missing.exists(), "{arguments:?} has made one");
     }
-    // What has nothing to do with any takes no offence, and what the environment names may be made yet.
-    for arguments in
-        [&["slack", "manifest"][..], &["config", "schema"], &["completions", "bash"], &["policy", "inspect", &strict]]
-    {
+    // What has nothing to do with any takes no offence.
+    for arguments in [&["slack", "manifest"][..], &["config", "schema"], &["completions", "bash"]] {
         let mut command = std::process::Command::new(program());
         command.env_clear().env("HOME", home.path()).env("PMK_HOME", &missing).args(arguments);
         finish(command, "").ok();

@@ -146,7 +146,7 @@ enum UseOfHome {
     Makes,
     /// It is about what is in it.
     Wants,
-    /// It does without, unless one is named on the command line: what the environment names may be made yet.
+    /// It does without, unless one is named.
     Takes,
     /// It has nothing to do with any.
     Ignores,
@@ -171,11 +171,11 @@ impl Command {
             Command::Policy(policy::PolicyCommand::Use(_)) | Command::Model(model::ModelCommand::Forget) => {
                 UseOfHome::Wants
             }
-            Command::Store(store) if store.names_its_own() => UseOfHome::Takes,
             Command::Plan(_) | Command::Compare(_) | Command::Config(_) | Command::Policy(_) | Command::Model(_) => {
                 UseOfHome::Takes
             }
             Command::Doctor(_) => UseOfHome::Examines,
+            Command::Store(store) if store.names_its_own() => UseOfHome::Takes,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -265,13 +265,13 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         None => Origin::Default,
     };
     let home = home::resolve(arguments.home.as_deref())?;
-    let context = Context { home, home_by, store: arguments.store, json, language };
     let use_of_home = arguments.command.use_of_home();
     let is_wanted = match use_of_home {
         UseOfHome::Makes | UseOfHome::Examines | UseOfHome::Ignores => false,
         UseOfHome::Wants => true,
-        UseOfHome::Takes => arguments.home.is_some(),
+        UseOfHome::Takes => !matches!(home_by, Origin::Default),
     };
+    let context = Context { home, home_by, store: arguments.store, json, language };
     if is_wanted {
         home::check_exists(&context.home)?;
     }
