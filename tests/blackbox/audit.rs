@@ -140,7 +140,7 @@ fn the_arms_of_an_experiment() {
         of_arm(
             "a",
             json!({"type": "experiment.shadow", "shadow": "c", "tokensAfter": 700, "actingTokensAfter": 1000,
-                           "agrees": false, "failures": 1}),
+                           "agrees": false, "failures": 1, "satOut": 3}),
         ),
         json!({"at": at, "type": "experiment.arm-stopped", "experiment": "less", "stopped": "b", "worse": "overflows",
                "armConversations": 7, "controlConversations": 0}),

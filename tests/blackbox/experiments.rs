@@ -1,12 +1,12 @@
 //! Experiments: conversations of real arms, moved off a bad one before anybody goes without an answer.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{
     component::Component,
-    support::{Home, Running, component, of_type, question, replies},
+    support::{Home, Running, component, of_type, question, replies, until},
 };
 
 mod commands;
@@ -78,6 +78,34 @@ fn a_conversation_keeps_its_arm_over_restarts_and_other_weights() {
     home.write("gateway.json", r#"{"version":1}"#);
     let lines = ask(3, &everybody[..3]);
     assert!(arms(&lines).is_empty() && of_type(&lines, "turn").len() == 3, "{lines:#?}");
+}
+
+/// Once, it had its sums and none of its findings, as soon as gateway.json had another.
+#[test]
+fn an_experiment_of_before_keeps_its_findings() {
+    let home = Home::new();
+    let strict = json!({"files": [component("strict")]});
+    let ask = |round: u32| {
+        let input: Vec<String> = users(40)
+            .iter()
+            .map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}")))
+            .collect();
+        home.run(&["run", "--model", "sim"], &input.join("\n")).ok();
+    };
+    let status = |more: &[&str]| home.run(&[&["--json", "experiment", "status"], more].concat(), "").ok().json();
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": strict, "weight": 3}, {"name": "c", "policy": strict, "shadow": true}]);
+    write(&home, "less", &arms);
+    ask(1);
+    let before = status(&[]);
+    assert_eq!((&before["control"], before["arms"][1]["differences"].as_array().map(Vec::len)), (&json!("a"), Some(7)));
+    write(&home, "more", &json!([{"name": "x"}, {"name": "y", "policy": strict}]));
+    ask(2);
+    let after = status(&["less"]);
+    assert_eq!((&after["state"], &after["experiment"]), (&json!("off"), &json!("less")));
+    for key in ["control", "arms"] {
+        assert_eq!(after[key], before[key], "{key}");
+    }
+    assert_eq!(status(&[])["experiment"], "more");
 }
 
 #[test]
@@ -194,4 +222,30 @@ fn a_shadow_arm_decides_and_does_nothing() {
     assert!(last["turnsDropped"].as_u64() > Some(0) && last["actingTurnsDropped"] == 0, "{last}");
     assert!(of("c").iter().all(|event| event["failures"] == 1 && event["agrees"] == true), "{:#?}", of("c"));
     assert_eq!(home.events("policy.failed"), [] as [Value; 0], "it decides nothing");
+}
+
+/// Once, nothing said how many turns a shadow arm had not looked at; and one without policies of its own looked at none.
+#[test]
+fn a_shadow_arm_counts_the_turns_that_it_was_too_busy_for() {
+    let home = Home::new();
+    write(&home, "watch", &json!([{"name": "a"}, {"name": "b", "shadow": true}]));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let everybody = users(40);
+    for user in &everybody {
+        assert!(gateway.say(&asks(&format!("Ev{user}"), user, &"filler ".repeat(400))));
+    }
+    home.await_events("turn.processed", everybody.len());
+    let mut turns = everybody.len();
+    // One that it has looked at says of all before.
+    until("a turn that it looks at", || {
+        assert!(gateway.say(&asks(&format!("Ev{turns}"), "U0", "and now?")));
+        turns += 1;
+        home.await_events("turn.processed", turns);
+        std::thread::sleep(Duration::from_millis(200));
+        let seen = home.events("experiment.shadow");
+        let sat_out: u64 = seen.iter().map(|event| event["satOut"].as_u64().expect("a number")).sum();
+        assert!(seen.iter().all(|event| event["agrees"] == true), "what serves acts: {seen:#?}");
+        (seen.len() as u64 + sat_out == turns as u64).then_some(())
+    });
+    assert!(gateway.end().0.success());
 }

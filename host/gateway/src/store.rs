@@ -107,7 +107,7 @@ pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
 pub use examine::{Examined, Kept};
-pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
+pub use experiments::{ArmConversation, Design, DesignedArm, Outturn, StoppedArm, Vote, Voted};
 pub use hosts::{Footing, Free, HOST_LEASE, Host, HostState, UnderWay};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;

@@ -114,7 +114,7 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     home.write("gateway.json", r#"{"version":1}"#);
     let last = home.run(&["--json", "experiment", "status"], "").ok().json();
     assert_eq!((&last["experiment"], &last["state"]), (&json!("less"), &json!("off")));
-    assert_eq!(last["arms"][0]["role"], "gone");
+    assert_eq!((&last["arms"][0]["role"], &last["arms"][1]["role"]), (&json!("control"), &json!("arm")));
 }
 
 #[test]

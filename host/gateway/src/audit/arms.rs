@@ -47,6 +47,8 @@ pub struct Shadow {
     pub tokens: u64,
     pub acting_tokens: u64,
     pub failures: u64,
+    /// Decisions that it was too busy for.
+    pub sat_out: u64,
 }
 
 /// Counts the events of every arm.
@@ -111,6 +113,7 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
             shadow.tokens += number("tokensAfter");
             shadow.acting_tokens += number("actingTokensAfter");
             shadow.failures += number("failures");
+            shadow.sat_out += number("satOut");
         }
         _ => {}
     }

@@ -276,9 +276,12 @@ impl Report {
 
     /// What an arm has come to.
     fn arm(&mut self, name: &str, arm: &Arm) {
-        if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures }) = &arm.shadow {
+        if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures, sat_out }) = &arm.shadow {
             self.0.named(&printable(name), &format!("watched {decisions} decisions and agreed with {agreed}"));
             self.tell("", &format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
+            if *sat_out > 0 {
+                self.tell("", &format!("was busy with an earlier one at {sat_out} more, which it does not count"));
+            }
         }
         if arm.turns == 0 {
             return;

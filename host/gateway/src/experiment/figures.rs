@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     config::{ArmConfig, ExperimentConfig},
-    store::{ArmConversation, StoppedArm},
+    store::{ArmConversation, Design, DesignedArm, StoppedArm},
 };
 
 /// The probability that any difference at all is ever claimed where there is none.
@@ -32,7 +32,7 @@ pub enum Role {
     Control,
     Arm,
     Shadow,
-    /// It is not in gateway.json any more.
+    /// The experiment has it no more.
     Gone,
 }
 
@@ -41,7 +41,7 @@ pub enum Role {
 pub struct ArmFigures {
     pub arm: String,
     pub role: Role,
-    /// Its share of new conversations; none where it is not in gateway.json.
+    /// Its share of new conversations; none where the experiment has it no more.
     pub weight: Option<u32>,
     pub conversations: u64,
     pub turns: u64,
@@ -112,21 +112,28 @@ const FIGURES: [Figure; 7] = [
     ("milliseconds a turn", |it| it.latency_ms as f64),
 ];
 
+/// What the figures of an experiment go by.
+pub fn design(config: &ExperimentConfig) -> Design {
+    let arm = |arm: &ArmConfig| DesignedArm { name: arm.name.clone(), weight: arm.share(), shadow: arm.shadow };
+    Design { control: config.control.clone(), arms: config.arms.iter().map(arm).collect() }
+}
+
 /// Adds up what is known of an experiment, as it was written down where it still is.
 pub fn figures(
     experiment: &str,
-    config: Option<&ExperimentConfig>,
+    design: Option<&Design>,
     conversations: &[ArmConversation],
     stopped: &BTreeMap<String, StoppedArm>,
 ) -> Figures {
-    let mut names: Vec<&str> = config.iter().flat_map(|config| &config.arms).map(|arm| arm.name.as_str()).collect();
+    let mut names: Vec<&str> = design.iter().flat_map(|design| &design.arms).map(|arm| arm.name.as_str()).collect();
     for known in conversations.iter().map(|it| it.arm.as_str()) {
         if !names.contains(&known) {
             names.push(known);
         }
     }
-    let control = config.map(|config| config.control.clone());
-    let role = |name: &str| match config.and_then(|config| config.arm(name)) {
+    let control = design.map(|design| design.control.clone());
+    let designed = |name: &str| design.and_then(|design| design.arms.iter().find(|arm| arm.name == name));
+    let role = |name: &str| match designed(name) {
         Some(arm) if arm.shadow => Role::Shadow,
         Some(_) if control.as_deref() == Some(name) => Role::Control,
         Some(_) => Role::Arm,
@@ -135,7 +142,7 @@ pub fn figures(
     let rivals = names.iter().filter(|name| role(name) == Role::Arm).count();
     let arms = names.iter().map(|&name| {
         let mut arm = sums(name, role(name), conversations);
-        arm.weight = config.and_then(|config| config.arm(name)).filter(|arm| !arm.shadow).map(ArmConfig::share);
+        arm.weight = designed(name).filter(|arm| !arm.shadow).map(|arm| arm.weight);
         arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms }| Stopped {
             at: Timestamp::from_millisecond(*at_ms).map_or_else(|_| "?".into(), |at| at.to_string()),
             reason: reason.clone(),
@@ -293,7 +300,7 @@ mod tests {
         let found = differences(&few, "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::TooFewConversations && it.interval.is_none()));
         let config = experiment("less", &["a", "b"]);
-        let figures = figures("less", Some(&config), &few, &BTreeMap::new());
+        let figures = figures("less", Some(&design(&config)), &few, &BTreeMap::new());
         let sums: Vec<(&str, Role, u64, u64)> =
             figures.arms.iter().map(|arm| (arm.arm.as_str(), arm.role, arm.turns, arm.overflowed)).collect();
         assert_eq!(sums, [("a", Role::Control, 55, 0), ("b", Role::Arm, 55, 55)]);

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     arms::{Arm, Arms, Load},
+    figures,
     for_all::{NotLoaded, Shared},
 };
 use crate::{
@@ -95,6 +96,8 @@ pub(super) struct On {
     stopped: Mutex<BTreeSet<String>>,
     /// Shadow decisions that may run at once.
     pub(super) shadows: Semaphore,
+    /// Decisions that shadow arms were too busy for, and the ledger was not told yet.
+    pub(super) sat_out: AtomicU64,
 }
 
 impl fmt::Debug for RunningExperiment {
@@ -227,7 +230,11 @@ impl RunningExperiment {
     }
 
     async fn begin(&self, config: ExperimentConfig, arms: Arms, trial: &Arc<Trial>) {
-        let stopped = match self.ports.store.stopped_arms(&config.name).await {
+        let stopped = async {
+            self.ports.store.keep_design(&config.name, &figures::design(&config)).await?;
+            self.ports.store.stopped_arms(&config.name).await
+        };
+        let stopped = match stopped.await {
             Ok(stopped) => stopped.into_keys().collect(),
             Err(error) => return self.later(trial, &error),
         };
@@ -239,9 +246,9 @@ impl RunningExperiment {
         let on = event(&config, loaded.collect());
         tracing::info!(experiment = config.name, "the experiment is on");
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
-        let shadows = Semaphore::new(1);
+        let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
-        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
+        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
         self.ports.ledger.note(on);
         // A crash may have come between a turn and its verdict.
         for arm in rivals {

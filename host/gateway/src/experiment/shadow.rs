@@ -1,6 +1,6 @@
 //! Shadow arms: they decide what they would do with a turn, and nobody waits for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use pmk_core::{Applied, Transcript};
 use pmk_policy::PruneInput;
@@ -28,15 +28,16 @@ impl RunningExperiment {
             return;
         }
         let acted = acted();
-        let ledger = self.ports.ledger.clone();
+        let (ledger, serving) = (self.ports.ledger.clone(), self.ports.policies.serving());
         self.ports.tasks.spawn(offload(move || {
             let Ok(_permit) = on.shadows.try_acquire() else {
                 tracing::debug!(session = acted.session, "the shadow arms are busy and sit a turn out");
+                on.sat_out.fetch_add(1, Ordering::Relaxed);
                 return;
             };
+            let sat_out = on.sat_out.swap(0, Ordering::Relaxed);
             for arm in on.arms.iter().filter(|arm| arm.is_shadow) {
-                // One without policies of its own would only repeat the acting ones.
-                let Some(policies) = &arm.policies else { continue };
+                let policies = arm.policies.as_ref().unwrap_or(&serving);
                 let decision = policies.stack().prune(&acted.transcript, acted.input);
                 let event = Event::ExperimentShadow {
                     session: acted.session.clone(),
@@ -49,6 +50,7 @@ impl RunningExperiment {
                     acting_turns_dropped: acted.applied.turns_dropped,
                     failures: decision.records.iter().filter(|record| record.outcome.is_bad()).count(),
                     agrees: is_same(&decision.applied, &acted.applied),
+                    sat_out,
                 };
                 ledger.note_of(event, acted.tags.clone());
             }

@@ -343,6 +343,8 @@ pub enum Event {
         failures: usize,
         /// Whether both would send the same messages.
         agrees: bool,
+        /// Decisions since the one before that it was not asked for, as it was still busy with an earlier one.
+        sat_out: u64,
     },
     /// A person asks nearly the same again.
     #[serde(rename = "signal.reasked")]

@@ -63,6 +63,7 @@ const TABLES: &[Table] = &[
     table("calibration", &["provider", "model"]),
     table("model_tools", &["provider", "model"]),
     table("bound", &["provider", "model", "kind"]),
+    table("experiment", &["name"]),
     table("arm", &["experiment", "session_id"]),
     table("stopped_arm", &["experiment", "arm"]),
     table("vote", &["turn_id", "user"]),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pmk_core::{Place, SessionKey};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Store, StoreError, codec,
@@ -25,6 +26,9 @@ pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment
      WHERE o.sent_id = ?1";
 pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, \"user\", likes) VALUES (?1, ?2, ?3)
      ON CONFLICT (turn_id, \"user\") DO UPDATE SET likes = excluded.likes WHERE vote.likes <> excluded.likes";
+const KEEP_DESIGN: &str = "INSERT INTO experiment (name, design) VALUES (?1, ?2)
+     ON CONFLICT (name) DO UPDATE SET design = excluded.design";
+pub(super) const DESIGN: &str = "SELECT design FROM experiment WHERE name = ?1";
 const STOP_ARM: &str = "INSERT INTO stopped_arm (experiment, arm, stopped_at, reason) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (experiment, arm) DO NOTHING";
 const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment = ?1 AND coalesce(moved_to, arm) = ?2";
@@ -87,6 +91,23 @@ pub struct ArmConversation {
     pub dislikes: u64,
 }
 
+/// How an experiment is written down, as far as its figures go by that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Design {
+    pub control: String,
+    pub arms: Vec<DesignedArm>,
+}
+
+/// An arm as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DesignedArm {
+    pub name: String,
+    /// Its share of new conversations.
+    pub weight: u32,
+    /// It decides, but what it decides is not done.
+    pub shadow: bool,
+}
+
 /// An arm that was taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedArm {
@@ -119,6 +140,36 @@ impl Store {
     pub async fn arm(&self, experiment: &str, session: SessionId) -> Result<Option<String>, StoreError> {
         let experiment = experiment.to_owned();
         self.read(move |conn| find_arm(conn, &experiment, session)).await
+    }
+
+    /// Remembers how an experiment that begins is written down, for when gateway.json has another.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn keep_design(&self, experiment: &str, design: &Design) -> Result<(), StoreError> {
+        let (experiment, design) = (experiment.to_owned(), codec::to_json(design));
+        self.write(move |conn| {
+            conn.prepare_cached(KEEP_DESIGN)?.run(params![experiment, design])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// How an experiment was written down when it last began.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn design(&self, experiment: &str) -> Result<Option<Design>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(DESIGN)?;
+            let mut rows = statement.query([experiment])?;
+            match rows.next()? {
+                Some(row) => Ok(Some(codec::from_json(row.get_ref(0)?, "the design of an experiment")?)),
+                None => Ok(None),
+            }
+        })
+        .await
     }
 
     /// Remembers the arm that a conversation has drawn, and says which one acts: the one that it has already, or the

@@ -50,15 +50,19 @@ impl Status {
             };
             let Some(name) = name else { return Ok(None) };
             let written = written.filter(|written| written.name == name);
-            let (conversations, stopped) = match &store {
-                Some(store) => (store.arm_conversations(&name).await?, store.stopped_arms(&name).await?),
+            let (conversations, stopped, began_as) = match &store {
+                Some(store) => {
+                    let stopped = store.stopped_arms(&name).await?;
+                    (store.arm_conversations(&name).await?, stopped, store.design(&name).await?)
+                }
                 None => Default::default(),
             };
             if written.is_none() && conversations.is_empty() {
                 return Err(Failure::new(format!("there is no experiment `{name}`"))
                     .hint("without a name, the one of gateway.json is shown, else the last one"));
             }
-            let figures = figures::figures(&name, written.as_ref(), &conversations, &stopped);
+            let design = written.as_ref().map(figures::design).or(began_as);
+            let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
             Ok(Some((figures, written)))
         })?;
         let Some((figures, written)) = known else {

@@ -26,6 +26,19 @@ async fn answered(store: &Store, key: &str, event_id: &str, outturn: Outturn, se
 }
 
 #[tokio::test]
+async fn an_experiment_is_known_as_it_was_when_it_last_began() {
+    let home = home();
+    let store = open(&home);
+    assert_eq!(store.design("less").await.unwrap(), None);
+    for weight in [1, 2] {
+        let arm = DesignedArm { name: "a".into(), weight, shadow: false };
+        let design = Design { control: "a".into(), arms: vec![arm] };
+        store.keep_design("less", &design).await.unwrap();
+        assert_eq!(store.design("less").await.unwrap(), Some(design));
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_keeps_its_arm_over_a_restart() {
     let home = home();
     let store = open(&home);

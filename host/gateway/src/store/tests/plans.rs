@@ -113,6 +113,7 @@ const BY_INDEX: &[&str] = &[
     proposals::CONFIRMED,
     proposals::REOPEN,
     proposals::CARRIED_OUT,
+    experiments::DESIGN,
     experiments::FIND_ARM,
     experiments::DRAW_ARM,
     experiments::FIND_ANSWER,
