@@ -157,6 +157,27 @@ fn golden_files_are_blessed_and_compared() {
     insta::assert_snapshot!(shown.replace(&standard, "plugins/standard.wasm"));
 }
 
+/// Once, a trap became what was expected; and timing what never answers was a success.
+#[test]
+fn a_policy_that_fails_has_no_answer_to_bless_and_none_to_time() {
+    let home = Home::new();
+    let file = home.write("panics.wasm", broken::panics().build()).display().to_string();
+    let case = json!({"history": [{"role": "user", "content": "q"}]}).to_string();
+    std::fs::create_dir(home.path().join("cases")).expect("a folder");
+    let written = home.write("cases/one.json", &case);
+    let folder = home.path().join("cases").display().to_string();
+    let blessed = home.run(&["policy", "test", &file, "--cases", &folder, "--bless"], "");
+    assert_eq!(blessed.status.code(), Some(1), "{}", blessed.stdout);
+    assert!(blessed.stdout.starts_with("FAILED  one.json"), "{}", blessed.stdout);
+    assert!(blessed.stderr.contains("no answer to take as the expected one"), "{}", blessed.stderr);
+    assert_eq!(std::fs::read_to_string(written).expect("the case"), case, "nothing is written");
+
+    let timed = home.run(&["policy", "bench", &file, "--time", "0.001"], "");
+    assert_eq!(timed.status.code(), Some(1), "{}", timed.stdout);
+    assert!(timed.stdout.contains("prune was not usable"), "{}", timed.stdout);
+    assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no answer that could be used"));
+}
+
 #[test]
 fn a_case_that_makes_no_sense_is_named() {
     let home = Home::new();

@@ -148,6 +148,20 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
     assert!(missing.exists());
 }
 
+/// Once, `run` said that a folder of that name exists already.
+#[test]
+fn a_link_that_leads_nowhere_is_named_with_where_it_leads() {
+    let home = Home::new();
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink("/nowhere/pmk", &link).expect("a link");
+    for arguments in [&["run", "--model", "sim"][..], &["status"], &["config", "check"]] {
+        let mut command = std::process::Command::new(program());
+        command.env_clear().env("HOME", home.path()).arg("--home").arg(&link).args(arguments);
+        let said = finish(command, "").stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
+        assert!(said.starts_with("error: `[home]/link` is a link to `/nowhere/pmk`, which is not there\n"), "{said}");
+    }
+}
+
 /// Whether the tests run as the administrator.
 pub fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0

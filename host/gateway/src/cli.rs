@@ -272,11 +272,11 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         UseOfHome::Takes => !matches!(home_by, Origin::Default),
     };
     let context = Context { home, home_by, store: arguments.store, json, language };
-    if is_wanted {
-        home::check_exists(&context.home)?;
-    }
     if !matches!(use_of_home, UseOfHome::Examines | UseOfHome::Ignores) {
         home::check_folder(&context.home)?;
+        if is_wanted {
+            home::check_exists(&context.home)?;
+        }
         home::check_trusted(&context.home)?;
     }
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;

@@ -13,6 +13,7 @@ use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
 use pmk_models::{ModelSpec, Provider};
 use pmk_system::{error::Failure, files, home, json, stamp::Stamp};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::{embedded, language, people::People};
@@ -178,8 +179,8 @@ impl Config {
         if problems.iter().any(|problem| problem.is_grave) {
             return Ok(Config::default());
         }
-        let experiment: Option<ExperimentConfig> = part(&root, "experiment")?;
-        experiment.as_ref().map_or(Ok(()), ExperimentConfig::check)?;
+        let experiment = root.get(EXPERIMENT).filter(|written| !written.is_null());
+        let experiment = experiment.map(experiment_of).transpose()?;
         let mut warnings = vec![];
         let config = Config {
             exists: true,
@@ -222,6 +223,21 @@ pub fn whose(model: Option<&str>) -> Provider {
         Some(ModelSpec { provider: Provider::OpenAi, .. }) => Provider::OpenAi,
         _ => Provider::AnthropicApi,
     }
+}
+
+/// An experiment as it is written, in the file or by itself.
+///
+/// # Errors
+/// What makes no sense in it.
+pub fn experiment_of(written: &Value) -> Result<ExperimentConfig, String> {
+    let mut problems = vec![];
+    keys::experiment().look(EXPERIMENT, written, &mut problems);
+    if problems.iter().any(|problem| problem.is_grave) {
+        return Err(refusal(&problems));
+    }
+    let config = ExperimentConfig::deserialize(written).map_err(|error| format!("`{EXPERIMENT}`: {error}"))?;
+    config.check()?;
+    Ok(config)
 }
 
 /// What the file says of the store.

@@ -48,11 +48,15 @@ pub fn is_named(given: Option<&Path>) -> bool {
 /// # Errors
 /// It is something else.
 pub fn check_folder(home: &Path) -> Result<(), Failure> {
-    match home.is_dir() || !home.exists() {
-        true => Ok(()),
-        false => Err(Failure::new(format!("`{}` is no folder, so it is no home", home.display()))
-            .hint("say which one with `--home DIR`")),
+    if home.is_dir() {
+        return Ok(());
     }
+    let what = match (home.exists(), home.read_link()) {
+        (true, _) => format!("`{}` is no folder, so it is no home", home.display()),
+        (false, Ok(to)) => format!("`{}` is a link to `{}`, which is not there", home.display(), to.display()),
+        (false, Err(_)) => return Ok(()),
+    };
+    Err(Failure::new(what).hint("say which one with `--home DIR`"))
 }
 
 /// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.

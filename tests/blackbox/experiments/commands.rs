@@ -117,6 +117,17 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     assert_eq!((&last["arms"][0]["role"], &last["arms"][1]["role"]), (&json!("control"), &json!("arm")));
 }
 
+/// Once, it was `experiment`: invalid value: integer `-1`, expected u32.
+#[test]
+fn what_makes_no_sense_in_an_experiments_file_is_named_with_its_place() {
+    let home = Home::new();
+    let experiment = json!({"name": "t", "control": "a", "arms": [{"name": "a"}, {"name": "b", "weight": -1}]});
+    let file = home.write("t.json", experiment.to_string()).display().to_string();
+    let refused = home.run(&["experiment", "start", "--file", &file], "").stderr;
+    let wanted = "error: `experiment.arms[1].weight` is -1, not a whole number from 0 to 1000000\n  hint: ";
+    assert!(refused.starts_with(wanted), "{refused}");
+}
+
 #[test]
 fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
     let home = Home::new();

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::ChangeError;
@@ -89,11 +88,8 @@ pub fn parse_experiment(written: &Object) -> Result<ExperimentConfig, ChangeErro
 
 fn parse(written: &Json) -> Result<ExperimentConfig, ChangeError> {
     let value = serde_json::to_value(written).unwrap_or(Value::Null);
-    let bad = |what: String| ChangeError::BadExperiment(what);
     if !value.is_object() {
         return Err(WrongShape { key: EXPERIMENT.to_owned(), wanted: "an object" }.into());
     }
-    let config = ExperimentConfig::deserialize(value).map_err(|error| bad(format!("`{EXPERIMENT}`: {error}")))?;
-    config.check().map_err(bad)?;
-    Ok(config)
+    config::experiment_of(&value).map_err(ChangeError::BadExperiment)
 }

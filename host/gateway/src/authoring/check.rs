@@ -12,7 +12,7 @@ use pmk_policy::Limits;
 use serde::Serialize;
 
 use self::examiner::Examiner;
-pub use self::examiner::{Check, Cost, Finding, Wasteful};
+pub use self::examiner::{Check, Cost, ENOUGH, Finding, Wasteful};
 use super::{
     histories::Named,
     stage::{self, Stage},
@@ -34,6 +34,11 @@ impl Report {
     /// How many questions had a bad answer.
     pub fn failed(&self) -> u32 {
         self.checks.iter().map(|check| check.failed).sum()
+    }
+
+    /// How many were not asked, for so many of their kind had failed.
+    pub fn not_asked(&self) -> u32 {
+        self.checks.iter().map(|check| check.not_asked).sum()
     }
 
     /// How many questions were asked.

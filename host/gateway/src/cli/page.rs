@@ -3,9 +3,10 @@
 use std::fmt::Display;
 
 use pmk_core::Language;
+use pmk_policy::LogLine;
 use unicode_width::UnicodeWidthStr;
 
-use super::table;
+use super::{table, text::one_line};
 use crate::messages::terminal;
 
 /// How wide the labels are where nobody says otherwise, with what keeps them apart from what follows.
@@ -51,6 +52,16 @@ impl Page {
     pub(super) fn named(&mut self, name: &str, sentence: &str) {
         let sentence = self.translated(sentence);
         self.put(name, sentence);
+    }
+
+    /// What a policy said in a decision, and where it was when it trapped, a line each.
+    pub(super) fn said(&mut self, log: &[LogLine], backtrace: &[String]) {
+        for line in log {
+            self.line("log", one_line(&line.text, 1_000));
+        }
+        for frame in backtrace {
+            self.line("at", one_line(frame, 200));
+        }
     }
 
     fn put(&mut self, label: &str, value: impl Display) {

@@ -16,7 +16,6 @@ use super::{
     output::{print, print_json},
     page::Page,
     policy::decisions,
-    text::said,
 };
 use crate::{authoring::recorded::Recorded, calibration::TokenBudget, config::Config, preambles::Preamble};
 
@@ -118,7 +117,7 @@ impl PlanCommand {
     /// There would be no request.
     fn nothing(&self, why: &str) -> Failure {
         Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display()))
-            .hint("end the history with a message of role `user`, or raise `--budget`")
+            .hint("end the history with a message of role `user`, or raise `--budget` or `--window`")
     }
 
     fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64, seed_may_go: bool) -> Decided {
@@ -295,7 +294,7 @@ impl Decided {
                 let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
                 out.tell("texts", &format!("{texts} shown to it, {chars} characters"));
             }
-            out.text(&said(record));
+            out.said(&record.log, record.outcome.backtrace());
         }
         if applied.tokens_after > limit {
             out.tell("", "the new message alone exceeds the limit; its sender would be told");

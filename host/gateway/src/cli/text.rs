@@ -1,6 +1,5 @@
 //! Texts as they stand on a terminal.
 
-use pmk_policy::Record;
 pub(super) use pmk_system::clock::time;
 use unicode_width::UnicodeWidthChar;
 
@@ -28,13 +27,6 @@ pub(super) fn columns(text: &str, max: usize) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// What a policy said in a decision, and where it was when it trapped, a line each.
-pub(super) fn said(record: &Record) -> String {
-    let log = record.log.iter().map(|line| format!("log       {}\n", one_line(&line.text, 1_000)));
-    let stack = record.outcome.backtrace().iter().map(|frame| format!("at        {}\n", one_line(frame, 200)));
-    log.chain(stack).collect()
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub fn keys() -> Vec<Key> {
             .or_null(),
         Key::new("mra", Shape::object(mra()), "How mra is called.").or_null(),
         Key::new("policy", Shape::object(policy()), "Which policies decide, with which settings and within which limits.").or_null(),
-        Key::new("experiment", Shape::object(experiment()), "Policies that are compared on live conversations.").or_null(),
+        Key::new("experiment", experiment(), "Policies that are compared on live conversations.").or_null(),
         Key::new("limits", Shape::object(limits()), "How long things may take.").or_null(),
         Key::new("language", word(Language::ALL.map(Language::tag), true), "The language of what the gateway itself says.")
             .or_null(),
@@ -151,7 +151,12 @@ fn policy_limits() -> Vec<Key> {
     each.map(|limit| Key::new(limit.name, Shape::Whole(limit.range), limit.about).or(*limit.value)).into()
 }
 
-fn experiment() -> Vec<Key> {
+/// An experiment, in the file or by itself.
+pub fn experiment() -> Shape {
+    Shape::object(of_an_experiment())
+}
+
+fn of_an_experiment() -> Vec<Key> {
     let name = |about| move |key| Key::new(key, name_of_an_experiment(), about).needed();
     let policy = vec![
         Key::new("files", texts(), "As policy.files.").or(json!([])),

@@ -88,7 +88,7 @@ impl SettingError {
             SettingError::Malformed { .. } => Some("as in `--set strict.seed-cap=8000`".to_owned()),
             SettingError::UnknownPolicy { policy, loaded } => Some(match nearest(policy, loaded) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None => "name one of these, or load that one, too, by `--policy FILE`".to_owned(),
+                None => "name one of these; where `--policy FILE` can be said, it loads others".to_owned(),
             }),
             SettingError::Unknown { setting, settings, policy, .. } => Some(match nearest(setting, settings) {
                 Some(name) => format!("did you mean `{name}`?"),

@@ -13,7 +13,11 @@ pub(super) type Lines = BTreeMap<String, String>;
 
 /// What a policy answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer(Lines);
+pub struct Answer {
+    lines: Lines,
+    /// The policy trapped, took too long or said nothing that can be read.
+    pub(super) has_failed: bool,
+}
 
 impl Answer {
     pub(super) fn of_prune(decision: &PruneDecision, recorded: &Recorded) -> Answer {
@@ -75,23 +79,26 @@ impl Answer {
         };
         let lines = if is_bad { vec![] } else { lines() };
         let lines = lines.into_iter().chain([("outcome", said)]);
-        Answer(lines.map(|(name, text)| (name.to_owned(), text)).collect())
+        Answer {
+            lines: lines.map(|(name, text)| (name.to_owned(), text)).collect(),
+            has_failed: matches!(outcome, Some(Outcome::Failed { .. })),
+        }
     }
 
     pub(super) fn into_lines(self) -> Lines {
-        self.0
+        self.lines
     }
 
     /// Where it is not as expected.
     pub(super) fn differences(&self, expected: &Lines) -> Vec<Difference> {
-        let names: BTreeSet<&String> = expected.keys().chain(self.0.keys()).collect();
+        let names: BTreeSet<&String> = expected.keys().chain(self.lines.keys()).collect();
         names
             .into_iter()
-            .filter(|name| expected.get(*name) != self.0.get(*name))
+            .filter(|name| expected.get(*name) != self.lines.get(*name))
             .map(|name| Difference {
                 line: name.clone(),
                 expected: expected.get(name).cloned(),
-                found: self.0.get(name).cloned(),
+                found: self.lines.get(name).cloned(),
             })
             .collect()
     }
@@ -119,7 +126,7 @@ mod tests {
         let lines = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Lines>()
         };
-        let answer = Answer(lines(&[("kept", "0-2"), ("tokens", "9 to 3")]));
+        let answer = Answer { lines: lines(&[("kept", "0-2"), ("tokens", "9 to 3")]), has_failed: false };
         assert!(answer.differences(&lines(&[("kept", "0-2"), ("tokens", "9 to 3")])).is_empty());
         let found = answer.differences(&lines(&[("dropped", "3"), ("kept", "0-2"), ("tokens", "9 to 4")]));
         let found: Vec<_> = found.iter().map(|d| (d.line.as_str(), d.expected.is_some(), d.found.is_some())).collect();

@@ -16,8 +16,10 @@ pub struct Check {
     pub corrected: u32,
     /// Questions that no plan of whole turns can answer, left to the layer below.
     pub handed_on: u32,
-    /// Answers that broke a rule, or none at all; after 25 no more are asked for.
+    /// Answers that broke a rule, or none at all; after [`ENOUGH`] no more are asked for.
     pub failed: u32,
+    /// Questions that were not asked, for so many had failed.
+    pub not_asked: u32,
     /// Plans that the host carries out and that leave almost nothing where more would have fitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wasteful: Option<Wasteful>,
@@ -91,7 +93,7 @@ pub(super) struct Examiner<'a> {
 }
 
 /// Bad answers of one kind after which no more of it is asked: a policy that loops would take all day.
-const ENOUGH: u32 = 25;
+pub const ENOUGH: u32 = 25;
 
 /// The name of the check on answers that differ.
 const REPEATED: &str = "the same twice";
@@ -119,7 +121,8 @@ impl<'a> Examiner<'a> {
             true => decision.name().to_owned(),
             false => format!("{}, extreme settings", decision.name()),
         };
-        if self.checks.iter().any(|check| check.name == name && check.failed >= ENOUGH) {
+        if let Some(check) = self.checks.iter_mut().find(|check| check.name == name && check.failed >= ENOUGH) {
+            check.not_asked += 1;
             return;
         }
         let first = ask();
@@ -163,6 +166,7 @@ impl<'a> Examiner<'a> {
                 corrected: 0,
                 handed_on: 0,
                 failed: 0,
+                not_asked: 0,
                 wasteful: None,
                 first: None,
             });

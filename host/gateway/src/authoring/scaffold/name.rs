@@ -12,9 +12,9 @@ const RESERVED: &[&str] = &[
     "continue", "conversation", "core", "crate", "deps", "description", "do", "dyn", "else", "enum",
     "examples", "extern", "false", "final", "fn", "for", "gen", "harness", "if", "impl", "in", "incremental",
     "integer-setting", "let", "loop", "macro", "match", "mod", "move", "override", "plan", "pmk-core",
-    "pmk-policy-sdk", "policy", "priv", "proc-macro", "prune", "pub", "ref", "return", "self", "standard",
+    "pmk-policy-sdk", "pmk-search", "policy", "priv", "proc-macro", "prune", "pub", "ref", "return", "self", "standard",
     "static", "std", "struct", "super", "test", "trait", "transcript", "true", "try", "type", "typeof",
-    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "wit-bindgen", "yield",
 ];
 
 /// A checked name.

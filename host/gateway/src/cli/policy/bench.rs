@@ -51,16 +51,23 @@ impl Bench {
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
         let measured = bench::run(&stage, self.time, &mut |what| waiting.tell(&format!("timing {what}")));
         drop(waiting);
+        let is_usable = measured.iter().any(|measured| measured.refused.is_none());
         if context.json {
-            return print_json(&json!({
+            print_json(&json!({
                 "policy": stage.policy().identity(),
                 "size_bytes": stage.policy().size_bytes(),
                 "load": loading,
                 "archived": bench::ARCHIVED,
                 "decisions": measured,
-            }));
+            }))?;
+        } else {
+            print(&page(stage.policy(), loading, &measured, context.language))?;
         }
-        print(&page(stage.policy(), loading, &measured, context.language))
+        match is_usable {
+            true => Ok(()),
+            false => Err(Failure::new(format!("policy `{}` gave no answer that could be used", self.file.display()))
+                .hint("`pmk-host policy check FILE` says what is wrong; timed was how long it takes to go wrong")),
+        }
     }
 }
 

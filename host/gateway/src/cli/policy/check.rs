@@ -70,6 +70,7 @@ fn document(policy: &Policy, histories: &[Named], report: &Report) -> Value {
         "histories": histories.iter().map(|named| &named.name).collect::<Vec<_>>(),
         "asked": report.asked(),
         "failed": report.failed(),
+        "not_asked": report.not_asked(),
         "checks": report.checks,
         "cost": report.cost,
     })
@@ -80,6 +81,10 @@ fn page(policy: &Policy, histories: &[Named], report: &Report, language: Languag
     let mut out = Page::new(language);
     out.line("policy", format!("{identity}  sha256 {}", identity.sha256));
     out.tell("asked", &format!("{} questions about {} conversations", report.asked(), histories.len()));
+    if report.not_asked() > 0 {
+        let (not_asked, enough) = (report.not_asked(), check::ENOUGH);
+        out.tell("", &format!("{not_asked} more were not asked: {enough} bad answers of a kind are enough"));
+    }
     let heading = ["CHECK", "#PASSED", "#CORRECTED", "#HANDED ON", "#FAILED"].map(str::to_owned).to_vec();
     let names: Vec<String> = report.checks.iter().map(|check| out.translated(&check.name)).collect();
     let rows = report.checks.iter().zip(names).map(|(check, name)| {
@@ -114,12 +119,7 @@ pub(super) fn found(name: &str, failed: u32, first: &Finding, language: Language
         out.line("set", one_line(set, 100));
     }
     out.tell("found", &one_line(&first.reason, 600));
-    for line in &first.log {
-        out.line("log", one_line(&line.text, 1_000));
-    }
-    for frame in &first.backtrace {
-        out.line("at", one_line(frame, 200));
-    }
+    out.said(&first.log, &first.backtrace);
     out.hint(first.hint);
     out.done()
 }

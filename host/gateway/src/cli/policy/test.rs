@@ -57,7 +57,10 @@ impl Test {
                 self.file.display(),
                 tried.len()
             ))
-            .hint("correct the policy, or take its answers as the expected ones with `--bless`")),
+            .hint(match self.bless {
+                true => "correct the policy: where it fails it has given no answer to take as the expected one",
+                false => "correct the policy, or take its answers as the expected ones with `--bless`",
+            })),
         }
     }
 }
