@@ -312,6 +312,61 @@ fn what_cannot_be_moved_is_one_clear_line() {
     insta::assert_snapshot!(all);
 }
 
+/// Once, `store check` said of such a store that it is sound, and nothing of it could be exported.
+#[test]
+fn one_conversation_that_cannot_be_read_is_named_and_the_others_are_exported() {
+    let (home, desk) = (lived_in(), Desk::new());
+    let listed = conversations(&home);
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    let key: String = store
+        .query_row("SELECT s.key FROM session s JOIN message m ON m.session_id = s.id WHERE m.id = 1", [], |row| {
+            row.get(0)
+        })
+        .expect("a key");
+    store
+        .execute_batch("DROP TRIGGER message_is_never_rewritten; UPDATE message SET blocks = '[{' WHERE id = 1")
+        .expect("damage");
+    drop(store);
+    let checked = home.run(&["store", "check"], "");
+    assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(said.contains(&format!("`{key}`: message 1 cannot be read")), "{said}");
+    for (format, to) in [("full", "all.jsonl"), ("pmk", "tree")] {
+        let arguments = ["--json", "sessions", "export", "--all", "--format", format, "--to", &desk.path(to)];
+        let exported = home.run(&arguments, "");
+        assert_eq!(exported.status.code(), Some(1), "{}", exported.stderr);
+        assert!(exported.stderr.contains(&format!("`{key}` is not written")), "{}", exported.stderr);
+        let told: Value = serde_json::from_str(&exported.stdout).expect("JSON");
+        assert_eq!(told["exported"], json!(listed - 1), "{told}");
+    }
+    let other = Home::new();
+    other.run(&["sessions", "import", &desk.path("all.jsonl")], "").ok();
+    assert_eq!(conversations(&other), listed - 1);
+}
+
+/// Once, the key was not looked at, and a file of rubbish became a conversation of nothing.
+#[test]
+fn a_key_is_for_one_history_that_has_messages() {
+    let (home, desk) = (lived_in(), Desk::new());
+    let all = desk.path("all.jsonl");
+    home.run(&["sessions", "export", "--all", "--to", &all], "").ok();
+    let before = everything(&home);
+    desk.write("rubbish.jsonl", "neither\nnor\n");
+    desk.write("none.json", r#"{"messages":[]}"#);
+    pmk_tree(&desk);
+    for (path, why) in [
+        (all, "`--key` is for a single file of pmk's"),
+        (desk.path("slack"), "`--key` is for a single file of pmk's"),
+        (desk.path("rubbish.jsonl"), "no message can be read in"),
+        (desk.path("none.json"), "no message can be read in"),
+    ] {
+        let refused = home.run(&["sessions", "import", &path, "--key", "slack:dm:U55", "--replace"], "");
+        assert_eq!(refused.status.code(), Some(1), "{path}: {}", refused.stderr);
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("\n  hint: "), "{path}: {}", refused.stderr);
+    }
+    assert_eq!(everything(&home), before);
+}
+
 #[test]
 fn a_store_of_a_later_version_is_neither_read_nor_written() {
     let (home, desk) = (Home::cold(), Desk::new());

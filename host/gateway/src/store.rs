@@ -30,6 +30,7 @@ mod backup;
 mod calibrations;
 mod cases;
 mod changes;
+mod check;
 mod choice;
 mod codec;
 mod common_config;

@@ -68,11 +68,21 @@ pub enum Manner {
 /// What commands begin with, however they come in.
 const COMMAND: &str = "/pmk";
 
-/// What stands after the name of the command in a text that is one; `None` where it is none.
+/// What stands after the name of the command in a text that is one; `None` where it is none. The name may be in full-width
+/// signs, as input methods of Chinese make them.
 pub(crate) fn after_command(text: &str) -> Option<&str> {
-    let (name, rest) = text.trim().split_at_checked(COMMAND.len())?;
-    let is_command = name.eq_ignore_ascii_case(COMMAND) && (rest.is_empty() || rest.starts_with(char::is_whitespace));
-    is_command.then_some(rest.trim_start())
+    let text = text.trim();
+    let (name, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+    let signs = name.chars().map(|sign| half_width(sign).to_ascii_lowercase());
+    signs.eq(COMMAND.chars()).then_some(rest.trim_start())
+}
+
+/// The ASCII of a full-width sign; every other one as it is.
+fn half_width(sign: char) -> char {
+    match u32::from(sign) {
+        wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(sign),
+        _ => sign,
+    }
 }
 
 /// What somebody has changed about a message after they had sent it.

@@ -58,6 +58,14 @@ pub enum ModerationError {
         /// Every id that begins so.
         ids: Vec<String>,
     },
+    /// Several files have the same: somebody has copied one.
+    #[error("several files have the id `{id}`: {}", list_of(files))]
+    Copied {
+        /// What they have in common.
+        id: String,
+        /// Where they are.
+        files: Vec<String>,
+    },
     /// What was saved in the editor is no atom.
     #[error("the edited text is not an atom: {0}")]
     Invalid(#[from] AtomError),
@@ -139,7 +147,7 @@ pub fn reject_file(files: &AtomFiles, path: &Path) -> Result<(), FileError> {
 /// The one atom whose id begins so; an id given in full is never ambiguous.
 ///
 /// # Errors
-/// [`ModerationError::NotFound`], or [`ModerationError::Ambiguous`] with every candidate.
+/// [`ModerationError::NotFound`], or [`ModerationError::Ambiguous`] with every candidate, or [`ModerationError::Copied`].
 pub fn find<'a>(atoms: &'a [StoredAtom], prefix: &str) -> Result<&'a StoredAtom, ModerationError> {
     let matching = |test: &dyn Fn(&str) -> bool| atoms.iter().filter(|it| test(&it.atom.meta.id)).collect::<Vec<_>>();
     let mut found = matching(&|id| id == prefix);
@@ -149,6 +157,10 @@ pub fn find<'a>(atoms: &'a [StoredAtom], prefix: &str) -> Result<&'a StoredAtom,
     match found.as_slice() {
         [] => Err(ModerationError::NotFound(prefix.to_owned())),
         [one] => Ok(one),
+        [first, others @ ..] if others.iter().all(|it| it.atom.meta.id == first.atom.meta.id) => {
+            let files = found.iter().map(|it| it.path.display().to_string()).collect();
+            Err(ModerationError::Copied { id: first.atom.meta.id.clone(), files })
+        }
         many => Err(ModerationError::Ambiguous {
             prefix: prefix.to_owned(),
             ids: many.iter().map(|it| it.atom.meta.id.clone()).collect(),
@@ -219,6 +231,9 @@ impl From<ModerationError> for Failure {
             ModerationError::File(error) => error.into(),
             ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
             ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
+            ModerationError::Copied { .. } => {
+                Failure::new(error).hint("delete the copy, or give what is in it another `id`")
+            }
             error => Failure::new(error),
         }
     }
@@ -256,6 +271,20 @@ mod tests {
         });
         assert_eq!(changed.unwrap(), None);
         assert_eq!(files.paths().unwrap(), Vec::<PathBuf>::new());
+    }
+
+    /// Once, its id was the beginning of two, and more of it was asked for.
+    #[test]
+    fn an_atom_that_somebody_has_copied_is_named_with_its_files() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        fs::copy(&paths[0], paths[0].with_file_name("copy.md")).unwrap();
+        let atoms = load(&files, DUE_MS - 1, Promote::No).unwrap().atoms;
+        let id = atoms[0].atom.meta.id.clone();
+        for prefix in [&id[..], &id[..id.len() - 1]] {
+            let error = find(&atoms, prefix).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("several files have the id `{id}`: `")), "{error}");
+            assert!(error.contains("copy.md"), "{error}");
+        }
     }
 
     #[test]

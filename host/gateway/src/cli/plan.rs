@@ -17,7 +17,9 @@ use super::{
     page::Page,
     policy::decisions,
 };
-use crate::{authoring::recorded::Recorded, calibration::TokenBudget, config::Config, preambles::Preamble};
+use crate::{
+    authoring::recorded::Recorded, calibration::TokenBudget, config::Config, preambles::Preamble, transfer::full,
+};
 
 /// The window of a model of which nothing is known.
 const DEFAULT_WINDOW: u64 = 200_000;
@@ -78,6 +80,10 @@ impl PlanCommand {
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");
+        }
+        if full::is_full(&self.history) {
+            return Err(Failure::new(format!("`{}` may hold many conversations", self.history.display()))
+                .hint("`pmk-host sessions export KEY --format pmk --to FILE.json` writes the one to plan for"));
         }
         let recorded = Recorded::read(&self.history)?;
         for oddity in &recorded.oddities {

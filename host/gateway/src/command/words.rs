@@ -152,7 +152,7 @@ mod tests {
         for text in ["", "/pmkx", "pmk admin", "what is /pmk admin?", "/ pmk"] {
             assert!(ParsedCommand::of(text).is_none(), "{text}");
         }
-        for text in ["/pmk", " /pmk ", "/pmk help", "/PMK\thelp"] {
+        for text in ["/pmk", " /pmk ", "/pmk help", "/PMK\thelp", "／pmk help", "／ＰＭＫ\u{3000}help"] {
             assert_eq!(order(text), Some(Order::Help), "{text}");
         }
         for text in ["/pmk admin", "/pmk ADMIN  help"] {

@@ -21,7 +21,7 @@ use super::{Store, StoreError, connection, error::Fault, files, mark, paths, sql
 const UNFINISHED: &str = ".unfinished";
 
 /// So many problems of one file are told.
-const MOST_PROBLEMS: u32 = 20;
+pub(super) const MOST_PROBLEMS: u32 = 20;
 
 /// Why a copy could not be made or put in place.
 #[derive(Debug, Error)]
@@ -98,20 +98,6 @@ impl Store {
         self.read(move |conn| {
             Ok(match conn {
                 Connection::Sqlite(conn) => copy(conn, &path, &to, Over::Nothing),
-                Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
-            })
-        })
-        .await?
-    }
-
-    /// What is wrong with the file itself, one line each; nothing where it is sound. It is read as a whole.
-    ///
-    /// # Errors
-    /// It cannot be read at all.
-    pub async fn check(&self) -> Result<Vec<String>, BackupError> {
-        self.read(|conn| {
-            Ok(match conn {
-                Connection::Sqlite(conn) => Ok(problems(conn)?),
                 Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
             })
         })

@@ -25,6 +25,11 @@ pub enum TransferError {
     NoId { path: PathBuf },
     #[error("nothing tells which conversation `{}` is", path.display())]
     Anonymous { path: PathBuf },
+    /// What was given as the key of what says so itself.
+    #[error("`--key` is for a single file of pmk's: `{}` says itself which conversations it holds", path.display())]
+    KeyOfMany { path: PathBuf },
+    #[error("no message can be read in `{}`", path.display())]
+    NoMessage { path: PathBuf },
     /// An id that would lead elsewhere as part of a path.
     #[error("`{key}` cannot be the name of a file")]
     NoPath { key: SessionKey },
@@ -52,6 +57,10 @@ impl TransferError {
             }
             TransferError::NoId { .. } => "rename it to the id it stands for, or move it out of the folder",
             TransferError::Anonymous { .. } => "say which with `--key`, such as `--key slack:dm:U1`",
+            TransferError::KeyOfMany { .. } => "leave `--key` out",
+            TransferError::NoMessage { .. } => {
+                "is it a history of pmk's, or an export of pmk-host whose first line is there, as UTF-8?"
+            }
             TransferError::NoPath { .. } => "`--format full` exports it",
             TransferError::History { source, .. } => source.hint(),
             TransferError::Unreadable { source, .. } => {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use pmk_core::SessionKey;
 use pmk_system::{error::Failure, home};
 use serde_json::json;
@@ -15,18 +15,19 @@ use tempfile::NamedTempFile;
 use super::{Format, conversations};
 use crate::{
     cli::{context::Context, output::print_json},
-    store::Store,
+    store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
     waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true)))]
 pub(in crate::cli) struct Export {
     /// The conversation, as `sessions list` prints it
-    #[arg(required_unless_present = "all")]
+    #[arg(group = "which")]
     key: Option<SessionKey>,
     /// Every conversation
-    #[arg(long, conflicts_with = "key")]
+    #[arg(long, group = "which")]
     all: bool,
     /// What the files look like
     #[arg(long, value_enum, default_value_t = Format::Full)]
@@ -48,7 +49,7 @@ impl Export {
         };
         let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
         let failed = match self.format {
-            Format::Full => write_full(store, &keys, &to).await.map(|()| 0)?,
+            Format::Full => self.write_full(context, store, &keys, &to).await?,
             Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,
         };
         drop(waiting);
@@ -65,6 +66,39 @@ impl Export {
         }
     }
 
+    /// One of all that cannot be read keeps no other from being written.
+    async fn dump(&self, context: &Context, store: &Store, key: &SessionKey) -> Result<Option<SessionDump>, Failure> {
+        match store.dump(key).await {
+            Ok(dump) => Ok(Some(dump)),
+            Err(error @ StoreError::Damaged { .. }) if self.all => {
+                context.warn_of(&format!("`{key}` is not written"), &error.into());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns how many could not be read.
+    async fn write_full(
+        &self,
+        context: &Context,
+        store: &Store,
+        keys: &[SessionKey],
+        to: &Path,
+    ) -> Result<usize, Failure> {
+        let failed = |source| TransferError::Write { path: to.to_owned(), source };
+        let (mut staged, mut unread) = (stage(to)?, 0);
+        full::write_header(&mut staged).map_err(failed)?;
+        for key in keys {
+            match self.dump(context, store, key).await? {
+                Some(dump) => full::write(&mut staged, dump).map_err(failed)?,
+                None => unread += 1,
+            }
+        }
+        persist(staged, to)?;
+        Ok(unread)
+    }
+
     /// Returns how many could not be written.
     async fn write_pmk(
         &self,
@@ -76,7 +110,10 @@ impl Export {
         let file = self.key.as_ref().filter(|_| to.extension().is_some_and(|extension| extension == "json"));
         let mut failed = 0;
         for key in keys {
-            let dump = store.dump(key).await?;
+            let Some(dump) = self.dump(context, store, key).await? else {
+                failed += 1;
+                continue;
+            };
             let path = if file.is_some() { Ok(to.to_owned()) } else { tree::path_of(to, key) };
             let written =
                 path.and_then(|path| create(&path, |file| file.write_all(pmk::session_file(&dump).as_bytes())));
@@ -91,17 +128,6 @@ impl Export {
         }
         Ok(failed)
     }
-}
-
-/// All of it or nothing.
-async fn write_full(store: &Store, keys: &[SessionKey], to: &Path) -> Result<(), Failure> {
-    let failed = |source| TransferError::Write { path: to.to_owned(), source };
-    let mut staged = stage(to)?;
-    full::write_header(&mut staged).map_err(failed)?;
-    for key in keys {
-        full::write(&mut staged, store.dump(key).await?).map_err(failed)?;
-    }
-    Ok(persist(staged, to)?)
 }
 
 /// Makes a file that is not there yet, with the folders above it; readable by the owner alone.

@@ -21,7 +21,7 @@ use crate::{
     waiting::Waiting,
 };
 
-/// How many repairs of one conversation are told singly.
+/// How many repairs of one conversation are told singly, and how many conversations that stay outside.
 const MOST_TOLD: usize = 20;
 
 /// The largest `meta.json` that is read.
@@ -62,8 +62,8 @@ impl Import {
             };
             match source {
                 Source::Full(file) => tally.full(file).await?,
-                Source::Pmk { found, problems, metas } => {
-                    tally.pmk(found, problems).await?;
+                Source::Pmk { found, problems, is_alone, metas } => {
+                    tally.pmk(found, problems, is_alone).await?;
                     tally.cases(metas).await?;
                 }
             }
@@ -80,12 +80,15 @@ impl Import {
             Some(format) => format == Format::Full,
             None => metadata.is_file() && full::is_full(&path),
         };
+        if self.key.is_some() && (is_full || metadata.is_dir()) {
+            return Err(TransferError::KeyOfMany { path });
+        }
         if is_full {
             return Ok(Source::Full(full::Conversations::open(&path)?));
         }
         if !metadata.is_dir() {
             let found = vec![(self.key.clone(), path, vec![])];
-            return Ok(Source::Pmk { found, problems: vec![], metas: vec![] });
+            return Ok(Source::Pmk { found, problems: vec![], is_alone: true, metas: vec![] });
         }
         let (found, problems) = tree::scan(&path);
         let metas = tree::metas(&path);
@@ -93,7 +96,7 @@ impl Import {
             return Err(TransferError::NothingFound { path });
         }
         let found = found.into_iter().map(|found| (Some(found.key), found.path, found.superseded)).collect();
-        Ok(Source::Pmk { found, problems, metas })
+        Ok(Source::Pmk { found, problems, is_alone: false, metas })
     }
 }
 
@@ -103,6 +106,8 @@ enum Source {
         /// Conversation, file, and older files of the same.
         found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
         problems: Vec<TransferError>,
+        /// Whether it is one file that was named.
+        is_alone: bool,
         /// Where channels have their cases.
         metas: Vec<tree::Meta>,
     },
@@ -140,10 +145,15 @@ impl Tally<'_> {
         &mut self,
         found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
         problems: Vec<TransferError>,
+        is_alone: bool,
     ) -> Result<(), Failure> {
         self.failures.extend(problems.into_iter().map(|error| ("a folder".to_owned(), error.into())));
         for (key, path, superseded) in found {
             match pmk::read(&path, key.as_ref(), clock::now_ms()) {
+                // In a folder there may be people who have said nothing yet.
+                Ok(pmk::Imported { dump, .. }) if is_alone && dump.messages.is_empty() => {
+                    self.failures.push(("a file".to_owned(), TransferError::NoMessage { path }.into()));
+                }
                 Ok(pmk::Imported { dump, mut repairs }) => {
                     let older = |path: &PathBuf| format!("`{}` is older and passed over", path.display());
                     repairs.extend(superseded.iter().map(older));
@@ -237,8 +247,12 @@ impl Tally<'_> {
         if imported == 0 && failed == 1 {
             return Err(self.failures.remove(0).1);
         }
-        for (name, failure) in &self.failures {
+        for (name, failure) in self.failures.iter().take(MOST_TOLD) {
             self.context.warn_of(&format!("{name} is not imported"), failure);
+        }
+        if failed > MOST_TOLD {
+            self.context
+                .warn(&format!("and {} more are not imported, for the same reasons or others", failed - MOST_TOLD));
         }
         if self.context.json {
             print_json(
@@ -250,7 +264,19 @@ impl Tally<'_> {
                 1 => " and one open case".to_owned(),
                 many => format!(" and {many} open cases"),
             };
-            self.context.say(&format!("{}{cases} imported from `{}`", conversations(imported), path.display()));
+            let what = format!("{}{cases}", conversations(imported));
+            let said = match &*self.done {
+                // What one file says of itself may be less than people think.
+                [one] if path.is_file() => {
+                    format!(
+                        "{what} imported from `{}` as `{}`",
+                        path.display(),
+                        one["key"].as_str().unwrap_or_default()
+                    )
+                }
+                _ => format!("{what} imported from `{}`", path.display()),
+            };
+            self.context.say(&said);
         }
         match failed {
             0 => Ok(()),

@@ -50,19 +50,18 @@ impl FromStr for Turns {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || "give turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned();
         let number = |text: &str, open: usize| match text {
-            "" => Ok(open),
-            text => text.parse().map_err(|_| bad()),
+            "" => Some(open),
+            text => text.parse().ok(),
         };
         let turns = match text.split_once("..") {
-            Some((from, to)) => Turns { from: number(from, 1)?, to: number(to, usize::MAX)? },
-            None => {
-                let only = text.parse().map_err(|_| bad())?;
-                Turns { from: only, to: only }
-            }
+            Some((from, to)) => number(from, 1).zip(number(to, usize::MAX)),
+            None => text.parse().ok().map(|only| (only, only)),
         };
-        if turns.from == 0 || turns.to < turns.from { Err(bad()) } else { Ok(turns) }
+        match turns {
+            Some((from, to)) if from > 0 && to >= from => Ok(Turns { from, to }),
+            _ => Err("give turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned()),
+        }
     }
 }
 
