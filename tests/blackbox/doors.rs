@@ -188,12 +188,13 @@ fn a_line_without_an_end_is_not_imported() {
     let home = Home::new();
     let header = "{\"pmk-host-sessions\":{\"version\":1}}\n";
     let question = "{\"role\":\"user\",\"content\":\"q\"}\n";
-    for (name, start) in [("export.jsonl", header), ("users.jsonl", question)] {
+    for (name, start, key) in [("export.jsonl", header, &[][..]), ("users.jsonl", question, &["--key", "slack:dm:U1"])]
+    {
         let path = home.write(name, start);
         // A hole in it is as good as a text.
         let file = std::fs::File::options().append(true).open(&path).expect("a file");
         file.set_len(200 << 20).expect("a hole");
-        let said = refused(&home, &["sessions", "import", "--key", "slack:dm:U1", text(&path)]);
+        let said = refused(&home, &[&["sessions", "import"], key, &[text(&path)]].concat());
         let lines: Vec<&str> = said.lines().filter(|line| line.contains("line 2 is longer than the")).collect();
         assert!(lines.len() == 1 && said.contains("hint: "), "{name}: {said}");
     }
