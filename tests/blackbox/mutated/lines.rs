@@ -72,7 +72,9 @@ fn accepted(line: &Value) -> Option<Verdict> {
     match optional("type")? {
         None | Some("message") => {}
         Some("reaction") => {
-            let ids = [optional("user")??, optional("channel")??, optional("ts")??];
+            // Those of the program's own have colons.
+            let ts = optional("ts")??.replace(':', ".");
+            let ids = [optional("user")??, optional("channel")??, &ts];
             let named = optional("reaction")?.is_some_and(|reaction| !reaction.is_empty());
             return (named && ids.into_iter().all(is_id)).then_some(Verdict::Reaction);
         }
