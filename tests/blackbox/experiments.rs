@@ -1,6 +1,6 @@
 //! Experiments: conversations of real arms, moved off a bad one before anybody goes without an answer.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -229,23 +229,37 @@ fn a_shadow_arm_decides_and_does_nothing() {
 fn a_shadow_arm_counts_the_turns_that_it_was_too_busy_for() {
     let home = Home::new();
     write(&home, "watch", &json!([{"name": "a"}, {"name": "b", "shadow": true}]));
-    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let mut command = home.command(&["run", "--model", "sim"]);
+    command.env("PMK_LOG", "pmk_host::experiment=debug");
+    let log = home.path().join("log");
+    let mut gateway = Running::telling(command, std::fs::File::create(&log).expect("a file"));
     let everybody = users(40);
     for user in &everybody {
         assert!(gateway.say(&asks(&format!("Ev{user}"), user, &"filler ".repeat(400))));
     }
-    home.await_events("turn.processed", everybody.len());
+    // Of each turn it is known in the end whether it was looked at.
+    let known = |turns: usize| {
+        until("what became of each turn", || {
+            let seen = home.events("experiment.shadow");
+            let log = std::fs::read_to_string(&log).expect("the log");
+            let sat_out = log.matches("sit a turn out").count();
+            (seen.len() + sat_out == turns).then_some((seen, sat_out))
+        })
+    };
     let mut turns = everybody.len();
+    let (mut before, _) = known(turns);
     // One that it has looked at says of all before.
-    until("a turn that it looks at", || {
+    loop {
         assert!(gateway.say(&asks(&format!("Ev{turns}"), "U0", "and now?")));
         turns += 1;
-        home.await_events("turn.processed", turns);
-        std::thread::sleep(Duration::from_millis(200));
-        let seen = home.events("experiment.shadow");
-        let sat_out: u64 = seen.iter().map(|event| event["satOut"].as_u64().expect("a number")).sum();
+        let (seen, sat_out) = known(turns);
         assert!(seen.iter().all(|event| event["agrees"] == true), "what serves acts: {seen:#?}");
-        (seen.len() as u64 + sat_out == turns as u64).then_some(())
-    });
+        if seen.len() > before.len() {
+            let told: u64 = seen.iter().map(|event| event["satOut"].as_u64().expect("a number")).sum();
+            assert_eq!(told, sat_out as u64);
+            break;
+        }
+        before = seen;
+    }
     assert!(gateway.end().0.success());
 }

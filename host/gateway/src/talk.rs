@@ -1,6 +1,7 @@
 //! What passes between people and the gateway, whichever front it comes by: what somebody wrote or did and where, and what
 //! they are told.
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 
@@ -73,16 +74,8 @@ const COMMAND: &str = "/pmk";
 pub(crate) fn after_command(text: &str) -> Option<&str> {
     let text = text.trim();
     let (name, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
-    let signs = name.chars().map(|sign| half_width(sign).to_ascii_lowercase());
-    signs.eq(COMMAND.chars()).then_some(rest.trim_start())
-}
-
-/// The ASCII of a full-width sign; every other one as it is.
-fn half_width(sign: char) -> char {
-    match u32::from(sign) {
-        wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(sign),
-        _ => sign,
-    }
+    let signs = ComposingNormalizerBorrowed::new_nfkc().normalize_iter(name.chars());
+    signs.map(|sign| sign.to_ascii_lowercase()).eq(COMMAND.chars()).then_some(rest.trim_start())
 }
 
 /// What somebody has changed about a message after they had sent it.

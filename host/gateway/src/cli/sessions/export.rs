@@ -37,6 +37,14 @@ pub(in crate::cli) struct Export {
     to: PathBuf,
 }
 
+/// What is written where.
+struct Work<'a> {
+    context: &'a Context,
+    store: &'a Store,
+    keys: &'a [SessionKey],
+    to: &'a Path,
+}
+
 impl Export {
     pub(super) async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
         let to =
@@ -48,9 +56,10 @@ impl Export {
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
         let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
+        let work = Work { context, store, keys: &keys, to: &to };
         let failed = match self.format {
-            Format::Full => self.write_full(context, store, &keys, &to).await?,
-            Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,
+            Format::Full => self.write_full(work).await?,
+            Format::Pmk => self.write_pmk(work).await?,
         };
         drop(waiting);
         let written = keys.len() - failed;
@@ -79,13 +88,7 @@ impl Export {
     }
 
     /// Returns how many could not be read.
-    async fn write_full(
-        &self,
-        context: &Context,
-        store: &Store,
-        keys: &[SessionKey],
-        to: &Path,
-    ) -> Result<usize, Failure> {
+    async fn write_full(&self, Work { context, store, keys, to }: Work<'_>) -> Result<usize, Failure> {
         let failed = |source| TransferError::Write { path: to.to_owned(), source };
         let (mut staged, mut unread) = (stage(to)?, 0);
         full::write_header(&mut staged).map_err(failed)?;
@@ -100,13 +103,7 @@ impl Export {
     }
 
     /// Returns how many could not be written.
-    async fn write_pmk(
-        &self,
-        context: &Context,
-        store: &Store,
-        keys: &[SessionKey],
-        to: &Path,
-    ) -> Result<usize, Failure> {
+    async fn write_pmk(&self, Work { context, store, keys, to }: Work<'_>) -> Result<usize, Failure> {
         let file = self.key.as_ref().filter(|_| to.extension().is_some_and(|extension| extension == "json"));
         let mut failed = 0;
         for key in keys {
