@@ -31,6 +31,8 @@ impl Store {
 
 /// Conversations that cannot be read, though the file is sound.
 fn unreadable(conn: &Connection) -> Result<Vec<String>, Fault> {
+    // Whatever a gateway commits meanwhile.
+    let _moment = conn.snapshot()?;
     let mut keys = conn.prepare_cached("SELECT key FROM session ORDER BY id")?;
     let keys = keys.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     let mut found = Vec::new();
