@@ -135,6 +135,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     let (prompts, _) = Prompts::load(home);
     let stop = CancellationToken::new();
     let arm = policies.stack(world.scenario.setting.arm.unwrap_or_default());
+    let chosen_at = world.time();
     let parts = Parts {
         home,
         clock,
@@ -172,7 +173,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
             tokio::select! {
                 biased;
                 done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
-                never = swap(world, policies, &services) => never,
+                never = swap(world, policies, &services, chosen_at) => never,
             }
         } => ran.map(|((), is_over)| is_over),
     };
@@ -211,10 +212,9 @@ async fn run(gateway: &Gateway, presence: Option<&Presence>, stop: &Cancellation
     }
 }
 
-/// Has other policies take over when it is time.
-async fn swap(world: &World, policies: &Policies, services: &Services) -> ! {
-    let begun = world.time();
-    for event in world.scenario.events.iter().filter(|event| event.at > begun) {
+/// Has other policies take over when it is time, and where that was while it started, at once.
+async fn swap(world: &World, policies: &Policies, services: &Services, chosen_at: u64) -> ! {
+    for event in world.scenario.events.iter().filter(|event| event.at > chosen_at) {
         if let What::Swap(to) = event.what {
             world.until(event.at).await;
             world.say(|| format!("{to:?} take over"));
