@@ -119,7 +119,11 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
             return true;
         }
         Ok(Telling::Not) => return true,
-        Err(error) => Err(FrontError::Refused { what: error.to_string() }),
+        // What was claimed before stands.
+        Err(error) => {
+            not_told(&listener, &error);
+            return true;
+        }
     };
     match told {
         Ok(message) => {
@@ -129,7 +133,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
             true
         }
         Err(error) => {
-            tracing::warn!(to = listener.id, %error, "somebody was not told of the gateway's coming or going");
+            not_told(&listener, &error);
             // Nobody knows whether one without an answer has arrived: it counts as said.
             let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
             let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
@@ -139,6 +143,10 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
             !is_put_off
         }
     }
+}
+
+fn not_told(listener: &Listener, error: &dyn std::fmt::Display) {
+    tracing::warn!(to = listener.id, %error, "somebody was not told of the gateway's coming or going");
 }
 
 async fn post(ports: &Ports, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
