@@ -79,4 +79,5 @@ mod terminal;
 mod toolless;
 mod tools;
 mod trust;
+mod untaken;
 mod workspace;

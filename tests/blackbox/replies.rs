@@ -213,9 +213,13 @@ async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
     scene.slack.fault_times("chat.update", 5, Fault::Error("invalid_blocks"));
     scene.slack.fault_after("chat.postMessage", 1, usize::MAX, Fault::Error("invalid_blocks"));
     let asked = scene.slack.dm("U1", "hello");
-    let replies = scene.replies(&asked, 1).await;
-    assert!(replies[0].text.starts_with(":x:"), "{replies:#?}");
-    assert_eq!(scene.home.events("reply.undelivered").len(), 1);
+    scene
+        .until("the word that it is parked", |scene| {
+            scene.slack.replies(&asked.channel).first().is_some_and(|reply| reply.text.starts_with(":x:"))
+        })
+        .await;
+    assert_eq!(scene.home.await_events("turn.parked", 1).len(), 1);
+    assert_eq!(scene.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -405,7 +405,11 @@ pub enum FrontError {
     Fatal { what: String, hint: String },
     /// The target is gone or refuses this content: another way must be found.
     #[error("{what}")]
-    Refused { what: String },
+    Refused {
+        what: String,
+        /// Nobody knows what the refusal means: it may be another a little later.
+        may_pass: bool,
+    },
     /// Nobody reads our output any more.
     #[error("the output was closed")]
     Closed,

@@ -32,6 +32,8 @@ mod hear;
 mod journal;
 mod late;
 mod live;
+mod parts;
+mod placeholder;
 mod receipt;
 mod record;
 mod records;
@@ -135,7 +137,7 @@ async fn answer(
     let (placed, is_made) = (Arc::new(OnceLock::new()), CancellationToken::new());
     // Beside the making, which waits for none of it.
     let show = async {
-        let placeholder = deliver::placeholder(services, &turn, &is_made).await?;
+        let placeholder = placeholder::show(services, &turn, &is_made).await?;
         Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
     };
     let begin = async {

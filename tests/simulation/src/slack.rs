@@ -546,11 +546,11 @@ impl Front for Slack {
         let came = self.before_saying(Some(&part.reply_to.channel)).await?;
         let target = match part.replaces {
             Some(ts) => ts.to_owned(),
-            None => format!("{} {:?} {}", part.event_id, part.kind, part.number),
+            None => format!("{} {} {:?} {}", part.reply_to.channel, part.event_id, part.kind, part.number),
         };
         if self.world.refuses(&target) {
             self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
-            return Err(FrontError::Refused { what: "msg_too_weird".to_owned() });
+            return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass: false });
         }
         let tag = Tag::of(&part);
         if tag.kind != Kind::Placeholder {
@@ -562,7 +562,7 @@ impl Front for Slack {
                 let at = self.world.time();
                 let mut state = self.state();
                 let Some(post) = state.posts.iter_mut().find(|post| post.ts == ts && post.is_there()) else {
-                    return Err(FrontError::Refused { what: "message_not_found".to_owned() });
+                    return Err(FrontError::Refused { what: "message_not_found".to_owned(), may_pass: false });
                 };
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
                 // That a question is asked once more stands in the place of a failure, which was an answer.

@@ -247,7 +247,6 @@ impl Verdict<'_> {
                     breaches.push(format!("q{number} is parked, and its asker sees nothing of it"));
                 }
                 Some(_) => {}
-                None if self.refuses() => {}
                 None => breaches.push(format!("q{number} was taken in and never answered")),
             },
             [reply] => {

@@ -176,7 +176,12 @@ impl Run {
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
-        let (front, lines, _taken) = self.open_front(&store, &context.home, &config, connection, &opening).await?;
+        let (front, lines, _taken) = tokio::select! {
+            biased;
+            // Slack may be asked for a while.
+            () = asked.cancelled() => return Ok(()),
+            opened = self.open_front(&store, &context.home, &config, connection, &opening) => opened?,
+        };
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;

@@ -39,7 +39,10 @@ impl Dispatcher {
                 open.pending
             }
             Err(error) => {
-                tracing::warn!(%error, "the inbox cannot be swept");
+                match self.is_news(&error.to_string()) {
+                    true => tracing::warn!(%error, "the inbox cannot be swept"),
+                    false => tracing::debug!(%error, "the inbox cannot be swept, either"),
+                }
                 return HashSet::new();
             }
         };
@@ -58,16 +61,17 @@ impl Dispatcher {
 
     /// Tells those whom nobody could reach when their message was parked.
     async fn tell_untold(&self) {
-        match self.store.parked().await {
+        match self.store.parked_untold().await {
             Ok(parked) => {
                 // One that another host has just parked is told by that.
                 let now_ms = self.clock.now_ms();
                 let is_told = |at_ms: i64| self.store.others_have_some() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
-                for parked in parked.iter().filter(|parked| !parked.told && !is_told(parked.at_ms)) {
+                for parked in parked.iter().filter(|parked| !is_told(parked.at_ms)) {
                     self.tell(parked.inbox).await;
                 }
             }
-            Err(error) => tracing::warn!(%error, "parked messages cannot be read"),
+            Err(error) if self.is_news(&error.to_string()) => tracing::warn!(%error, "parked messages cannot be read"),
+            Err(error) => tracing::debug!(%error, "parked messages cannot be read, either"),
         }
     }
 }

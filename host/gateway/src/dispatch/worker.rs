@@ -177,9 +177,9 @@ impl Dispatcher {
         Went::On
     }
 
-    /// Whether it is worth a line of the log what holds a turn up: not where that was the last one's reason, too, and no turn has come
-    /// to its end since.
-    fn is_news(&self, why: &str) -> bool {
+    /// Whether it is worth a line of the log what holds a turn up, or a look for some: not where that was the last one's reason, too,
+    /// and no turn has come to its end since.
+    pub(super) fn is_news(&self, why: &str) -> bool {
         let finished = self.finished.load(Ordering::Relaxed);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = told.as_ref().is_some_and(|(last, then)| last == why && *then == finished);

@@ -15,8 +15,10 @@ use async_trait::async_trait;
 use jiff::SignedDuration;
 use pmk_core::{Language, text};
 use pmk_models::Listener;
+use reqwest::Url;
 use rustls::ClientConfig;
 use secrecy::SecretString;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -86,6 +88,9 @@ pub use tokens::{TokenPair, TokenSource};
 
 /// The most messages of one reply. They are more than ten screens: more is easier read in a file.
 const MAX_PARTS: usize = 5;
+
+/// The longest wait before Slack is asked again at the start, where it names none.
+const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
 
 /// The most characters of a line of progress that are shown.
 const MAX_PROGRESS_CHARS: usize = 300;
@@ -172,6 +177,10 @@ pub struct Timings {
     pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
+    /// How long after a call without an answer Slack may still carry it out.
+    pub late: Duration,
+    /// For how long Slack is asked again at the start where it cannot answer now.
+    pub start: Duration,
     /// How long the status of a thread stands before it is renewed: Slack forgets it after two minutes.
     pub status: Duration,
 }
@@ -189,6 +198,8 @@ impl Default for Timings {
             settle: Duration::from_secs(5),
             stragglers: Duration::from_secs(75),
             drain: Duration::from_secs(5),
+            late: Duration::from_secs(2),
+            start: Duration::from_secs(60),
             status: Duration::from_secs(90),
         }
     }
@@ -225,8 +236,7 @@ impl Slack {
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
     pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
         let Prepared { address, tls, web } = credentials::prepare(&config)?;
-        let (Met { me, workspace, scopes, .. }, socket) =
-            tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
+        let (Met { me, workspace, scopes, .. }, socket) = first_answers(&web, config.timings).await?;
         credentials::check_socket(&socket)?;
         web.belongs_to(&me, workspace);
         for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
@@ -334,39 +344,15 @@ impl Front for Slack {
         }
     }
 
+    /// What is not there may come a moment later, so it is looked for twice.
     async fn find(&self, part: &Delivery<'_>, after: &str, is_streamed: bool) -> Result<Lookup, FrontError> {
-        let is_streamed = is_streamed && !self.streams.know_of(part.event_id);
-        let (mut left, mut pieces) = (None, vec![]);
-        let found = match part.kind {
-            Kind::Document => {
-                let name = delivery::file_name(part);
-                history::find(&self.web, part.reply_to, after, |past| past.has_file(&name)).await
+        match self.look(part, after, is_streamed).await? {
+            Lookup::No => {
+                tokio::time::sleep(self.timings.late).await;
+                self.look(part, after, is_streamed).await
             }
-            _ => {
-                let tag = delivery::tag(part);
-                let is_it = |past: &history::Past| {
-                    if is_streamed && left.is_none() {
-                        left = past.unfinished(&self.me, after).map(str::to_owned);
-                    }
-                    pieces.extend(past.piece_of(&tag));
-                    past.has(&tag)
-                };
-                history::find(&self.web, part.reply_to, after, is_it).await
-            }
-        };
-        if let Some(ts) = left {
-            self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
+            found => Ok(found),
         }
-        match &found {
-            Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
-            Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
-            Ok(Lookup::No) if !pieces.is_empty() => {
-                pieces.sort_by(|one, other| one.ts.cmp(&other.ts));
-                self.pieces().insert((part.event_id.to_owned(), part.number), pieces);
-            }
-            _ => {}
-        }
-        found.map_err(CallFailure::while_running)
     }
 
     async fn recall(&self, event_id: &str, reply_to: &ReplyTo, after: &str) -> Result<(), FrontError> {
@@ -382,7 +368,9 @@ impl Front for Slack {
 
     async fn mark(&self, _event_id: &str, reply_to: &ReplyTo, ts: &str, emoji: &str) -> Result<(), FrontError> {
         match self.web.react(&reply_to.channel, ts, emoji).await {
-            Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string() }),
+            Err(failure) if failure.is_final() => {
+                Err(FrontError::Refused { what: failure.to_string(), may_pass: false })
+            }
             marked => marked.map_err(CallFailure::while_running),
         }
     }
@@ -464,6 +452,42 @@ impl Front for Slack {
 }
 
 impl Slack {
+    /// Looks once whether a part is there, and remembers what else it sees of it.
+    async fn look(&self, part: &Delivery<'_>, after: &str, is_streamed: bool) -> Result<Lookup, FrontError> {
+        let is_streamed = is_streamed && !self.streams.know_of(part.event_id);
+        let (mut left, mut pieces) = (None, vec![]);
+        let found = match part.kind {
+            Kind::Document => {
+                let name = delivery::file_name(part);
+                history::find(&self.web, part.reply_to, after, |past| past.has_file(&name)).await
+            }
+            _ => {
+                let tag = delivery::tag(part);
+                let is_it = |past: &history::Past| {
+                    if is_streamed && left.is_none() {
+                        left = past.unfinished(&self.me, after).map(str::to_owned);
+                    }
+                    pieces.extend(past.piece_of(&tag));
+                    past.has(&tag)
+                };
+                history::find(&self.web, part.reply_to, after, is_it).await
+            }
+        };
+        if let Some(ts) = left {
+            self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
+        }
+        match &found {
+            Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
+            Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
+            Ok(Lookup::No) if !pieces.is_empty() => {
+                pieces.sort_by(|one, other| one.ts.cmp(&other.ts));
+                self.pieces().insert((part.event_id.to_owned(), part.number), pieces);
+            }
+            _ => {}
+        }
+        found.map_err(CallFailure::while_running)
+    }
+
     /// Posts or updates a part; the first of an answer may be there in part, as a stream.
     async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
         let may_be_streamed = part.number == 0 && part.replaces.is_none() && delivery::is_block(part);
@@ -488,6 +512,23 @@ impl Slack {
     fn pieces(&self) -> MutexGuard<'_, HashMap<(String, u32), Vec<Piece>>> {
         // Every entry is whole.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who the bot is, and where its first socket is. A Slack that cannot answer now is asked again for a while; what will not pass is
+/// said at once.
+async fn first_answers(web: &Web, timings: Timings) -> Result<(Met, Url), FrontError> {
+    let begun = Instant::now();
+    let mut pause = timings.retry_min;
+    loop {
+        match tokio::try_join!(web.identity(), web.open_connection()) {
+            Err(failure) if failure.may_pass() && begun.elapsed() + pause.max(failure.wait()) < timings.start => {
+                tracing::warn!(%failure, "Slack cannot answer now and is asked again");
+                tokio::time::sleep(pause.max(failure.wait())).await;
+                pause = (pause * 2).min(LONGEST_START_PAUSE);
+            }
+            answered => return answered.map_err(CallFailure::at_start),
+        }
     }
 }
 

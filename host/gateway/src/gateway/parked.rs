@@ -91,7 +91,13 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     };
     match told {
         Ok(_) => true,
-        Err(FrontError::Refused { what }) => {
+        Err(FrontError::Refused { what, .. }) => {
+            // Nothing takes its place any more.
+            if let Some(placeholder) = &parked.placeholder
+                && let Err(error) = services.front.withdraw(&message.reply_to, placeholder).await
+            {
+                tracing::warn!(%error, "a placeholder cannot be taken away");
+            }
             tracing::error!(session = parked.key, what, "the person cannot be told that the message is parked");
             true
         }

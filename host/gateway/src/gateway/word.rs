@@ -47,7 +47,7 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
                 tracing::debug!(what, "a message does not show yet what became of it");
                 retry_after.unwrap_or(TRY_AGAIN)
             }
-            Err(FrontError::Refused { what }) => {
+            Err(FrontError::Refused { what, .. }) => {
                 tracing::warn!(what, "a message does not show what became of it, which holds all the same");
                 return true;
             }

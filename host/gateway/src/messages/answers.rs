@@ -1,10 +1,13 @@
 //! What is said around an answer, in its place, and of the gateway being there to give one.
 
-use pmk_core::SessionKey;
+use pmk_core::{SessionKey, text};
 use pmk_models::ModelError;
 
 use super::{Messages, code};
 use crate::{store::Verbosity, talk::Unread};
+
+/// The most of a question that is quoted where its answer stands elsewhere.
+const MOST_QUOTED_CHARS: usize = 300;
 
 impl Messages {
     /// Shows that an answer is being made.
@@ -117,9 +120,11 @@ impl Messages {
         self.text("cut-short", [("chars", chars.into()), ("key", key.to_string().into())])
     }
 
-    /// Slack takes no answer at this place.
-    pub fn undelivered(&self) -> String {
-        self.text("undelivered", [])
+    /// Goes before an answer that its place has not taken, in a direct message: the beginning of the question is quoted.
+    pub fn in_person(&self, question: &str) -> String {
+        let quoted: String =
+            text::lines(text::head(question.trim(), MOST_QUOTED_CHARS)).map(|line| format!("> {line}\n")).collect();
+        format!("{}\n{quoted}\n", self.text("in-person", []))
     }
 
     /// A message without text.
@@ -211,7 +216,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.too_long(),
         messages.message_too_long(9_000, Some(8_000)),
         messages.message_too_long(9_000, None),
-        messages.undelivered(),
+        messages.in_person("7 + 7 = ?"),
         messages.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
         messages.nothing_to_read(),
         messages.blocked(),

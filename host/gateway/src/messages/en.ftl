@@ -67,7 +67,7 @@ too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens where { $limit } fit; please shorten or split it
 cut-short = :scissors: This answer is too long for messages, and no file could be posted. The other { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full`
 message-too-long-by-itself = :x: This message is too long: about { $tokens } tokens; please shorten or split it
-undelivered = :x: The answer could not be delivered here; please tell an admin
+in-person = :incoming_envelope: Slack did not take this answer where you asked, so here it is.
 nothing-to-read = :grey_question: There was no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered
 

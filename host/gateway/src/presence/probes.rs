@@ -1,8 +1,8 @@
 //! How the gateway does, over HTTP, for machines that look after it: `/healthz` and `/readyz`, on an address that the
 //! operator chooses.
 //!
-//! HTTP is hyper's, which is in the tree for the models. Whoever calls is a stranger: a caller has a few seconds in all, a
-//! head of 8 KiB, and one answer; a body is not read.
+//! HTTP is hyper's, which is in the tree for the models. Whoever calls is a stranger: a caller has a second to
+//! ask and a few in all, a head of 8 KiB, and one answer; a body is not read.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use pmk_system::{error::Failure, threads::offload};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -28,6 +28,9 @@ use super::{
 
 /// How long a caller may take for everything.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long one may take to say what it wants: as many as are answered at once may say nothing at all, and keep off no probe.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// So many callers are answered at once; more wait.
 const AT_ONCE: usize = 32;
@@ -82,6 +85,8 @@ async fn converse(stream: TcpStream, vitals: &Arc<Vitals>) -> hyper::Result<()> 
     let service = service_fn(|request| answer(request, Arc::clone(vitals)));
     http1::Builder::new()
         .keep_alive(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENCE)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .await

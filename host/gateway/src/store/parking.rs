@@ -27,6 +27,7 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
             CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (CAST(?1 AS BIGINT) IS NULL OR i.id = ?1)
+         AND (CAST(?2 AS BIGINT) = 0 OR i.parked_told = 0)
      ORDER BY i.id";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const UNPARK: &str =
@@ -48,7 +49,7 @@ impl Store {
             let Some(session) = session else { return Ok(None) };
             conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([inbox.0])?;
             lease::free(conn, SessionId(session), &owner)?;
-            let parked = parked(conn, Some(inbox))?.pop();
+            let parked = parked(conn, Wanted::One(inbox))?.pop();
             if let Some(Parked { key, .. }) = &parked {
                 let event = Event::TurnParked { session: key.clone(), why: why.clone() };
                 pen.write(conn, Some(TurnId(inbox.0)), event)?;
@@ -63,7 +64,15 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn parked(&self) -> Result<Vec<Parked>, StoreError> {
-        self.read(|conn| parked(conn, None)).await
+        self.read(|conn| parked(conn, Wanted::All)).await
+    }
+
+    /// That of it of which nobody was told.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn parked_untold(&self) -> Result<Vec<Parked>, StoreError> {
+        self.read(|conn| parked(conn, Wanted::Untold)).await
     }
 
     /// A question as it is parked now; `None` where it is not, or not any more.
@@ -71,7 +80,7 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn parked_question(&self, inbox: InboxId) -> Result<Option<Parked>, StoreError> {
-        self.read(move |conn| Ok(parked(conn, Some(inbox))?.pop())).await
+        self.read(move |conn| Ok(parked(conn, Wanted::One(inbox))?.pop())).await
     }
 
     /// Remembers that the person knows.
@@ -91,7 +100,7 @@ impl Store {
         let (wanted, pen) = (key.cloned(), self.pen(now_ms));
         self.write_telling(move |conn| {
             let mut unparked = Unparked::default();
-            for Parked { inbox, key, ts, .. } in parked(conn, None)? {
+            for Parked { inbox, key, ts, .. } in parked(conn, Wanted::All)? {
                 match key.parse::<SessionKey>() {
                     Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => {
                         conn.prepare_cached(UNPARK)?.run([inbox.0])?;
@@ -112,9 +121,18 @@ impl Store {
     }
 }
 
-fn parked(conn: &Connection, inbox: Option<InboxId>) -> Result<Vec<Parked>, Fault> {
+/// Which of what is parked is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    Untold,
+    One(InboxId),
+}
+
+fn parked(conn: &Connection, wanted: Wanted) -> Result<Vec<Parked>, Fault> {
+    let one = if let Wanted::One(inbox) = wanted { Some(inbox.0) } else { None };
     let mut statement = conn.prepare_cached(PARKED)?;
-    let rows = statement.query_map([inbox.map(|inbox| inbox.0)], read)?;
+    let rows = statement.query_map(params![one, i64::from(wanted == Wanted::Untold)], read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

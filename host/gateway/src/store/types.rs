@@ -259,6 +259,8 @@ pub struct Answered {
     pub inbound: Inbound,
     /// When the question came in, milliseconds since the epoch.
     pub received_at_ms: i64,
+    /// When the answer was recorded.
+    pub answered_at_ms: i64,
     /// Whose decisions it went by.
     pub tags: Tags,
     pub placeholder: Option<String>,
@@ -281,12 +283,14 @@ impl Answered {
         placeholder: Option<String>,
         parts: Vec<Outgoing>,
         report: TurnReport,
+        answered_at_ms: i64,
     ) -> Answered {
         Answered {
             turn: turn.turn,
             session: turn.session,
             inbound: turn.inbound.clone(),
             received_at_ms: turn.received_at_ms,
+            answered_at_ms,
             tags,
             placeholder,
             reply_ts: None,

@@ -8,7 +8,7 @@ use pmk_knowledge::{
     suspicion,
 };
 
-use super::{deliver, work::Work};
+use super::{parts, work::Work};
 use crate::{
     escalation::Marker,
     ledger::Event,
@@ -52,7 +52,7 @@ pub(super) fn outgoing(
     let mut speech = services.messages.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
-    let mut outgoing = deliver::parts(services, &work.turn.inbound.key, speech);
+    let mut outgoing = parts::of_reply(services, &work.turn.inbound.key, speech);
     if notice.is_some() || atom.is_none() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
         replies.for_each(|part| part.purpose = Purpose::PassedOn);

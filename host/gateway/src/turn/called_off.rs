@@ -4,7 +4,7 @@
 use pmk_core::{Entry, Message};
 use pmk_models::Usage;
 
-use super::{TurnError, batching, deliver};
+use super::{TurnError, batching, deliver, parts, placeholder};
 use crate::{
     front::settled::unfenced,
     ledger::Tags,
@@ -19,7 +19,7 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
     let (mut stopped, deleted): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
     for turn in deleted {
-        deliver::take_away(services, &turn).await?;
+        placeholder::take_away(services, &turn).await?;
         services.front.over(&turn.inbound.event_id).await;
         if turn.resumed {
             services.front.resumed(&turn.inbound).await;
@@ -42,10 +42,10 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         said => format!("{said}\n\n{}", services.messages.stopped()),
     };
     let key = turn.inbound.key.clone();
-    let mut parts = deliver::parts(services, &key, Speech { text: text.clone(), pings: vec![] });
-    deliver::recall(services, &turn).await?;
+    let mut parts = parts::of_reply(services, &key, Speech { text: text.clone(), pings: vec![] });
+    placeholder::recall(services, &turn).await?;
     let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
-    parts.extend(deliver::withdrawals(&also, in_doubt));
+    parts.extend(placeholder::withdrawals(&also, in_doubt));
     let report = TurnReport {
         event_ids: batching::event_ids(&turn, &also),
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
@@ -70,6 +70,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         revision: turn.live.revision,
         placeholder: None,
     };
-    services.store.record(turn.turn, recorded, services.now_ms()).await?;
-    Ok(Answered::recorded(&turn, Tags::default(), turn.placeholder.clone(), parts, report))
+    let now_ms = services.now_ms();
+    services.store.record(turn.turn, recorded, now_ms).await?;
+    Ok(Answered::recorded(&turn, Tags::default(), turn.placeholder.clone(), parts, report, now_ms))
 }

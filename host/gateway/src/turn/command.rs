@@ -5,7 +5,7 @@ use super::{
     TurnError,
     act::ask_people,
     conclude::{Conclusion, conclude},
-    deliver,
+    parts,
 };
 
 use crate::{
@@ -68,7 +68,7 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
     let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
             let answer = pmk::carry_out(services, &turn, asked, refused).await?;
-            ("pmk", deliver::parts(services, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
+            ("pmk", parts::of_reply(services, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
         }
         Command::Verbose(verbosity) => {
             services.store.set_verbosity(turn.session, verbosity).await?;
@@ -113,7 +113,7 @@ async fn escalate(
     let marker = Marker { mentioned_user_ids, pending_since, ..marker };
     let mut parts = vec![Outgoing::reply(services.messages.escalated(marker.apart.is_some()))];
     for asking in ask_people(services, key, asker, &marker) {
-        parts.extend(deliver::pieces(services, key, &asking));
+        parts.extend(parts::of_question(services, key, &asking));
     }
     Ok((parts, Some(Escalating::Asked(key.front, marker))))
 }

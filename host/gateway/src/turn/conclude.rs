@@ -47,6 +47,7 @@ pub(super) async fn conclude(
         revision: turn.live.revision,
         placeholder: placeholder.clone(),
     };
-    services.store.record(turn.turn, recorded, services.now_ms()).await?;
-    Ok(Answered::recorded(&turn, Tags::default(), placeholder, parts, report))
+    let now_ms = services.now_ms();
+    services.store.record(turn.turn, recorded, now_ms).await?;
+    Ok(Answered::recorded(&turn, Tags::default(), placeholder, parts, report, now_ms))
 }

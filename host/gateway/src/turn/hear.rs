@@ -7,9 +7,9 @@ use std::iter;
 use super::{
     TurnError, absorb,
     conclude::{Conclusion, conclude},
-    deliver,
     journal::Journal,
     live::note_usage,
+    parts,
 };
 use pmk_core::{Message, message, tokens};
 use pmk_knowledge::{Atom, extract};
@@ -192,7 +192,7 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Resu
         (Some(apart), Some(asker)) => {
             let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
             let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
-            parts.extend(deliver::pieces(services, &inbound.key, &asking));
+            parts.extend(parts::of_question(services, &inbound.key, &asking));
             parts.push(mark(PASSED_BACK, services.messages.passed_back()));
         }
         _ => parts.extend(relayed(services, &turn, speech)),
@@ -269,7 +269,7 @@ fn mark(emoji: &str, otherwise: String) -> Outgoing {
 /// Says something in the thread, as messages of their own.
 fn relayed(services: &Services, turn: &OpenTurn, speech: Speech) -> Vec<Outgoing> {
     let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
-    deliver::pieces(services, &turn.inbound.key, &said).collect()
+    parts::of_question(services, &turn.inbound.key, &said).collect()
 }
 
 /// Says something to contacts who were asked apart, each under the message that asked them.
@@ -285,7 +285,7 @@ async fn to_contacts(
     let parts = readers.flat_map(|(contact, thread_ts)| {
         let (to, purpose) = (Some(contact), Purpose::PassedOn);
         let said = Outgoing { speech: speech.clone(), thread_ts, to, purpose, ..Outgoing::default() };
-        deliver::pieces(services, &turn.inbound.key, &said).collect::<Vec<_>>()
+        parts::of_question(services, &turn.inbound.key, &said).collect::<Vec<_>>()
     });
     Ok(parts.collect())
 }

@@ -4,8 +4,8 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb, batching, buttons,
-    deliver::{self, Placeholder},
+    TurnError, absorb, batching, buttons, parts,
+    placeholder::{self, Placeholder},
     track,
     work::{Tally, Work},
 };
@@ -53,7 +53,7 @@ pub(super) async fn record(
         (Some(marker), atom) => {
             absorb::outgoing(services, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
         }
-        (None, _) => deliver::parts(services, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
+        (None, _) => parts::of_reply(services, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     // What a contact has answered is not the model's to be judged by.
     let is_models = keep_live && work.turn.absorbs.is_none();
@@ -66,7 +66,7 @@ pub(super) async fn record(
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
         for asking in &outgoing {
-            parts.extend(deliver::pieces(services, &work.turn.inbound.key, asking));
+            parts.extend(parts::of_question(services, &work.turn.inbound.key, asking));
         }
         if let Escalating::Proposed(proposal) = &mut escalating {
             // The last piece asks for the word.
@@ -77,7 +77,7 @@ pub(super) async fn record(
     let tracking = track::new_notes(services, &work, keep_live).await?;
     parts.extend(tracking.outgoing(services, &work));
     let in_doubt = (work.placeholder.get() == Some(&Placeholder::InDoubt)).then_some(work.turn);
-    parts.extend(deliver::withdrawals(&work.also, in_doubt));
+    parts.extend(placeholder::withdrawals(&work.also, in_doubt));
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
@@ -110,14 +110,15 @@ pub(super) async fn record(
         revision: work.exchange.window.revision(),
         placeholder: work.placeholder.get().and_then(Placeholder::known),
     };
-    services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
+    let now_ms = services.now_ms();
+    services.store.record(work.turn.turn, recorded, now_ms).await?;
     // Others may add to the case now.
     drop(tracking);
     if let Some(arm) = bad_arm(&outturn) {
         services.experiment.judge(arm).await;
     }
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
-    Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report))
+    Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report, now_ms))
 }
 
 /// What goes before an answer for which something had to be cut.

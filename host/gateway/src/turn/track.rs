@@ -11,7 +11,7 @@ use pmk_models::Answer;
 use pmk_system::threads::offload;
 use tokio::sync::MutexGuard;
 
-use super::{TurnError, deliver, work::Work};
+use super::{TurnError, parts, work::Work};
 use crate::{
     case::{Case, Note, NoteKind},
     directive::{self, CASE_TAG, CaseUpdate, Given},
@@ -93,7 +93,7 @@ impl Tracking<'_> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
         let speech = Speech { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
         let told = Outgoing { speech, purpose: Purpose::Tracked, ..Outgoing::default() };
-        deliver::pieces(services, &work.turn.inbound.key, &told).collect()
+        parts::of_question(services, &work.turn.inbound.key, &told).collect()
     }
 
     /// What is kept with the case, in the transaction that records the turn.

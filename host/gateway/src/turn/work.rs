@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{deliver::Placeholder, live::LivePorts};
+use super::{live::LivePorts, placeholder::Placeholder};
 use crate::{
     case::{Case, Note},
     exchange::Exchange,

@@ -42,7 +42,10 @@ async fn what_slack_will_not_have_in_any_form_goes_as_plain_text_or_is_refused()
     assert_eq!(texts(&rig, "D1"), ["**bold** &lt;@U1&gt;"]);
     rig.slack.fault("chat.postMessage", Fault::Error("invalid_blocks"));
     let refused = rig.front.deliver(part(&place, None, &speech("**bold**"))).await;
-    assert!(matches!(&refused, Err(FrontError::Refused { what }) if what.contains("invalid_blocks")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(FrontError::Refused { what, .. }) if what.contains("invalid_blocks")),
+        "{refused:?}"
+    );
     rig.finish().await;
 }
 
@@ -186,5 +189,14 @@ async fn of_a_part_that_went_in_pieces_only_those_are_posted_again_that_are_not_
         .collect();
     let wanted: Vec<String> = (0..2_000).map(|n| format!("word{n}")).collect();
     assert_eq!(words, wanted);
+    rig.finish().await;
+}
+
+/// It was asked for in a form that Slack does not take, so the person's own id always stood for the direct message.
+#[tokio::test]
+async fn no_direct_message_was_ever_opened() {
+    let rig = Rig::start().await;
+    assert_eq!(rig.front.direct("U7").await.expect("opened"), "D7");
+    assert_eq!(rig.slack.calls("conversations.open")[0].body["users"], "U7");
     rig.finish().await;
 }

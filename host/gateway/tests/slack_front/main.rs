@@ -103,6 +103,8 @@ fn config(slack: &stand_in::Slack) -> SlackConfig {
             retry_min: Duration::from_millis(20),
             retry_max: Duration::from_millis(100),
             spacing: Duration::from_millis(50),
+            late: Duration::from_millis(50),
+            start: Duration::ZERO,
             status: Duration::from_millis(900),
             ..Timings::default()
         },

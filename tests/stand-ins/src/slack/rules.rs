@@ -159,6 +159,8 @@ pub enum Fault {
     StreamOver,
     /// It is carried out, but only after this long.
     Slow(Duration),
+    /// It is carried out only after this long, whether or not the caller is there still, and the answer never comes.
+    Late(Duration),
     /// It is carried out, but only once the method is healed.
     Held,
 }

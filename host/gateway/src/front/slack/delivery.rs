@@ -207,7 +207,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     let uploaded = upload(web, &name, content).await;
     let file_id = uploaded.map_err(|failure| match failure.was_put_off() {
         true => failure.while_running(),
-        false => FrontError::Refused { what: failure.to_string() },
+        false => FrontError::Refused { what: failure.to_string(), may_pass: false },
     })?;
     let ReplyTo { channel, thread_ts } = part.reply_to;
     let mut request = json!({"files": [{"id": file_id, "title": name}], "channel_id": channel});
@@ -216,7 +216,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     }
     match web.write::<_, Shared>(&Turn::answer("files.completeUploadExternal"), &request).await {
         Ok(_) => Ok(()),
-        Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string() }),
+        Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string(), may_pass: false }),
         Err(failure) => Err(failure.while_running()),
     }
 }

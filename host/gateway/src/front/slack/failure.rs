@@ -66,8 +66,10 @@ pub(super) enum Cause {
     TimedOut(Duration),
     /// The answer is not one of Slack's.
     Unreadable,
-    /// No connection, or one that broke.
+    /// No connection.
     Unreachable(String),
+    /// A connection that broke.
+    Broken(String),
     /// It was not made: this process may not speak, or it is not known now whether it may.
     NotForUs(FrontError),
 }
@@ -202,7 +204,8 @@ pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
 impl From<reqwest::Error> for Cause {
     fn from(error: reqwest::Error) -> Self {
         // The address may be a secret.
-        Cause::Unreachable(root(&error.without_url()))
+        let (is_connect, why) = (error.is_connect() && !error.is_timeout(), root(&error.without_url()));
+        if is_connect { Cause::Unreachable(why) } else { Cause::Broken(why) }
     }
 }
 
@@ -250,6 +253,7 @@ impl fmt::Display for CallFailure {
             }
             Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not one of Slack's"),
             Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
+            Cause::Broken(why) => write!(f, "`{method}` with {token} lost its connection to Slack: {why}"),
             Cause::NotForUs(FrontError::Closed) => write!(f, "`{method}` is left to the hosts that have taken over"),
             Cause::NotForUs(why) => write!(f, "`{method}` waits until it is known whether this host may speak: {why}"),
         }
@@ -313,6 +317,15 @@ impl CallFailure {
         }
     }
 
+    /// Whether the same call may do a little later, without anybody changing anything.
+    pub(super) fn may_pass(&self) -> bool {
+        match &self.cause {
+            Cause::Code { code, .. } => kind(code) == Kind::Passing,
+            Cause::RateLimited { .. } | Cause::TimedOut(_) | Cause::Broken(_) | Cause::Status(500..) => true,
+            Cause::Status(_) | Cause::Unreadable | Cause::Unreachable(_) | Cause::NotForUs(_) => false,
+        }
+    }
+
     /// Slack's own error code.
     pub(super) fn code(&self) -> Option<&str> {
         match &self.cause {
@@ -332,7 +345,7 @@ impl CallFailure {
                 "Slack itself may be in trouble, see https://slack-status.com; then start again".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
-            Cause::TimedOut(_) | Cause::Unreachable(_) => {
+            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {
                 "check the network, a proxy and the Slack API address; see also https://slack-status.com".to_owned()
             }
         };
@@ -347,12 +360,13 @@ impl CallFailure {
             Cause::Code { code, needed } => match kind(&code) {
                 Kind::Credentials => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
                 Kind::Passing => FrontError::Transient { what, retry_after: None },
-                Kind::Refusal | Kind::Unknown => FrontError::Refused { what },
+                Kind::Refusal => FrontError::Refused { what, may_pass: false },
+                Kind::Unknown => FrontError::Refused { what, may_pass: true },
             },
             Cause::NotForUs(why) => why,
             // A status says something about the way to Slack; only "too large" is about the message.
-            Cause::Status(413) => FrontError::Refused { what },
-            Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) => {
+            Cause::Status(413) => FrontError::Refused { what, may_pass: false },
+            Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) | Cause::Broken(_) => {
                 FrontError::Transient { what, retry_after: None }
             }
         }
@@ -375,7 +389,7 @@ mod tests {
     fn codes_mean_what_slack_means() {
         for refused in ["message_not_found", "msg_too_long", "cant_update_message", "edit_window_closed", "is_archived"]
         {
-            assert!(matches!(code(refused).while_running(), FrontError::Refused { .. }), "{refused}");
+            assert!(matches!(code(refused).while_running(), FrontError::Refused { may_pass: false, .. }), "{refused}");
         }
         for passing in ["internal_error", "service_unavailable", "ratelimited"] {
             assert!(matches!(code(passing).while_running(), FrontError::Transient { .. }), "{passing}");
@@ -392,7 +406,7 @@ mod tests {
     fn what_nobody_has_listed_is_tried_in_another_form() {
         for unknown in ["flux_capacitor_empty", "?"] {
             assert!(code(unknown).is_about_content(), "{unknown}");
-            assert!(matches!(code(unknown).while_running(), FrontError::Refused { .. }), "{unknown}");
+            assert!(matches!(code(unknown).while_running(), FrontError::Refused { may_pass: true, .. }), "{unknown}");
         }
         for known in ["channel_not_found", "is_archived", "restricted_action_read_only_channel", "invalid_auth"] {
             assert!(!code(known).is_about_content(), "{known}");

@@ -366,7 +366,8 @@ impl Web {
 
     /// `conversations.open`: the channel of the direct message with a person.
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
-        let request = SlackApiConversationsOpenRequest::new().with_users(vec![person.into()]);
+        // As Slack documents it: a list of ids in one text. slack-morphism sends one of JSON.
+        let request = json!({"users": person});
         let opened: Opened = self.write(&Turn::answer("conversations.open"), &request).await?;
         Ok(opened.channel.id)
     }

@@ -24,7 +24,7 @@ macro_rules! find_question {
     ($elsewhere:literal) => {
         concat!(
             "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
-                    t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
+                    t.id IS NOT NULL AS begun, t.placeholder, t.answered_at, t.report,
                     t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
                     COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
                     i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
@@ -50,7 +50,7 @@ enum Column {
     Verbose,
     Begun,
     Placeholder,
-    Answered,
+    AnsweredAt,
     Report,
     Policy,
     Experiment,
@@ -201,7 +201,8 @@ fn begin<'c>(
     let begun_with =
         Begun { placeholder: row.get(Column::Placed as usize)?, stream: row.get(Column::Streamed as usize)? };
     let mut may_place = begun_with.placeholder;
-    let begun = if row.get(Column::Answered as usize)? {
+    let answered_at: Option<i64> = row.get(Column::AnsweredAt as usize)?;
+    let begun = if let Some(answered_at_ms) = answered_at {
         let report = codec::from_json(row.get_ref(Column::Report as usize)?, &format!("the report of turn {turn}"))?;
         let tags = experiments::tags(
             row.get_ref(Column::Policy as usize)?,
@@ -216,6 +217,7 @@ fn begin<'c>(
             session,
             inbound,
             received_at_ms,
+            answered_at_ms,
             tags,
             placeholder,
             reply_ts,

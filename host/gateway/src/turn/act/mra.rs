@@ -6,7 +6,7 @@ use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
-    super::{TurnError, deliver::Placeholder, work::Work},
+    super::{TurnError, placeholder::Placeholder, work::Work},
     Done, bounds,
 };
 use crate::{

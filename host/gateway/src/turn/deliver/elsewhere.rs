@@ -1,6 +1,9 @@
 //! Parts that go elsewhere than to the question, or that are no messages.
 
-use super::{super::TurnError, Doubt, post};
+use super::{
+    super::TurnError,
+    post::{Doubt, post},
+};
 use crate::{
     front::{Delivery, FrontError},
     services::Services,
@@ -27,7 +30,7 @@ pub(super) async fn mark(
     doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     match services.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
-        Err(FrontError::Refused { what }) => {
+        Err(FrontError::Refused { what, .. }) => {
             tracing::warn!(what, "a message cannot be reacted to; words stand for it");
             let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
             Ok(post(services, Delivery { number, ..said }, doubt).await?)

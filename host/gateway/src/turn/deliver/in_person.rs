@@ -1,15 +1,16 @@
-//! A slash command can be given where the bot may not post. Its answer then goes to who gave it, in a direct message.
+//! An answer that the place of its question does not take goes to who asked, in a direct message. That quotes the question, for
+//! it stands elsewhere; a command is known by its answer.
 
-use super::{Doubt, TurnError, post};
+use super::post::{Doubt, post};
 use crate::{
-    front::{Delivery, FrontError},
+    front::{Delivery, FrontError, Kind},
     services::Services,
-    store::{Answered, Part},
-    talk::ReplyTo,
+    store::{self, Answered, Part, Purpose},
+    talk::{ReplyTo, Speech},
+    turn::{TurnError, placeholder},
 };
 
-/// Delivers a part of an answer that its place has refused, where that is the answer to a command; the id of the message,
-/// if there is one now.
+/// Delivers a part of an answer that its place has refused; the id of the message, if there is one now.
 pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,
@@ -17,18 +18,38 @@ pub(super) async fn deliver(
     doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, report, .. } = answered;
-    if report.question().is_some() || !services.people.may_hear(&inbound.user) {
+    // An answer that others gave is not who gave it to be told.
+    let is_to_asker = part.outgoing.purpose == Purpose::Reply && !store::is_handed_on(inbound);
+    if !is_to_asker || !services.people.may_hear(&inbound.user) {
         return Ok(None);
     }
-    // Slack takes a person's id for the channel.
-    let reply_to = ReplyTo { channel: inbound.user.clone(), thread_ts: None };
-    let speech = &part.outgoing.speech;
-    let delivery = Delivery { number: part.number, ..Delivery::notice(&inbound.event_id, &reply_to, speech) };
+    let channel = services.front.direct(&inbound.user).await?;
+    if channel == inbound.reply_to.channel {
+        return Ok(None);
+    }
+    let reply_to = ReplyTo { channel, thread_ts: None };
+    let Speech { text, pings } = part.outgoing.speech.clone();
+    let text = match report.question() {
+        Some(_) if part.number == 0 => services.messages.in_person(&inbound.text) + &text,
+        _ => text,
+    };
+    let speech = Speech { text, pings };
+    let delivery =
+        Delivery { number: part.number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, &speech) };
     match post(services, delivery, doubt).await {
-        Err(FrontError::Refused { what }) => {
-            tracing::warn!(what, "the answer to a command does not go in a direct message either");
+        Err(FrontError::Refused { what, .. }) => {
+            tracing::warn!(what, "an answer does not go in a direct message either");
             Ok(None)
         }
-        posted => Ok(posted?),
+        posted => {
+            let id = posted?;
+            tracing::warn!(session = %inbound.key, "an answer goes to who asked in a direct message: its place does not take it");
+            if part.number == 0
+                && let Some(waits) = &answered.placeholder
+            {
+                placeholder::withdraw(services, &inbound.reply_to, waits).await?;
+            }
+            Ok(id)
+        }
     }
 }

@@ -1,0 +1,77 @@
+//! One message on its way: in the placeholder's place where that can be, and not a second time where an attempt whose end nobody
+//! knows may have sent it.
+
+use crate::{
+    front::{Delivery, FrontError, Lookup},
+    ledger::Event,
+    services::Services,
+    talk::Inbound,
+    turn::{journal::Journal, placeholder},
+};
+
+/// An earlier attempt may have sent this part.
+#[derive(Clone, Copy)]
+pub(super) struct Doubt<'a> {
+    /// The question.
+    pub(super) of: &'a Inbound,
+    /// That attempt may have shown a part of the answer.
+    pub(super) is_streamed: bool,
+    pub(super) journal: &'a Journal,
+}
+
+/// One part; where the placeholder cannot be replaced, as a message of its own.
+pub(super) async fn send(
+    services: &Services,
+    part: Delivery<'_>,
+    doubt: Option<Doubt<'_>>,
+) -> Result<Option<String>, FrontError> {
+    let Some(replaced) = part.replaces else { return post(services, part, doubt).await };
+    let sent = services.front.deliver(part.clone()).await;
+    let Err(FrontError::Refused { what, .. }) = &sent else { return sent };
+    tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
+    let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
+    if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
+        tracing::warn!(%error, "a placeholder cannot be taken away");
+    }
+    Ok(id)
+}
+
+/// A new message, unless it is there already.
+pub(super) async fn post(
+    services: &Services,
+    part: Delivery<'_>,
+    doubt: Option<Doubt<'_>>,
+) -> Result<Option<String>, FrontError> {
+    let found = match doubt {
+        Some(doubt) => services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?,
+        None => Lookup::No,
+    };
+    if let Lookup::Yes(id) = found {
+        return Ok(id);
+    }
+    let id = loop {
+        match services.front.deliver(part.clone()).await {
+            // What is put off was not posted. Waiting here, nobody has to doubt it.
+            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
+                tracing::debug!(what, ?wait, "a part of a reply is put off");
+                tokio::select! {
+                    biased;
+                    () = services.stop.cancelled() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+            sent => break sent?,
+        }
+    };
+    let Some(Doubt { of, journal, .. }) = doubt else { return Ok(id) };
+    let (actor, session, part) = (of.user.clone(), of.key.to_string(), part.number);
+    match (found, &id) {
+        (Lookup::Unknown, _) => journal.note(Event::ReplyRepeated { actor, session, part }),
+        // A host that stands still holds on to what it sends.
+        (_, Some(ts)) if services.store.is_shared() => {
+            journal.note(Event::ReplyMayRepeat { actor, session, part, reply_ts: ts.clone() });
+        }
+        _ => {}
+    }
+    Ok(id)
+}

@@ -1,0 +1,193 @@
+//! What shows the person that an answer is being made, on fronts that show it by a message: posted beside the making, found
+//! again after a crash, and taken away where no answer takes its place.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::TurnError;
+use crate::{
+    front::{Delivery, FrontError, Kind, Lookup},
+    services::Services,
+    store::{self, Beginning, Begun, OpenTurn, Outgoing, Purpose},
+    talk::{Inbound, ReplyTo, Speech},
+};
+
+mod too_late;
+
+/// Attempts at a placeholder; without one the reply is posted as a message of its own.
+const PLACEHOLDER_ATTEMPTS: u32 = 2;
+
+/// The longest pause that is worth waiting for a placeholder: an answer may be there by then.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// What shows the person that an answer is being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    /// This message.
+    There(String),
+    Not,
+    /// One may have been posted, and it could not be looked for.
+    InDoubt,
+}
+
+impl Placeholder {
+    /// The message, where it is known.
+    pub fn known(&self) -> Option<String> {
+        match self {
+            Placeholder::There(id) => Some(id.clone()),
+            Placeholder::Not | Placeholder::InDoubt => None,
+        }
+    }
+}
+
+/// Shows the person that an answer is being made, beside its making; not once it `is_made`. Nothing that has begun when it is
+/// becomes a message later.
+pub(super) async fn show(
+    services: &Services,
+    turn: &OpenTurn,
+    is_made: &CancellationToken,
+) -> Result<Placeholder, TurnError> {
+    if let Some(known) = &turn.placeholder {
+        recall(services, turn).await?;
+        return Ok(Placeholder::There(known.clone()));
+    }
+    // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
+    if store::is_handed_on(&turn.inbound) {
+        return Ok(Placeholder::Not);
+    }
+    let mut in_doubt = if turn.resumed { turn.begun_with } else { Begun::default() };
+    let unknown = services.unknown.token();
+    for _ in 0..PLACEHOLDER_ATTEMPTS {
+        match place(services, turn, &mut in_doubt, is_made).await {
+            Ok(None) => return Ok(Placeholder::Not),
+            Ok(Some(id)) => {
+                // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
+                let placed = services.store.placed(turn.turn, &id);
+                if services.store.is_shared() {
+                    services.tasks.spawn(too_late::take_back(services, turn, (&id, unknown), placed));
+                }
+                return Ok(Placeholder::There(id));
+            }
+            Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {
+                tracing::debug!(what, "no placeholder yet");
+                tokio::select! {
+                    biased;
+                    // The answer does not wait for one, but for what is known of one that may be there.
+                    () = is_made.cancelled(), if !in_doubt.is_any() => break,
+                    () = tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)) => {}
+                }
+            }
+            Err(error @ (TurnError::Front(FrontError::Closed) | TurnError::Store(_))) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "no placeholder; the reply will be a message of its own");
+                return Ok(Placeholder::Not);
+            }
+        }
+    }
+    Ok(if in_doubt.is_any() { Placeholder::InDoubt } else { Placeholder::Not })
+}
+
+/// The message that shows it, where one does: one of an earlier attempt, which would wait for ever were it not remembered, or a
+/// new one.
+async fn place(
+    services: &Services,
+    turn: &OpenTurn,
+    in_doubt: &mut Begun,
+    is_made: &CancellationToken,
+) -> Result<Option<String>, TurnError> {
+    if let Some(id) = shown_before(services, turn, *in_doubt).await? {
+        return Ok(Some(id));
+    }
+    *in_doubt = Begun::default();
+    let text = services.messages.thinking();
+    let is_shown = tokio::select! {
+        biased;
+        () = is_made.cancelled() => true,
+        is_shown = services.front.show(&turn.inbound, &text) => is_shown,
+    };
+    if is_shown {
+        return Ok(None);
+    }
+    if !turn.may_place {
+        services.store.may_show(turn.turn, Beginning::Placeholder).await?;
+    }
+    let placed = services.front.placeholder(&turn.inbound, &text).await;
+    // What is put off was not posted.
+    in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));
+    Ok(placed?)
+}
+
+/// What an earlier attempt has shown, where it may have: its placeholder. The front remembers what it finds of a stream.
+async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    match begun {
+        Begun { placeholder: true, stream } => find(services, (event_id, reply_to, ts), stream).await,
+        Begun { stream: true, .. } => services.front.recall(event_id, reply_to, ts).await.map(|()| None),
+        _ => Ok(None),
+    }
+}
+
+/// Has the front look for what an earlier attempt may have shown of the answer.
+pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    if !(turn.resumed && turn.begun_with.stream) {
+        return Ok(());
+    }
+    services.front.recall(event_id, reply_to, ts).await
+}
+
+/// A placeholder of an attempt whose end nobody knows. Where the front never can look for it, a second one is posted.
+pub(super) async fn find(
+    services: &Services,
+    (event_id, reply_to, ts): (&str, &ReplyTo, &str),
+    is_streamed: bool,
+) -> Result<Option<String>, FrontError> {
+    let speech = Speech::default();
+    let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
+    Ok(match services.front.find(&placeholder, ts, is_streamed).await? {
+        Lookup::Yes(id) => id,
+        Lookup::No | Lookup::Unknown => None,
+    })
+}
+
+/// Takes away what shows that a question is being answered, where something does.
+pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
+    let Inbound { event_id, reply_to, .. } = &turn.inbound;
+    let shown = match &turn.placeholder {
+        None if turn.resumed => shown_before(services, turn, turn.begun_with).await?,
+        known => {
+            recall(services, turn).await?;
+            known.clone()
+        }
+    };
+    if let Some(placeholder) = shown {
+        withdraw(services, reply_to, &placeholder).await?;
+    }
+    Ok(services.front.clear(event_id).await?)
+}
+
+/// What takes away placeholders that nothing takes the place of: those of questions that are answered along, which earlier
+/// attempts have posted, and one that could not be looked for.
+pub(super) fn withdrawals<'a>(
+    also: &'a [OpenTurn],
+    in_doubt: Option<&'a OpenTurn>,
+) -> impl Iterator<Item = Outgoing> + 'a {
+    let is_shown = |other: &&OpenTurn| other.resumed && other.begun_with.is_any() || other.placeholder.is_some();
+    also.iter().filter(is_shown).chain(in_doubt).map(|turn| {
+        let Inbound { event_id, ts, .. } = &turn.inbound;
+        let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
+        Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }
+    })
+}
+
+/// Takes a placeholder away, as far as Slack lets us.
+pub(super) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
+    match services.front.withdraw(reply_to, placeholder).await {
+        Err(FrontError::Refused { what, .. }) => {
+            tracing::warn!(what, "a placeholder cannot be taken away");
+            Ok(())
+        }
+        withdrawn => withdrawn,
+    }
+}

@@ -1,0 +1,113 @@
+//! Answers that Slack does not take where they were asked for: each reaches who asked, or is parked and delivered once it is taken.
+
+use std::time::Duration;
+
+use pmk_stand_ins::{
+    anthropic::Behaviour,
+    slack::{Fault, Message, Sent, Slack, dm_channel},
+};
+use serde_json::json;
+
+use crate::{
+    support::{PATIENCE, until_async},
+    workspace::{Gateway, Scene, rules, rules_for_kills, violations_but_lateness},
+};
+
+async fn scene() -> Scene {
+    let settings = json!({"version": 1, "language": "en", "admins": ["U0BOSS"], "slack": {"stream": "off"}});
+    Scene::new(rules(), &settings).await
+}
+
+/// What the bot shows in a channel, but for placeholders.
+fn shown(slack: &Slack, channel: &str) -> Vec<String> {
+    slack.replies(channel).iter().map(Message::shown).filter(|shown| !shown.contains(":hourglass")).collect()
+}
+
+/// A question in a channel, asked while the model is held.
+async fn asked(scene: &Scene, text: &str) -> Sent {
+    scene.anthropic.hold();
+    scene.anthropic.push(Behaviour::answer("On **Friday**."));
+    let asked = scene.slack.mention("C1", "U1", text, None);
+    until_async("a request", || (scene.anthropic.requests().len() == 1).then_some(())).await;
+    asked
+}
+
+/// Once, it was lost, and nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_its_channel_does_not_take_goes_to_who_asked() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    scene.slack.keep_out("C1");
+    scene.anthropic.release();
+    scene.home.await_events("turn.processed", 1);
+    let told = shown(&scene.slack, &dm_channel("U1"));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("> When is the launch?") && told[0].contains("On **Friday**."), "{told:#?}");
+    assert_eq!(shown(&scene.slack, "C1"), [] as [&str; 0]);
+    assert!(scene.home.events("turn.parked").is_empty());
+    scene.behaved();
+}
+
+/// Once, an error that nobody had listed was the end of an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_nobody_knows_is_waited_out() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    scene.slack.fault_times("chat.postMessage", 10, Fault::Error("flux_capacitor_empty"));
+    scene.anthropic.release();
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!(shown(&scene.slack, "C1"), ["On **Friday**."]);
+    assert_eq!(shown(&scene.slack, &dm_channel("U1")), [] as [&str; 0]);
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nobody_can_be_given_is_parked_and_delivered_later_without_asking_again() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    for method in ["chat.postMessage", "chat.update"] {
+        scene.slack.fault(method, Fault::Error("is_archived"));
+    }
+    scene.anthropic.release();
+    scene.home.await_events("turn.parked", 1);
+    let parked = scene.home.run(&["sessions", "parked"], "").ok().stdout;
+    assert!(parked.contains("is_archived"), "{parked}");
+    for method in ["chat.postMessage", "chat.update"] {
+        scene.slack.heal(method);
+    }
+    scene.home.run(&["sessions", "retry", "--all"], "").ok();
+    scene.home.await_events("turn.processed", 1);
+    let answers = shown(&scene.slack, "C1").into_iter().filter(|shown| shown.contains("Friday")).count();
+    assert_eq!((answers, scene.anthropic.requests().len()), (1, 1));
+    scene.behaved();
+}
+
+/// Once, what Slack carried out a moment after the gateway was killed was posted a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_slack_carries_out_after_a_kill_is_not_posted_again() {
+    let settings = json!({"version": 1, "language": "en", "slack": {"stream": "off"}});
+    let scene = Scene::new(rules_for_kills(), &settings).await;
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::answer("On **Friday**."));
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Late(Duration::from_millis(1_500)));
+    scene.slack.dm("U1", "When is the launch?");
+    until_async("the post", || (scene.slack.call_count("chat.postMessage") == 1).then_some(())).await;
+    gateway.kill();
+    let _gateway = scene.start().await;
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!(shown(&scene.slack, &dm_channel("U1")), ["On **Friday**."]);
+    assert_eq!(violations_but_lateness(&scene.slack), Vec::<String>::new());
+}
+
+/// Once, a Slack that had a bad moment while the gateway started ended it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_outlasts_a_bad_moment_of_slacks() {
+    let scene = scene().await;
+    scene.slack.fault_times("auth.test", 2, Fault::Status(503));
+    let _gateway = Gateway::asking(&scene.home, &scene.slack, &scene.anthropic, &[]);
+    assert!(scene.slack.await_connected(PATIENCE).await);
+    scene.behaved();
+}
