@@ -104,6 +104,20 @@ fn waiting_helps_where_it_helps() {
 }
 
 #[test]
+fn an_answer_that_is_cut_off_is_asked_for_once_more_and_never_shown_in_part() {
+    let half = || Behaviour::Cut { text: "half an answer".into() };
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    anthropic.push(half());
+    anthropic.push(Behaviour::answer("all of it"));
+    let lines = ask(&home, &anthropic, &[], &[question("Ev1", "hello")]).lines();
+    assert_eq!((replies(&lines), anthropic.requests().len()), (vec!["all of it"], 2));
+    (0..2).for_each(|_| anthropic.push(half()));
+    let lines = ask(&home, &anthropic, &[], &[question("Ev2", "and now?")]).lines();
+    assert!(replies(&lines)[0].starts_with(":x: ") && !replies(&lines)[0].contains("half"), "{lines:?}");
+    assert_eq!(anthropic.requests().len(), 4);
+}
+
+#[test]
 fn what_is_missing_is_named_before_anything_starts() {
     let home = Home::new();
     let run = |arguments: &[&str]| {

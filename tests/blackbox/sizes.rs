@@ -228,6 +228,51 @@ fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {
     }
 }
 
+/// A conversation that had grown too large for such a server was never answered again.
+#[test]
+fn a_conversation_that_its_server_fails_at_without_a_word_is_answered_from_the_third_turn_on() {
+    for (failure, attempts) in [
+        (Behaviour::error(500, "api_error", "Internal server error"), 4),
+        (Behaviour::Raw(vec![]), 4),
+        // An answer that has begun is asked for once more.
+        (Behaviour::Cut { text: String::new() }, 2),
+    ] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        anthropic.set_window(6_000);
+        anthropic.when_too_large(move || failure.clone());
+        // What it knows survives that the gateway is started anew.
+        let each = (0..12).map(|n| run(&home, &anthropic, "standard", &[turn(n, 4)]).lines());
+        let lines: Vec<Value> = each.flatten().collect();
+        let said = replies(&lines);
+        assert_eq!(lost(&lines).len(), 2, "{attempts}: {said:#?}");
+        let first = said.iter().position(|reply| reply.starts_with(":x:")).expect("one that failed");
+        assert!(said[first + 1].starts_with(":x:"), "{said:#?}");
+        assert_eq!(refused(&anthropic.requests()).len(), 3 * attempts, "what failed is not sent again");
+        let page = audit(&home);
+        assert!(page.contains("failing: helped") && !page.contains("bounds of a model's window"), "{page}");
+    }
+}
+
+/// A server that is down fails at every size.
+#[test]
+fn a_server_that_is_down_costs_the_conversation_nothing() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    run(&home, &anthropic, "standard", &(0..4).map(|n| turn(n, 4)).collect::<Vec<_>>());
+    let down = Anthropic::start_blocking();
+    down.set_window(0);
+    down.when_too_large(|| Behaviour::Cut { text: String::new() });
+    let lines = run(&home, &down, "standard", &(4..8).map(|n| turn(n, 1)).collect::<Vec<_>>()).lines();
+    assert_eq!(lost(&lines).len(), 4, "{:#?}", replies(&lines));
+    let calls: Vec<u64> = of_type(&lines, "turn").iter().filter_map(|turn| turn["calls"].as_u64()).collect();
+    assert!(calls[..2] == [1, 1] && calls[2] > 1 && calls[3] == 1, "tried once, and then not for an hour: {calls:?}");
+    let fresh = Anthropic::start_blocking();
+    let lines = run(&home, &fresh, "standard", &[turn(8, 1)]).lines();
+    let sent = fresh.requests()[0].body.to_string();
+    assert!(lost(&lines).is_empty() && (0..4).all(|n| sent.contains(&format!("Fact {n}:"))), "{sent}");
+    let page = audit(&home);
+    assert!(page.contains("failing: did not help"), "{page}");
+}
+
 /// One 413 for "hi" kept every conversation of that model below 228 tokens for an hour.
 #[test]
 fn a_tiny_prompt_that_is_refused_as_too_long_shuts_nobody_out() {

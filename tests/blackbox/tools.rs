@@ -140,6 +140,33 @@ fn calls_are_used_up_and_the_turn_ends() {
     assert_eq!(replies(&ask(&home, &anthropic, "on and on").lines()), ["So far 13."]);
 }
 
+/// Fourteen requests for nothing, and no word to the person.
+#[test]
+fn a_model_that_keeps_calling_what_nobody_has_offered_is_soon_asked_for_words() {
+    for wanted in [("web_search", json!({"query": "sales"})), ("mra_ask", json!({"repository": "erp"}))] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        (0..40).for_each(|_| anthropic.push(Behaviour::calls([wanted.clone()])));
+        let lines = ask(&home, &anthropic, "on and on").lines();
+        assert_eq!(replies(&lines), [WITHOUT_TOOLS], "{wanted:?}");
+        let requests = anthropic.requests();
+        assert_eq!(requests.len(), 5, "{wanted:?}");
+        let told = requests.last().expect("requests").said_now();
+        assert!(told.contains("`mra_ask`"), "it is told each time what there is: {told}");
+        assert_eq!(
+            replies(&ask(&home, &anthropic, "and now?").lines()),
+            [WITHOUT_TOOLS],
+            "the next question has its own"
+        );
+    }
+    // As long as something comes of a round now and then, it may go on.
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    for n in 0..9 {
+        anthropic.push(Behaviour::calls([if n % 3 == 2 { call(n) } else { ("web_search", json!({})) }]));
+    }
+    anthropic.push(Behaviour::answer("Here it is."));
+    assert_eq!(replies(&ask(&home, &anthropic, "again and again").lines()), ["Here it is."]);
+}
+
 #[test]
 fn too_many_calls_of_one_round_are_told_so() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());

@@ -10,7 +10,7 @@ use crate::{
     applied,
     marker::Marker,
     message::Role,
-    plan::{Edit, Plan, Replaced},
+    plan::{Edit, Excess, Plan, Replaced},
     recall::{Quote, Recall},
     transcript::Transcript,
     verdict::{Breach, Rule},
@@ -58,8 +58,14 @@ impl Guard {
     /// Rules 2, 3 and 8: which messages go, if the edits make sense at all.
     fn going(&self, transcript: &Transcript, plan: &Plan) -> Result<Vec<bool>, Breach> {
         let len = transcript.len();
-        if plan.is_overfull() {
-            return Err(breach(Rule::Sane, format!("more than {} edits of {len} messages", plan.edits().len())));
+        match plan.excess() {
+            Some(Excess::Edits) => {
+                return Err(breach(Rule::Sane, format!("more than {} edits of {len} messages", plan.edits().len())));
+            }
+            Some(Excess::Recalls) => {
+                return Err(breach(Rule::Sane, format!("more than {} recalls", plan.recalls().len())));
+            }
+            None => {}
         }
         let mut goes = vec![false; len];
         let mut edited = vec![false; len];

@@ -49,6 +49,15 @@ pub struct Replaced {
     pub chars_after: u32,
 }
 
+/// What a plan has too many of. It holds no more of them than it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// There may be twice as many as messages, and a few.
+    Edits,
+    /// Messages to be shown again.
+    Recalls,
+}
+
 /// Edits, and what the request would cost with them.
 ///
 /// Every edit is accepted here, sensible or not; the [guard](crate::guard) judges them together. An edit
@@ -57,7 +66,7 @@ pub struct Replaced {
 pub struct Plan {
     edits: Vec<Edit>,
     words: Words,
-    overfull: bool,
+    excess: Option<Excess>,
     replaced: HashSet<u32>,
     removed_tokens: u64,
     removed_turns: u32,
@@ -121,7 +130,7 @@ impl Plan {
     /// Shows an archived message again; `quote` is `None` where there is none of that number, or nothing to quote.
     pub fn recall(&mut self, number: u32, quote: Option<Quote>) {
         if self.recalls.len() >= recall::MAX_QUOTES {
-            self.overfull = true;
+            self.excess = self.excess.or(Some(Excess::Recalls));
             return;
         }
         self.recalled_tokens += quote.as_ref().map_or(0, |quote| u64::from(quote.tokens));
@@ -166,9 +175,9 @@ impl Plan {
         &self.words
     }
 
-    /// Whether the policy made more edits than any sensible plan has.
-    pub fn is_overfull(&self) -> bool {
-        self.overfull
+    /// What the policy asked for more of than any sensible plan has.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
     }
 
     /// What the request would cost with these edits, marker and recall block included. Exact for a plan that the
@@ -200,8 +209,10 @@ impl Plan {
     }
 
     fn has_room(&mut self, transcript: &Transcript) -> bool {
-        self.overfull |= self.edits.len() >= transcript.len() * 2 + 16;
-        !self.overfull
+        if self.edits.len() >= transcript.len() * 2 + 16 {
+            self.excess = self.excess.or(Some(Excess::Edits));
+        }
+        self.excess.is_none()
     }
 }
 

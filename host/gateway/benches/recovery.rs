@@ -134,6 +134,7 @@ async fn session(home: &Path) {
         atoms: vec![],
         parts: vec![Outgoing::reply("x")],
         calibration: None,
+        sizes: None,
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),

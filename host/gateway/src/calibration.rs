@@ -15,10 +15,12 @@ use std::{
 };
 
 pub mod bounds;
+mod sizes;
 mod token_budget;
 
 use crate::ids::SessionId;
 pub use bounds::{Bounds, Source};
+pub use sizes::Sizes;
 pub(crate) use token_budget::{LEAST_LIMIT, TokenBudget};
 
 /// What is known of the model that is asked, for all who ask it.

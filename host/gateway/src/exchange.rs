@@ -24,7 +24,12 @@ use pmk_core::request::alternate;
 use pmk_models::{Request, Usage};
 use pmk_policy::{DecidedBy, Phase};
 
-use crate::{calibration::TokenBudget, directive, ids::SessionId, preambles::Preamble};
+use crate::{
+    calibration::{LEAST_LIMIT, Sizes, TokenBudget},
+    directive,
+    ids::SessionId,
+    preambles::Preamble,
+};
 
 pub(crate) use ports::{Alarm, Ports, Sent, SummaryInput, ToolSupport};
 use trial::Trial;
@@ -42,6 +47,8 @@ pub(crate) struct Exchange {
     /// No request of this turn is as large as this: the smallest that got no answer because of its size, as far as
     /// anybody knows.
     pub below: Option<u64>,
+    /// What this conversation's requests have met with.
+    pub sizes: Sizes,
     /// Smaller requests that are only tried.
     pub trial: Option<Trial>,
     pub window: Window,
@@ -108,10 +115,13 @@ impl Exchange {
         self.alone() <= self.budget.limit.max(self.budget.alone)
     }
 
-    /// The budget beside a preamble of so many tokens that this turn's refusals leave of what is there.
-    pub fn capped(&self, budget: TokenBudget, preamble_tokens: u64) -> TokenBudget {
-        let most = self.below.map_or(u64::MAX, |below| below.saturating_sub(1).saturating_sub(preamble_tokens));
-        let limit = budget.limit.min(most);
+    /// The budget beside a preamble of so many tokens that the refusals of this turn and of this conversation leave of what is
+    /// there. A message of which nothing can be left out is held back by those of this turn alone.
+    pub fn capped(&self, budget: TokenBudget, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
+        let beside = |most: u64| most.saturating_sub(preamble_tokens);
+        let most_here = self.sizes.most(now_ms).map_or(u64::MAX, |most| beside(most).max(LEAST_LIMIT));
+        let most = self.below.map_or(u64::MAX, |below| beside(below.saturating_sub(1)));
+        let limit = budget.limit.min(most).min(most_here);
         TokenBudget {
             limit,
             alone: budget.alone.min(most),

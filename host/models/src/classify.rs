@@ -11,7 +11,7 @@
 //! 4. The status, or the one a typed code implies: 401, 402, 403, 408, 429, any 5xx.
 //! 5. Words about rates, money, credentials, policies.
 //! 6. Explicit patterns; status 413.
-//! 7. Weak hints, where the status is 400, 413 or 422.
+//! 7. Weak hints, where the status is 400, 413 or 422, or there is none and JSON says that it is an error.
 //! 8. An answer of nothing at all to a prompt that fills the window: it was cut off in silence.
 //! 9. Where there is no status: words about load, time, the connection.
 //! 10. Status 404: there is no such model, or nothing at that address.
@@ -85,6 +85,11 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
         Class::Unexplained => ModelError::Unexplained { message },
         Class::Other => ModelError::Other { message },
     }
+}
+
+/// The same of what came where an answer was to come, with a status that says nothing.
+pub(crate) fn in_place_of_an_answer(body: &str) -> ModelError {
+    classify(&Failed { body, ..Failed::default() })
 }
 
 /// Takes an answer for what it is: one of nothing at all, because the prompt filled the window, is an
@@ -260,8 +265,13 @@ impl<'a> Report<'a> {
         let is_one = self.says_overflow()
             || self.status == Some(413)
             || self.is_said_without_words()
-            || (matches!(self.status, Some(400 | 422)) && self.is_hinted_at());
+            || (self.may_be_the_request_s() && self.is_hinted_at());
         is_one.then(|| self.overflow())
+    }
+
+    /// Whether the request may have been at fault. An error that came as an answer has no status to say so.
+    fn may_be_the_request_s(&self) -> bool {
+        self.status.map_or(self.said.is_json && self.said.is_error(), |status| matches!(status, 400 | 422))
     }
 
     /// Cerebras and Mistral refuse too long a prompt without a word; an SDK then says `(no body)`.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 /// Reads an event's JSON. Half of a character, as a server writes that cuts its text anywhere, is a replacement character.
@@ -14,6 +14,19 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
         Cow::Owned(whole) => serde_json::from_str(&whole),
         Cow::Borrowed(_) => Err(error),
     })
+}
+
+/// Whether it is JSON, and whole.
+pub(crate) fn is_json(text: &str) -> bool {
+    json::<IgnoredAny>(text).is_ok()
+}
+
+/// Whether JSON says that it stands for an error, in any of the ways in which servers do.
+pub(crate) fn is_error(text: &str) -> bool {
+    let Ok(Value::Object(fields)) = json(text) else { return false };
+    let names_one = |key| fields.get(key).is_some_and(|error| !error.is_null());
+    let is_one = |key| fields.get(key).and_then(Value::as_str) == Some("error");
+    names_one("error") || is_one("type") || is_one("object")
 }
 
 /// The arguments of a tool call, which are always an object; `None` where they cannot be read.

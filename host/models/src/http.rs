@@ -2,7 +2,8 @@
 //! until the answer is whole.
 //!
 //! Waiting and trying again happen here and only where they help; a request that the provider will
-//! never take is handed back at once. A part of an answer is never returned.
+//! never take is handed back at once. A part of an answer is never returned: where one breaks off, the same is asked once
+//! more. A server that does not stream, whatever it calls what it sends, has its answer taken all the same.
 
 use std::{
     borrow::Cow,
@@ -26,11 +27,14 @@ use tokio::time::timeout;
 use super::{
     Answer, Listener, ModelError, OpenError,
     classify::{self, Failed},
+    foreign,
     sse::{Decoder, Event},
 };
 
 /// The most of an error's body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// The most that is read of what is no stream.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// How long things may take, and how often they are tried.
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +85,13 @@ pub(crate) trait Assemble: Default + Send {
     fn text(&self) -> Cow<'_, str>;
 
     /// The stream is over and the answer was not; `Some` where it is whole all the same.
-    fn end(&mut self) -> Option<Result<Answer, ModelError>> {
-        None
-    }
+    fn end(&mut self) -> Option<Result<Answer, ModelError>>;
+
+    /// The answer of a server that does not stream, as one JSON document; `None` where that holds none.
+    ///
+    /// # Errors
+    /// As of [`apply`](Assemble::apply).
+    fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError>;
 }
 
 /// Checks an address that `variable` names and that a key will be sent to.
@@ -185,9 +193,14 @@ impl Endpoint {
             let attempted = self.attempt::<A>(body.clone(), heard_by).await;
             attempted.map_err(|failure| failure.without(&self.secrets))
         };
+        let mut has_broken_off = false;
         attempt
             .retry(backoff)
-            .when(|failure| failure.waiting_helps)
+            .when(|failure| match failure.again {
+                Again::Never => false,
+                Again::Once => !std::mem::replace(&mut has_broken_off, true),
+                Again::Later => true,
+            })
             .adjust(|failure, wait| {
                 let asked = failure.error.retry_after();
                 let wait = wait?.max(asked.unwrap_or_default());
@@ -216,39 +229,74 @@ impl Endpoint {
         if response.status() != StatusCode::OK {
             return Err(Failure::refused(self.refusal(response).await));
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.trim_start().starts_with("text/event-stream") {
-            let message = format!("`{}` does not stream its answers: it sent `{kind}`", self.url);
-            return Err(Failure::final_one(ModelError::Other { message }));
-        }
-        let mut assembly = A::default();
-        match self.read(response, &mut assembly, heard_by).await {
-            Ok(answer) => Ok(answer),
-            Err(error) if assembly.has_begun() => Err(Failure::within_the_answer(error)),
-            Err(error) => Err(Failure::before_the_answer(error)),
-        }
+        self.read::<A>(response, heard_by).await
     }
 
-    async fn read(
-        &self,
-        mut response: Response,
-        assembly: &mut impl Assemble,
-        heard_by: HeardBy<'_>,
-    ) -> Result<Answer, ModelError> {
-        let mut decoder = Decoder::default();
-        while let Some(chunk) = self.in_time(response.chunk()).await? {
-            let events = decoder.push(&chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
-            for event in &events {
-                if let Some(answer) = assembly.apply(event)? {
-                    return Ok(answer);
+    /// Reads events until the answer is whole.
+    async fn read<A: Assemble>(&self, mut response: Response, heard_by: HeardBy<'_>) -> Result<Answer, Failure> {
+        let (mut assembly, mut decoder) = (A::default(), Decoder::default());
+        // All that has come while no answer had begun.
+        let mut document = Vec::new();
+        let broken = loop {
+            let chunk = match self.in_time(response.chunk()).await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => {
+                    break ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
                 }
+                Err(error) => break error,
+            };
+            match take(&mut assembly, &mut decoder, &chunk) {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(error) if assembly.has_begun() => return Err(Failure::within_the_answer(error)),
+                Err(error) => return Err(Failure::before_the_answer(error)),
+            }
+            if assembly.has_begun() {
+                document.clear();
+            } else if document.len() + chunk.len() <= MAX_DOCUMENT_BYTES {
+                document.extend_from_slice(&chunk);
+            } else {
+                let message = format!("`{}` sent {MAX_DOCUMENT_BYTES} bytes without an answer", self.url);
+                return Err(Failure::final_one(ModelError::Other { message }));
             }
             if let Some(listener) = heard_by {
                 listener.hear(&assembly.text());
             }
+        };
+        match assembly.end() {
+            Some(whole) => whole.map_err(Failure::within_the_answer),
+            None if assembly.has_begun() => Err(Failure::broken_off(broken)),
+            None => self.document(&response, &String::from_utf8_lossy(&document), assembly, broken),
         }
-        let too_early = || ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
-        assembly.end().unwrap_or_else(|| Err(too_early()))
+    }
+
+    /// What a server has sent that was no stream with an answer, until it was over in this way.
+    fn document<A: Assemble>(
+        &self,
+        response: &Response,
+        document: &str,
+        mut assembly: A,
+        broken: ModelError,
+    ) -> Result<Answer, Failure> {
+        let document = document.trim_start_matches('\u{feff}').trim();
+        if document.starts_with('{') {
+            if !foreign::is_json(document) {
+                return Err(Failure::broken_off(broken));
+            }
+            let provider = self.url.host_str().unwrap_or_default();
+            let said = || classify::classify(&Failed { provider, body: document, ..Failed::default() });
+            return match assembly.whole(document) {
+                Ok(Some(answer)) => Ok(answer),
+                Ok(None) | Err(ModelError::Transport { .. }) => Err(Failure::refused(said())),
+                Err(error) => Err(Failure::refused(error)),
+            };
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if document.is_empty() || kind.trim_start().starts_with("text/event-stream") {
+            return Err(Failure::before_the_answer(broken));
+        }
+        let message = format!("`{}` sent `{kind}`, which is no answer", self.url);
+        Err(Failure::final_one(ModelError::Other { message }))
     }
 
     /// What a status other than 200 means.
@@ -282,31 +330,63 @@ impl Endpoint {
     }
 }
 
+/// Takes a chunk in; gives the answer when it is whole.
+fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Result<Option<Answer>, ModelError> {
+    let events = decoder.push(chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
+    for event in &events {
+        if let Some(answer) = assembly.apply(event)? {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the same is asked again.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    Never,
+    Once,
+    /// As often as the limits allow.
+    Later,
+}
+
+impl Again {
+    const fn later_if(waiting_helps: bool) -> Self {
+        if waiting_helps { Again::Later } else { Again::Never }
+    }
+}
+
 /// One attempt that failed.
 #[derive(Debug)]
 struct Failure {
     error: ModelError,
-    waiting_helps: bool,
+    again: Again,
 }
 
 impl Failure {
     /// The provider's own word.
     fn refused(error: ModelError) -> Self {
-        let waiting_helps = error.action().asks_the_same_again();
-        Failure { error, waiting_helps }
+        let again = Again::later_if(error.action().asks_the_same_again());
+        Failure { error, again }
     }
 
     /// Nothing came, or not all of it. Who waited in vain has waited long enough.
     fn before_the_answer(error: ModelError) -> Self {
         use ModelError::{Overloaded, RateLimited, Transport};
-        let waiting_helps = matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. });
-        Failure { error, waiting_helps }
+        let again = Again::later_if(matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. }));
+        Failure { error, again }
     }
 
     /// The answer had begun and was paid for; only the provider's own word is a reason to pay again.
     fn within_the_answer(error: ModelError) -> Self {
-        let waiting_helps = matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. });
-        Failure { error, waiting_helps }
+        let again = Again::later_if(matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. }));
+        Failure { error, again }
+    }
+
+    /// The connection was gone before an answer that had begun was whole. That may happen to anybody once.
+    fn broken_off(error: ModelError) -> Self {
+        let again = if matches!(error, ModelError::Transport { .. }) { Again::Once } else { Again::Never };
+        Failure { error, again }
     }
 
     /// The same, with nothing of what is secret in its words.
@@ -321,7 +401,7 @@ impl Failure {
     }
 
     fn final_one(error: ModelError) -> Self {
-        Failure { error, waiting_helps: false }
+        Failure { error, again: Again::Never }
     }
 }
 

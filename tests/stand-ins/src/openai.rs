@@ -40,6 +40,8 @@ pub enum Reply {
     Nothing(&'static str),
     /// Begins the stream, and sends this as an error in it.
     ErrorEvent(Value),
+    /// Sends this as the event stream.
+    Raw(String),
 }
 
 #[derive(Default)]
@@ -235,6 +237,7 @@ fn respond(reply: Reply) -> Response<Body> {
         Reply::Cut(text) => (200, "text/event-stream", text_chunks(&text)),
         Reply::Nothing(reason) => (200, "text/event-stream", [text_chunks(""), end(reason)].concat()),
         Reply::ErrorEvent(error) => (200, "text/event-stream", format!("data: {}\n\n", json!({"error": error}))),
+        Reply::Raw(stream) => (200, "text/event-stream", stream),
         Reply::Calls(calls) => (200, "text/event-stream", [call_chunks(&calls), end("tool_calls")].concat()),
     };
     Response::builder()

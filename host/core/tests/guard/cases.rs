@@ -315,6 +315,19 @@ fn a_recall_takes_the_place_of_an_earlier_one() {
 }
 
 #[test]
+fn what_a_plan_has_too_many_of_is_named_with_the_limit() {
+    let transcript = Transcript::of_messages([question(), answer(), question()]);
+    let mut recalls = Plan::new();
+    (0..=500).for_each(|number| recalls.recall(number, quote(number)));
+    let mut edits = Plan::new();
+    (0..=22).for_each(|_| edits.remove(&transcript, 0, 2));
+    for (plan, reason) in [(recalls, "more than 500 recalls"), (edits, "more than 22 edits of 3 messages")] {
+        let breach = GUARD.apply(&transcript, &plan).expect_err("too many");
+        assert_eq!(breach.what, reason);
+    }
+}
+
+#[test]
 fn a_recall_needs_a_new_message() {
     let transcript = Transcript::of_messages([question(), answer()]);
     let mut plan = Plan::new();

@@ -227,7 +227,7 @@ impl<'a> Oracle<'a> {
         let mut touched = BTreeSet::new();
         let mut gone = BTreeSet::new();
         let mut replaced = Vec::new();
-        if plan.is_overfull() {
+        if plan.excess().is_some() {
             return None;
         }
         for edit in plan.edits() {

@@ -23,6 +23,8 @@
 //! A bound holds for an hour. Then one request at a time may go above it, by half as much again: what is answered takes
 //! the bound away, what is refused doubles the time it holds, up to a week. Nothing here reads a clock.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::SessionId;
 
 /// How long a bound holds at first.
@@ -56,7 +58,7 @@ pub struct Bounds {
 }
 
 /// The smallest request that was refused as too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The host's estimate of it.
     pub size: u64,
@@ -99,7 +101,7 @@ impl Answered {
 }
 
 /// How long a bound holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     pub learnt_ms: i64,
     pub until_ms: i64,
@@ -109,7 +111,7 @@ pub struct Hold {
 
 impl Hold {
     /// From now on, for the first time.
-    fn new(now_ms: i64) -> Hold {
+    pub(super) fn new(now_ms: i64) -> Hold {
         Hold { learnt_ms: now_ms, until_ms: now_ms.saturating_add(FIRST_HOLD_MS), times: 1 }
     }
 
@@ -127,7 +129,7 @@ impl Hold {
 
     /// A request above the bound was refused, too. That is news only once the bound was over: many requests
     /// may have been under way when it was learnt.
-    fn confirm(&mut self, now_ms: i64) {
+    pub(super) fn confirm(&mut self, now_ms: i64) {
         if self.is_over(now_ms) {
             self.times = self.times.saturating_add(1);
             self.until_ms = now_ms.saturating_add(self.time_ms());
@@ -136,7 +138,8 @@ impl Hold {
 }
 
 /// Where the smallest refused size is known from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// A refusal named a window that is believed.
     Named,
@@ -146,10 +149,12 @@ pub enum Source {
     Unexplained,
     /// An answer of nothing, and a smaller request got words.
     Empty,
+    /// No answer and no word of why for some turns of a [conversation](super::Sizes), and a smaller request passed.
+    Failing,
 }
 
 impl Source {
-    const ALL: [Source; 4] = [Source::Named, Source::Refused, Source::Unexplained, Source::Empty];
+    const ALL: [Source; 5] = [Source::Named, Source::Refused, Source::Unexplained, Source::Empty, Source::Failing];
 
     /// The name in the store, in the ledger and in `audit`.
     pub const fn name(self) -> &'static str {
@@ -158,6 +163,7 @@ impl Source {
             Source::Refused => "refused",
             Source::Unexplained => "unexplained",
             Source::Empty => "empty",
+            Source::Failing => "failing",
         }
     }
 

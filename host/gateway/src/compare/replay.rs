@@ -28,7 +28,7 @@ use super::{
     recording::Recording,
 };
 use crate::{
-    calibration::Calibration,
+    calibration::{Calibration, Sizes},
     exchange::{
         self, Exchange, Ports,
         budget::budget,
@@ -236,6 +236,7 @@ impl<'a> Replay<'a> {
             preamble: Arc::clone(&self.preamble),
             budget: self.world.token_budget(only(), self.preamble.tokens),
             below: None,
+            sizes: Sizes::default(),
             trial: None,
             window,
             atoms: 0,

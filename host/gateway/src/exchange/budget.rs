@@ -93,7 +93,7 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
     if wanted > budget.limit && exchange.below.is_none() && ports.calibration().may_try_more(session, ports.now_ms()) {
         budget = ports.token_budget(session, preamble_tokens);
     }
-    exchange.capped(budget, preamble_tokens)
+    exchange.capped(budget, preamble_tokens, ports.now_ms())
 }
 
 /// The event of a plan; none where it leaves the window as it is.

@@ -8,7 +8,7 @@ use pmk_models::{Action, Answer, ModelError, Request};
 use super::{
     Exchange, Ports, Sent, invariants,
     recover::{self, Cause, Recovery},
-    trial,
+    trial::{self, Trial},
 };
 use crate::{
     calibration::{LEAST_LIMIT, Source},
@@ -62,7 +62,7 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<C
             return Ok(match outcome {
                 Ok(nothing) => CallOutcome::Answer(nothing),
                 Err(ModelError::Overflow { .. }) => too_long(exchange),
-                Err(error) => CallOutcome::Failed(error),
+                Err(error) => failed(exchange, error),
             });
         }
     }
@@ -143,11 +143,15 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
             return Some(Cause::Overflow { observed_tokens, allowed_tokens, window });
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
+        Err(error) if is_without_a_word(error) => Source::Failing,
         Ok(answer) if answer.is_empty() => Source::Empty,
         _ => return None,
     };
-    let may_suspect = exchange.trial.is_some()
+    // What fails without a word is the server's far more often than the size's.
+    let is_tried = |trial: &Trial| source != Source::Failing || trial.is_suspicion();
+    let may_suspect = exchange.trial.as_ref().is_some_and(is_tried)
         || exchange.tally.tokens_after > LEAST_LIMIT
+            && (source != Source::Failing || exchange.sizes.may_be_too_large(exchange.estimate()))
             && may_be_the_size(ports, exchange.estimate(), source)
             && ports.calibration().may_suspect(exchange.session, ports.now_ms());
     may_suspect.then_some(Cause::Suspected(source))
@@ -163,8 +167,9 @@ async fn settled(
         Ok(answer) => {
             trial::helped(ports, exchange).await?;
             if !answer.is_empty() {
-                let (session, counted) = (exchange.session, answer.usage.prompt_tokens());
-                ports.calibration().answered(session, exchange.estimate(), counted, ports.now_ms());
+                let (session, size, counted) = (exchange.session, exchange.estimate(), answer.usage.prompt_tokens());
+                ports.calibration().answered(session, size, counted, ports.now_ms());
+                exchange.sizes.answered(size);
             }
             Ok(CallOutcome::Answer(answer))
         }
@@ -172,9 +177,22 @@ async fn settled(
             // Which says nothing of the size.
             trial::take_back(exchange);
             tracing::warn!(session = exchange.key, class = error.class(), %error, "no answer");
-            Ok(CallOutcome::Failed(error))
+            Ok(failed(exchange, error))
         }
     }
+}
+
+/// The turn ends with this failure.
+fn failed(exchange: &mut Exchange, error: ModelError) -> CallOutcome {
+    if is_without_a_word(&error) {
+        exchange.sizes.turn_failed();
+    }
+    CallOutcome::Failed(error)
+}
+
+/// Whether a server has failed and not said what would help. One that asks for a wait is busy.
+fn is_without_a_word(error: &ModelError) -> bool {
+    error.action() == Action::Retry && error.retry_after().is_none()
 }
 
 /// Whether a refusal speaks of tokens per time.

@@ -92,7 +92,8 @@ async fn summarise(
 ) -> Result<String, ModelError> {
     let language = transcript.language();
     let preamble = Preamble::new(system(language), []);
-    let budget = exchange.capped(ports.token_budget(exchange.session, preamble.tokens), preamble.tokens);
+    let budget =
+        exchange.capped(ports.token_budget(exchange.session, preamble.tokens), preamble.tokens, ports.now_ms());
     let part = &transcript.entries()[range];
     let material = Material::of(part, budget.limit, language);
     let input = SummaryInput { session: exchange.session, part, material: &material, limit: budget.limit, language };

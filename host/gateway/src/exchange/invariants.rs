@@ -36,7 +36,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        calibration::TokenBudget,
+        calibration::{Sizes, TokenBudget},
         exchange::{Tally, window::Window},
         ids::SessionId,
         preambles::Preamble,
@@ -51,6 +51,7 @@ mod tests {
             preamble: Arc::new(Preamble::new("be brief", [])),
             budget: TokenBudget::of(8_000, 10),
             below: None,
+            sizes: Sizes::default(),
             trial: None,
             window: Window::new(Live::default(), None, Message::user("how much is left?"), "D1".into()),
             atoms: 0,

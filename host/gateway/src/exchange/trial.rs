@@ -1,6 +1,6 @@
 //! Trying a smaller request before anything is believed or stored.
 //!
-//! A refusal that nothing explains, and an answer of nothing to a large prompt, may be about the size. The window of
+//! A refusal that nothing explains, an answer of nothing to a large prompt, and turn after turn that fails may be about the size. The window of
 //! a conversation must not suffer from a guess, so what makes the request smaller is kept aside: once a smaller one is
 //! answered, the edits are stored and the size is learnt; where none is, the window is as it was, and the same
 //! conversation is left in peace for an hour, if one of half the size was among them: a message that is nearly all of a
@@ -86,8 +86,12 @@ pub(in crate::exchange) async fn helped(ports: &dyn Ports, exchange: &mut Exchan
     if let Some(Suspect { source, smallest, .. }) = trial.suspect {
         exchange.tally.overflowed = true;
         note(ports, exchange, source, smallest, true);
-        let refusal = Refusal { observed: None, window: None, source };
-        ports.calibration().refused(exchange.session, smallest, refusal, ports.now_ms());
+        if source == Source::Failing {
+            exchange.sizes.refused(smallest, ports.now_ms());
+        } else {
+            let refusal = Refusal { observed: None, window: None, source };
+            ports.calibration().refused(exchange.session, smallest, refusal, ports.now_ms());
+        }
     }
     Ok(())
 }

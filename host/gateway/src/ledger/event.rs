@@ -173,7 +173,7 @@ pub enum Event {
     ContextSuspected {
         actor: String,
         session: String,
-        /// `unexplained`: it refused the request; `empty`: it answered nothing.
+        /// `unexplained`: it refused the request; `empty`: it answered nothing; `failing`: it failed turn after turn.
         because: &'static str,
         tokens: u64,
         /// Whether the smaller request was answered: then it was the size.

@@ -72,6 +72,7 @@ impl Store {
             conn.execute("DELETE FROM bound", [])?;
             conn.execute("DELETE FROM model_tools", [])?;
             conn.execute("DELETE FROM calibration", [])?;
+            conn.execute("UPDATE session SET sizes = NULL WHERE sizes IS NOT NULL", [])?;
             Ok(models)
         })
         .await

@@ -50,6 +50,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0025_leases.sql"),
     include_str!("migrations/0026_arms.sql"),
     include_str!("migrations/0027_experiments.sql"),
+    include_str!("migrations/0028_sizes.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

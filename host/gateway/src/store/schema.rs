@@ -19,6 +19,7 @@ const SCHEMAS: &[Schema] = &[
     (25, include_str!("migrations/postgres/0025_leases.sql")),
     (26, include_str!("migrations/postgres/0026_arms.sql")),
     (27, include_str!("migrations/postgres/0027_experiments.sql")),
+    (28, include_str!("migrations/postgres/0028_sizes.sql")),
 ];
 
 /// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and

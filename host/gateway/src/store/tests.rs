@@ -87,6 +87,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         also: vec![],
         atoms: vec![],
         calibration: None,
+        sizes: None,
         escalation: None,
         case: None,
         report: report(),

@@ -50,7 +50,7 @@ pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
      WHERE id = ?1 AND answered_at IS NULL";
 pub(super) const PIECE: &str = "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
-pub(super) const COUNT_TURNS: &str = "UPDATE session SET turns = turns + ?2 WHERE id = ?1";
+pub(super) const COUNT_TURNS: &str = "UPDATE session SET turns = turns + ?2, sizes = coalesce(?3, sizes) WHERE id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const UNSENT_PARTS: &str =
     "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
@@ -182,6 +182,7 @@ impl Store {
             atoms,
             parts,
             calibration,
+            sizes,
             escalation,
             case,
             report,
@@ -204,7 +205,7 @@ impl Store {
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
-        let report = codec::to_json(&report);
+        let (report, sizes) = (codec::to_json(&report), sizes.as_ref().map(codec::to_json));
         let new_bounds = Arc::clone(&self.shared.new_bounds);
         let count = messages.iter().filter(|(entry, ..)| entry.id == 0).count();
         let asks = Standpoint { turn, calibration, messages: count };
@@ -240,8 +241,9 @@ impl Store {
                     position += 1;
                 }
             }
-            if keep_live {
-                conn.prepare_cached(COUNT_TURNS)?.run(params![session.0, 1 + also.len() as i64])?;
+            if keep_live || sizes.is_some() {
+                let turns = if keep_live { 1 + also.len() as i64 } else { 0 };
+                conn.prepare_cached(COUNT_TURNS)?.run(params![session.0, turns, sizes])?;
             }
             for (other, user) in &also {
                 changes::leave_live(conn, session, *other)?;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal, receipt::Receipts};
 use crate::{
+    calibration::Sizes,
     case::{CaseId, Note},
     escalation::{Marker, Reading, Said},
     ids::{InboxId, SessionId, TurnId},
@@ -111,6 +112,8 @@ pub struct OpenTurn {
     /// Why it gets no answer of the model's any more.
     pub called_off: Option<CalledOff>,
     pub live: Live,
+    /// What the conversation's requests have met with.
+    pub sizes: Sizes,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
 }
@@ -203,6 +206,7 @@ impl OpenTurn {
             case: None,
             called_off: None,
             live: Live::default(),
+            sizes: Sizes::default(),
             archived: 0,
         }
     }
@@ -481,6 +485,8 @@ pub struct Recorded {
     pub parts: Vec<Outgoing>,
     /// What was learnt of the model.
     pub calibration: Option<Learnt>,
+    /// What is known by now of the sizes of the conversation's requests; nothing where that is what it was.
+    pub sizes: Option<Sizes>,
     /// What becomes of a question to people.
     pub escalation: Option<Escalating>,
     /// What is kept with a case.

@@ -36,6 +36,10 @@ pub(super) use escalate::outgoing as ask_people;
 const MAX_TOOL_ROUNDS: u32 = 12;
 const MAX_FENCED_ROUNDS: u32 = 3;
 
+/// Rounds in a row in which nothing can be done of what the model wants, such as tools that nobody has offered. It is told each
+/// time what is wrong; then it is asked for words alone.
+const MAX_IDLE_ROUNDS: u32 = 4;
+
 /// Calls of a turn that are looked at. The others are not even compared with what the model was given, which takes
 /// long where that is much.
 const MAX_CALLS: u32 = 24;
@@ -77,7 +81,7 @@ pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer
 
 /// A round of native calls, or the last words when there were too many.
 async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
-    if work.tally.rounds > MAX_TOOL_ROUNDS {
+    if work.tally.rounds > MAX_TOOL_ROUNDS || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
         return Ok(done(services, work, &text(&answer)));
     }
@@ -103,6 +107,8 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
             }
         }
     }
+    let is_refused = |(_, done): &(String, Option<Done>)| done.as_ref().is_some_and(|done| done.is_error);
+    let is_idle = asked.is_empty() && results.iter().all(is_refused);
     let found = run_all(services, work, asked).await;
     for (at, done) in found {
         results[at].1 = Some(done);
@@ -120,11 +126,17 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
     let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
     keep(services, work, said, result, kinds).await?;
-    if !may_call {
+    note_round(work, is_idle);
+    if !may_call || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         // A model that still may call would go on calling, and what was found would be lost.
         work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
     }
     Ok(Acted::Again)
+}
+
+/// Something could be done of what a round wanted, or nothing.
+fn note_round(work: &mut Work<'_>, is_idle: bool) {
+    work.tally.idle_rounds = if is_idle { work.tally.idle_rounds + 1 } else { 0 };
 }
 
 /// A call's id, and what it wants.
@@ -183,10 +195,13 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
     // Who waits for a contact's answer gets that, where the model has no words of its own.
     let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
     let Some(wanted) = &parsed.directive else {
-        let may_ask = work.tally.rounds < most_rounds(services) && work.turn.absorbs.is_none();
+        let may_ask = work.tally.rounds < most_rounds(services)
+            && work.tally.idle_rounds < MAX_IDLE_ROUNDS
+            && work.turn.absorbs.is_none();
         return match parsed.flaws.first() {
             // As a tool call that makes no sense is answered with what is wrong with it.
             Some(flaw) if may_ask => {
+                note_round(work, true);
                 let told = mra::refused(services, "?", "?", &services.messages.flawed(&[*flaw]));
                 tell(services, work, text, vec![(told, false)]).await
             }
@@ -251,10 +266,14 @@ async fn ask_mra(
     } else {
         match mra::admit(services, work, &repo, &question).await? {
             Ok(question) => {
+                note_round(work, false);
                 let found = run_all(services, work, vec![(0, question)]).await.pop();
                 told.extend(found.map(|(_, done)| (done.text, done.found)));
             }
-            Err(why) => told.push((why, false)),
+            Err(why) => {
+                note_round(work, true);
+                told.push((why, false));
+            }
         }
     }
     tell(services, work, text, told).await

@@ -59,6 +59,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         atoms: vec![],
         parts: parts.clone(),
         calibration: None,
+        sizes: None,
         escalation: None,
         case: None,
         report: report.clone(),

@@ -36,6 +36,7 @@ pub(super) async fn conclude(
         atoms: vec![],
         parts: parts.clone(),
         calibration: None,
+        sizes: None,
         escalation,
         case: None,
         report: report.clone(),

@@ -106,6 +106,7 @@ pub(super) async fn gather<'a>(
         preamble: services.preambles.of(audience, offer, with_tools),
         budget,
         below: None,
+        sizes: turn.sizes.clone().of(services.model.provider(), services.model.name()),
         trial: None,
         window,
         atoms: atoms.len(),

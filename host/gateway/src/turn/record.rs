@@ -40,6 +40,7 @@ pub(super) async fn record(
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
+            work.exchange.sizes.turn_answered();
             work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
             let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
             let Tally { late, prefix, bounded, .. } = &work.tally;
@@ -99,6 +100,7 @@ pub(super) async fn record(
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
         calibration: learnt_of_the_model(services, &work),
+        sizes: (work.exchange.sizes != work.turn.sizes).then(|| work.exchange.sizes.clone()),
         escalation,
         case: tracking.in_case(&work),
         report: report.clone(),

@@ -45,6 +45,8 @@ pub(super) struct Tally {
     pub bounded: String,
     /// Rounds in which the model had something done.
     pub rounds: u32,
+    /// The last of those, as far as nothing could be done of what it wanted.
+    pub idle_rounds: u32,
     /// Calls and directives of the model that were looked at, whatever became of them.
     pub wanted: u32,
     /// Questions put to `mra`.

@@ -7,8 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Answer, ModelError, Stop, Usage,
-    classify::{Failed, classify},
+    Answer, ModelError, Stop, Usage, classify,
     counts::{self, Count},
     foreign,
     http::Assemble,
@@ -43,6 +42,17 @@ enum Part {
 }
 
 impl Part {
+    /// Of a block that does not come in pieces.
+    fn whole(block: ContentBlock) -> Self {
+        match block {
+            ContentBlock::Text { text } => Part::Text(text),
+            ContentBlock::ToolUse { id, name, input } => {
+                Part::ToolUse { id, name, json: if input.is_null() { String::new() } else { input.to_string() } }
+            }
+            ContentBlock::Unknown => Part::Ignored,
+        }
+    }
+
     fn is_call(&self) -> bool {
         matches!(self, Part::ToolUse { .. })
     }
@@ -75,6 +85,15 @@ enum Data {
         usage: UsageDelta,
     },
     MessageStop,
+    /// An answer that is not streamed.
+    Message {
+        content: Vec<ContentBlock>,
+        stop_reason: Option<String>,
+        #[serde(default)]
+        stop_details: Value,
+        #[serde(default, deserialize_with = "counts::lenient")]
+        usage: UsageDelta,
+    },
     Error,
     /// `ping`, and events that come later.
     #[serde(other)]
@@ -97,6 +116,9 @@ enum ContentBlock {
     ToolUse {
         id: String,
         name: String,
+        /// Empty where it comes in pieces.
+        #[serde(default)]
+        input: Value,
     },
     #[serde(other)]
     Unknown,
@@ -148,8 +170,13 @@ impl Assemble for Assembly {
         if event.name == "ping" {
             return Ok(None);
         }
+        if event.name == "error" {
+            return Err(classify::in_place_of_an_answer(&event.data));
+        }
         let data: Data = match foreign::json(&event.data) {
             Ok(data) => data,
+            // Whatever else it lacks.
+            Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
             Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
             Err(error) => return Err(malformed(format_args!("`{}` event: {error}", event.name))),
         };
@@ -173,12 +200,26 @@ impl Assemble for Assembly {
                 self.stop = Some(delta);
             }
             Data::MessageStop => return self.finish().map(Some),
-            Data::Error => {
-                return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
+            Data::Message { content, stop_reason, stop_details, usage } => {
+                self.started = true;
+                self.count(&usage);
+                self.stop = Some(StopDelta { stop_reason, stop_details });
+                self.blocks = content.into_iter().map(Part::whole).collect();
+                return self.finish().map(Some);
             }
+            Data::Error => return Err(classify::in_place_of_an_answer(&event.data)),
             Data::Unknown => {}
         }
         Ok(None)
+    }
+
+    fn end(&mut self) -> Option<Result<Answer, ModelError>> {
+        let has_reason = self.stop.as_ref().is_some_and(|stop| stop.stop_reason.is_some());
+        (has_reason && self.open.is_none()).then(|| self.finish())
+    }
+
+    fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError> {
+        self.apply(&Event { name: "message".to_owned(), data: document.to_owned() })
     }
 }
 
@@ -201,7 +242,7 @@ impl Assembly {
         self.open = Some(index);
         self.blocks.push(match block {
             ContentBlock::Text { text } => Part::Text(text),
-            ContentBlock::ToolUse { id, name } => Part::ToolUse { id, name, json: String::new() },
+            ContentBlock::ToolUse { id, name, .. } => Part::ToolUse { id, name, json: String::new() },
             ContentBlock::Unknown => Part::Ignored,
         });
         Ok(())

@@ -7,7 +7,7 @@ use pmk_stand_ins::{
     anthropic::{self as stand_in, Behaviour, KEY},
     patience::{PATIENCE, let_pass, until_async},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{super::open::ANTHROPIC_BASE_URL, *};
 use crate::{Stop, Usage, http};
@@ -154,8 +154,6 @@ async fn waiting_does_not_help() {
         ("other", Behaviour::Error { status: 307, headers: vec![("location".into(), "/".into())], body: String::new() }),
         ("other", Behaviour::Error { status: 200, headers: vec![], body: "<html>Log in to the Wi-Fi</html>".into() }),
         ("rate_limited", Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "3600")),
-        ("transport", Behaviour::Cut { text: half() }),
-        ("transport", Behaviour::Truncated { text: half() }),
         ("timeout", Behaviour::Stall { text: half() }),
         ("timeout", Behaviour::Silence),
         ("transport", Behaviour::Raw(b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: message_stop\ndata: {\n\n".to_vec())),
@@ -163,6 +161,124 @@ async fn waiting_does_not_help() {
         let shown = format!("{behaviour:?}");
         let (outcome, calls) = asked(vec![behaviour]).await;
         assert_eq!((outcome.map_err(|error| error.class()), calls), (Err(class), 1), "{shown}");
+    }
+}
+
+/// Every way a stream breaks off once an answer has begun.
+fn broken_off() -> Vec<Behaviour> {
+    let half = || "half an answer".to_owned();
+    let sent = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
+    let start = sent(json!({"type": "message_start", "message": {}}));
+    let block = json!({"type": "tool_use", "id": "t", "name": "grep", "input": {}});
+    let call = sent(json!({"type": "content_block_start", "index": 0, "content_block": block}));
+    let piece = json!({"type": "input_json_delta", "partial_json": "{\"q"});
+    let piece = sent(json!({"type": "content_block_delta", "index": 0, "delta": piece}));
+    vec![
+        Behaviour::Cut { text: half() },
+        Behaviour::Truncated { text: half() },
+        Behaviour::Raw(start.clone().into()),
+        Behaviour::Raw([start, call, piece].concat().into()),
+    ]
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_asked_for_once_more() {
+    for behaviour in broken_off() {
+        let shown = format!("{behaviour:?}");
+        let (answer, calls) = asked(vec![behaviour.clone(), Behaviour::answer("a whole one")]).await;
+        assert_eq!((answer.map(|answer| text(&answer)), calls), (Ok("a whole one".into()), 2), "{shown}");
+        let (twice, calls) = asked(vec![behaviour.clone(), behaviour]).await;
+        assert_eq!((twice.map_err(|error| error.class()), calls), (Err("transport"), 2), "{shown}");
+    }
+}
+
+/// What a server answers that takes no notice of `stream`.
+fn message(content: Value, stop_reason: &str) -> Value {
+    let usage = json!({"input_tokens": 13, "cache_read_input_tokens": 8, "output_tokens": 4});
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": content,
+        "stop_reason": stop_reason, "stop_sequence": null, "usage": usage,
+    })
+}
+
+fn document(status: u16, body: &Value) -> Behaviour {
+    let headers = vec![("content-type".into(), "application/json".into())];
+    Behaviour::Error { status, headers, body: body.to_string() }
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_streamed_is_the_answer() {
+    let words = json!({"type": "text", "text": "預算"});
+    let call = json!({"type": "tool_use", "id": "t1", "name": "grep", "input": {"q": "中文"}});
+    let whole = message(json!([words]), "end_turn");
+    for (behaviour, stop, blocks) in [
+        (document(200, &whole), Stop::End, 1),
+        (Behaviour::Raw(whole.to_string().into()), Stop::End, 1),
+        (document(200, &message(json!([words]), "max_tokens")), Stop::MaxTokens, 1),
+        (
+            document(200, &message(json!([{"type": "thinking", "thinking": "hm"}, words, call]), "tool_use")),
+            Stop::ToolUse,
+            2,
+        ),
+    ] {
+        let shown = format!("{behaviour:?}");
+        let (answer, calls) = asked(vec![behaviour]).await;
+        let answer = answer.expect(&shown);
+        assert_eq!(
+            (text(&answer).as_str(), answer.stop, answer.blocks.len(), calls),
+            ("預算", stop, blocks, 1),
+            "{shown}"
+        );
+        assert_eq!((answer.usage.prompt_tokens(), answer.usage.output_tokens), (21, 4), "{shown}");
+        if let Some(Block::ToolUse { input, .. }) = answer.blocks.get(1) {
+            assert_eq!(*input, json!({"q": "中文"}));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reason_to_stop_makes_an_answer_whole() {
+    let sent = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
+    let stream = [
+        json!({"type": "message_start", "message": {}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "all of it"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+    ];
+    let stream: String = stream.into_iter().map(sent).collect();
+    let (answer, calls) = asked(vec![Behaviour::Raw(stream.into())]).await;
+    assert_eq!((answer.map(|answer| text(&answer)), calls), (Ok("all of it".into()), 1));
+}
+
+/// What the API says with a status of its own, said with status 200 or within a stream.
+#[tokio::test]
+async fn an_error_that_comes_as_an_answer_means_the_same() {
+    let invalid = "invalid_request_error";
+    for (status, code, message, class) in [
+        (400, invalid, "prompt is too long: 9 tokens > 8 maximum", "context_overflow"),
+        (400, invalid, "the input is over the limit", "context_overflow"),
+        (413, "request_too_large", "Request exceeds the maximum size", "context_overflow"),
+        (429, "rate_limit_error", "slow down", "rate_limited"),
+        (529, "overloaded_error", "Overloaded", "overloaded"),
+        (401, "authentication_error", "invalid x-api-key", "auth"),
+        (400, invalid, "the grommet is out of plim", "unexplained"),
+    ] {
+        let error = json!({"type": code, "message": message});
+        let typed = json!({"type": "error", "error": error});
+        for behaviour in [
+            document(status, &typed),
+            document(200, &typed),
+            document(200, &json!({"error": error})),
+            Behaviour::ErrorEvent { text: "half".into(), code: code.into(), message: message.into() },
+            Behaviour::Raw(format!("event: error\ndata: {}\n\n", json!({"error": error})).into()),
+            Behaviour::Raw(format!("data: {typed}\n\n").into()),
+            Behaviour::Raw(format!("data: {}\n\n", json!({"error": error})).into()),
+            Behaviour::Raw(typed.to_string().into()),
+        ] {
+            let shown = format!("{behaviour:?}");
+            let (outcome, _) = asked(vec![behaviour; 3]).await;
+            assert_eq!(outcome.map_err(|error| error.class()), Err(class), "{shown}");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the chunks of a streamed completion to the whole answer, or to the reason why there is none.
 //!
-//! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, tool calls that come
-//! whole and all with index 0, `stop` where calls were made, empty arguments.
+//! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, `[DONE]` without a reason, tool calls that
+//! come whole and all with index 0, `stop` where calls were made, empty arguments, a completion that is not streamed at all.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Answer, ModelError, Stop, Usage,
-    classify::{Failed, classify},
+    Answer, ModelError, Stop, Usage, classify,
     counts::{self, Count},
     foreign,
     http::Assemble,
@@ -59,7 +58,10 @@ struct Choice {
     #[serde(default)]
     index: usize,
     #[serde(default)]
-    delta: Delta,
+    delta: Option<Delta>,
+    /// Of a completion that is not streamed.
+    #[serde(default)]
+    message: Option<Delta>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
@@ -70,6 +72,16 @@ struct Delta {
     content: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
+}
+
+impl Delta {
+    /// With its calls told apart by their places, as they need no index where they come whole.
+    fn numbered(mut self) -> Self {
+        for (at, call) in self.tool_calls.iter_mut().flatten().enumerate() {
+            call.index = at;
+        }
+        self
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,16 +123,23 @@ impl Assemble for Assembly {
     }
 
     fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError> {
+        if event.name == "error" {
+            return Err(classify::in_place_of_an_answer(&event.data));
+        }
         if event.data.trim() == "[DONE]" {
-            return self.end().unwrap_or_else(|| Err(malformed("it was done without a reason"))).map(Some);
+            return self.done().unwrap_or_else(|| Err(malformed("it was done before it began"))).map(Some);
         }
         self.bytes += event.data.len();
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
         }
-        let chunk: Chunk = foreign::json(&event.data).map_err(|error| malformed(&error.to_string()))?;
-        if chunk.error.is_some() || event.name == "error" {
-            return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
+        let chunk: Chunk = match foreign::json(&event.data) {
+            Ok(chunk) => chunk,
+            Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
+            Err(error) => return Err(malformed(&error.to_string())),
+        };
+        if chunk.error.is_some() || chunk.choices.is_empty() && foreign::is_error(&event.data) {
+            return Err(classify::in_place_of_an_answer(&event.data));
         }
         if let Some(counted) = chunk.usage {
             self.usage = counted.into();
@@ -139,17 +158,31 @@ impl Assemble for Assembly {
         let finish_reason = self.finish_reason.take()?;
         Some(std::mem::take(self).finish(&finish_reason))
     }
+
+    fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError> {
+        self.apply(&Event { name: "message".to_owned(), data: document.to_owned() })?;
+        self.done().transpose()
+    }
 }
 
 impl Assembly {
+    /// The server says that nothing more comes; `None` where nothing has come.
+    fn done(&mut self) -> Option<Result<Answer, ModelError>> {
+        let is_begun = self.started;
+        self.end().or_else(|| is_begun.then(|| std::mem::take(self).finish("stop")))
+    }
+
     fn take(&mut self, choice: Choice) -> Result<(), ModelError> {
         self.started = true;
-        self.text.push_str(choice.delta.content.as_deref().unwrap_or_default());
-        self.refusal.push_str(choice.delta.refusal.as_deref().unwrap_or_default());
-        for delta in choice.delta.tool_calls.unwrap_or_default() {
+        let Delta { content, refusal, tool_calls } =
+            choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
+        self.text.push_str(content.as_deref().unwrap_or_default());
+        self.refusal.push_str(refusal.as_deref().unwrap_or_default());
+        for delta in tool_calls.unwrap_or_default() {
             self.extend_call(delta)?;
         }
-        self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+        let finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+        self.finish_reason = finish_reason.or(self.finish_reason.take());
         Ok(())
     }
 
@@ -183,6 +216,10 @@ impl Assembly {
         if finish_reason == "content_filter" || (!self.refusal.is_empty() && self.text.is_empty()) {
             let message = if self.refusal.is_empty() { "its content filter stepped in".into() } else { self.refusal };
             return Err(ModelError::Refused { message });
+        }
+        if finish_reason == "error" {
+            let message = "it ended its answer with an error".to_owned();
+            return Err(ModelError::Overloaded { retry_after: None, message });
         }
         let cut = finish_reason == "length";
         let mut blocks = Vec::new();

@@ -106,10 +106,155 @@ async fn a_wrong_key_and_none_are_said() {
     }
 }
 
+fn text(answer: &Answer) -> String {
+    pmk_core::message::plain_text(&answer.blocks)
+}
+
+fn chunk(delta: &serde_json::Value) -> String {
+    format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
+}
+
+/// Every way a stream breaks off once an answer has begun.
+fn broken_off() -> [Reply; 4] {
+    let call = json!({"index": 0, "id": "a", "function": {"name": "mra_ask", "arguments": "{\"repo"}});
+    [
+        Reply::Cut("half an".into()),
+        Reply::Raw(chunk(&json!({"role": "assistant", "content": ""}))),
+        Reply::Raw(chunk(&json!({"tool_calls": [call]}))),
+        // Servers that name no reason with each chunk have given none.
+        Reply::Raw(format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]}))),
+    ]
+}
+
+/// Keeps all that is heard.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl Listener for Heard {
+    fn hear(&self, text: &str) {
+        self.0.lock().expect("nobody panics").push(text.to_owned());
+    }
+}
+
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_no_answer() {
+async fn a_stream_that_breaks_off_is_asked_for_once_more() {
+    for reply in broken_off() {
+        let (server, heard) = (stand_in::OpenAi::start(), Heard::default());
+        server.push(reply.clone());
+        server.push(Reply::Answer("a whole one".into()));
+        let asked = request(vec![Message::user("q")]);
+        let answer = client(&server, Some(KEY)).ask_aloud(&asked, &heard).await.expect("an answer");
+        assert_eq!((text(&answer).as_str(), answer.blocks.len()), ("a whole one", 1), "{reply:?}");
+        let heard = heard.0.lock().expect("nobody panics");
+        assert!(heard.iter().all(|text| !text.contains("half") || !text.contains("whole")), "{heard:?}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2, "{reply:?}");
+        assert_eq!(requests[0], requests[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_twice_is_no_answer() {
+    for reply in broken_off() {
+        let server = stand_in::OpenAi::start();
+        (0..4).for_each(|_| server.push(reply.clone()));
+        let mut config = client(&server, Some(KEY)).config;
+        config.limits.attempts = 4;
+        let asked = request(vec![Message::user("q")]);
+        let error = OpenAi::new(config).expect("a client").ask(&asked).await.expect_err("half an answer");
+        assert_eq!((error.class(), server.requests().len()), ("transport", 2), "{reply:?}");
+    }
+}
+
+/// What a server answers that takes no notice of `stream`.
+fn completion(message: serde_json::Value, finish_reason: &str) -> serde_json::Value {
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 21, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 8}},
+    })
+}
+
+#[tokio::test]
+async fn a_completion_that_is_not_streamed_is_the_answer() {
+    let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "mra_ask", "arguments": arguments}});
+    let calls = [call("", "{\"repo\":\"erp\"}"), call("", "{\"repo\":\"ui\"}")];
+    let whole = completion(json!({"role": "assistant", "content": "預算"}), "stop");
+    for (reply, said, stop, blocks) in [
+        (Reply::Error(200, whole.clone()), "預算", Stop::End, 1),
+        // Whatever it calls it.
+        (Reply::Raw(whole.to_string()), "預算", Stop::End, 1),
+        (Reply::Raw(format!("data: {whole}\n\ndata: [DONE]\n\n")), "預算", Stop::End, 1),
+        (Reply::Error(200, completion(json!({"content": "as far"}), "length")), "as far", Stop::MaxTokens, 1),
+        (
+            Reply::Error(200, completion(json!({"content": null, "tool_calls": calls}), "tool_calls")),
+            "",
+            Stop::ToolUse,
+            2,
+        ),
+    ] {
+        let server = stand_in::OpenAi::start();
+        server.push(reply.clone());
+        let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+        assert_eq!((text(&answer).as_str(), answer.stop, answer.blocks.len()), (said, stop, blocks), "{reply:?}");
+        assert_eq!((answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (21, 8), "{reply:?}");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn half_a_completion_is_asked_for_once_more() {
     let server = stand_in::OpenAi::start();
-    server.push(Reply::Cut("half an".into()));
-    let error = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect_err("half an answer");
-    assert_eq!((error.class(), server.requests().len()), ("transport", 1));
+    let whole = completion(json!({"content": "all of it"}), "stop").to_string();
+    server.push(Reply::Raw(whole[..whole.len() - 9].to_owned()));
+    let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+    assert_eq!((answer.blocks.len(), server.requests().len()), (1, 2));
+}
+
+/// What a server says with a status of its own, said with status 200 or within a stream.
+#[tokio::test]
+async fn an_error_that_comes_as_an_answer_means_the_same() {
+    let error = |kind: &str, code: Option<&str>, message: &str| json!({"message": message, "type": kind, "code": code});
+    let invalid = "invalid_request_error";
+    for (status, error, class) in [
+        (400, error(invalid, Some("context_length_exceeded"), "too long"), "context_overflow"),
+        (400, error(invalid, None, "the input is over the limit"), "context_overflow"),
+        (400, json!({"message": "too many tokens", "code": 400}), "context_overflow"),
+        (400, json!({"message": "too many tokens"}), "context_overflow"),
+        (500, error("server_error", None, "too many tokens are waiting"), "overloaded"),
+        (429, error("rate_limit_error", None, "slow down"), "rate_limited"),
+        (429, error("insufficient_quota", Some("insufficient_quota"), "no money is left"), "billing"),
+        (503, error("server_error", None, "try again later"), "overloaded"),
+        (401, error(invalid, Some("invalid_api_key"), "who are you?"), "auth"),
+        (400, error("zuvek", None, "the grommet is out of plim"), "unexplained"),
+    ] {
+        let begun = chunk(&json!({"role": "assistant", "content": "half"}));
+        let event = format!("data: {}\n\n", json!({"error": error}));
+        for reply in [
+            Reply::Error(status, json!({"error": error})),
+            Reply::Error(200, json!({"error": error})),
+            Reply::Error(200, json!({"error": error, "choices": null})),
+            Reply::Raw(json!({"error": error}).to_string()),
+            Reply::Raw(event.clone()),
+            Reply::Raw(format!("{begun}{event}")),
+            Reply::Raw(format!("{begun}event: error\ndata: {}\n\n", json!({"error": error}))),
+            Reply::Raw(format!("event: error\ndata: {error}\n\n")),
+            Reply::Raw(format!("data: {}\n\n", json!({"error": error, "choices": null}))),
+        ] {
+            let server = stand_in::OpenAi::start();
+            (0..2).for_each(|_| server.push(reply.clone()));
+            let asked = request(vec![Message::user("q")]);
+            let error = client(&server, Some(KEY)).ask(&asked).await.expect_err("an error");
+            assert_eq!(error.class(), class, "{reply:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_server_ends_with_an_error_is_none() {
+    let server = stand_in::OpenAi::start();
+    let failed = json!({"choices": [{"delta": {}, "finish_reason": "error"}]});
+    server.push(Reply::Raw(format!("{}data: {failed}\n\ndata: [DONE]\n\n", chunk(&json!({"content": "half"})))));
+    let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+    assert_eq!((text(&answer).as_str(), server.requests().len()), ("You said: q", 2));
 }

@@ -30,6 +30,7 @@ macro_rules! find_question {
                     i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
                         AND e.channel = i.channel AND e.closed_at IS NULL) AS waits_here,
                     i.\"user\" IS NULL OR EXISTS (SELECT 1 FROM asked_apart p WHERE p.contact = i.\"user\") AS asked_apart,
+                    s.sizes,
                     (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived, ",
             $elsewhere,
             " AS elsewhere
@@ -64,6 +65,7 @@ enum Column {
     AgainOf,
     WaitsHere,
     AskedApart,
+    Sizes,
     Archived,
     Elsewhere,
 }
@@ -265,6 +267,7 @@ fn begin<'c>(
         {
             changes::leave_live_of(conn, session, again_of)?;
         }
+        let sizes: Option<String> = row.get(Column::Sizes as usize)?;
         let verbosity: Option<String> = row.get(Column::Verbose as usize)?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
         Begin::Ask(OpenTurn {
@@ -284,6 +287,8 @@ fn begin<'c>(
             case,
             called_off,
             live,
+            // What is not understood is learnt anew.
+            sizes: sizes.and_then(|sizes| serde_json::from_str(&sizes).ok()).unwrap_or_default(),
             // What an attempt had put there is forgotten by now.
             archived: if is_begun { archive::length(conn, session)? } else { row.get(Column::Archived as usize)? },
         })

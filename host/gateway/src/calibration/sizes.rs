@@ -1,0 +1,139 @@
+//! What sizes of a conversation's requests its model has answered, and from which on it fails without a word.
+//!
+//! A server may fail large requests and say nothing of sizes: with status 500, by a connection that is reset, by a stream
+//! that ends with nothing. One that is down does the same to all of them. So a failure is taken for one of size only where two turns
+//! in a row have ended so, and where no request as large was ever answered in this conversation; and what is learnt of it is this
+//! conversation's alone. It goes into the store with each turn.
+//!
+//! As a [bound](super::bounds) of all conversations, the smallest size that was refused holds for a time; then a larger request
+//! may go out, whose answer takes it away. Nothing here reads a clock.
+
+use serde::{Deserialize, Serialize};
+
+use super::bounds::{Hold, Refused, Source};
+
+/// So many turns in a row have to fail before their size is suspected.
+const FAILURES: u32 = 2;
+
+/// What is known of the sizes of one conversation's requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sizes {
+    /// Whose answers these were, by provider and name.
+    model: String,
+    /// Turns in a row that have ended without an answer and without a reason that is known.
+    failures: u32,
+    /// The largest request that was ever answered.
+    largest_answered: u64,
+    /// The smallest that failed where a smaller one was answered.
+    smallest_refused: Option<Refused>,
+}
+
+impl Sizes {
+    /// These, where they are this model's; of another one nothing is known.
+    pub(crate) fn of(self, provider: &str, name: &str) -> Sizes {
+        let model = format!("{provider}:{name}");
+        if self.model == model { self } else { Sizes { model, ..Sizes::default() } }
+    }
+
+    /// A turn has ended without an answer and without a reason that is known.
+    pub(crate) fn turn_failed(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    /// A turn has ended with an answer.
+    pub(crate) fn turn_answered(&mut self) {
+        self.failures = 0;
+    }
+
+    /// A request of this size was answered.
+    pub(crate) fn answered(&mut self, size: u64) {
+        self.largest_answered = self.largest_answered.max(size);
+        self.smallest_refused = self.smallest_refused.filter(|refused| size < refused.size);
+        if let Some(refused) = &mut self.smallest_refused {
+            refused.fits = refused.fits.max(size);
+        }
+    }
+
+    /// A request of this size failed, and a smaller one was answered.
+    pub(crate) fn refused(&mut self, size: u64, now_ms: i64) {
+        match &mut self.smallest_refused {
+            Some(known) if known.size <= size => known.hold.confirm(now_ms),
+            known => {
+                let fits = if self.largest_answered < size { self.largest_answered } else { 0 };
+                *known = Some(Refused { size, fits, source: Source::Failing, hold: Hold::new(now_ms) });
+            }
+        }
+    }
+
+    /// Whether a request of this size that got no answer, and no reason that is known, may have been too large.
+    pub(crate) fn may_be_too_large(&self, size: u64) -> bool {
+        let was_refused = self.smallest_refused.is_some_and(|refused| refused.size <= size);
+        self.largest_answered < size && (was_refused || self.failures >= FAILURES)
+    }
+
+    /// The largest request that may be sent now, where anything is known.
+    pub(crate) fn most(&self, now_ms: i64) -> Option<u64> {
+        self.smallest_refused.filter(|refused| !refused.hold.is_over(now_ms)).map(|refused| refused.most())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::bounds::FIRST_HOLD_MS, *};
+
+    fn failed_twice() -> Sizes {
+        let mut sizes = Sizes::default().of("openai", "m");
+        sizes.turn_failed();
+        assert!(!sizes.may_be_too_large(9_000), "once may be anything");
+        sizes.turn_failed();
+        sizes
+    }
+
+    #[test]
+    fn two_turns_in_a_row_that_fail_may_be_too_large() {
+        let mut sizes = failed_twice();
+        assert!(sizes.may_be_too_large(9_000));
+        sizes.turn_answered();
+        assert!(!sizes.may_be_too_large(9_000));
+    }
+
+    #[test]
+    fn what_is_as_large_as_an_answered_request_is_not_too_large() {
+        let mut sizes = failed_twice();
+        sizes.answered(8_000);
+        assert!(!sizes.may_be_too_large(8_000) && sizes.may_be_too_large(8_001));
+    }
+
+    #[test]
+    fn what_was_refused_bounds_and_is_suspected_at_once_until_as_much_is_answered() {
+        let mut sizes = failed_twice();
+        sizes.answered(2_000);
+        sizes.refused(8_000, 0);
+        sizes.turn_answered();
+        assert_eq!(sizes.most(1), Some(5_000));
+        assert!(sizes.may_be_too_large(8_000) && !sizes.may_be_too_large(7_999));
+        sizes.answered(6_000);
+        assert_eq!((sizes.most(1), sizes.most(FIRST_HOLD_MS)), (Some(7_000), None));
+        sizes.refused(9_000, FIRST_HOLD_MS);
+        assert_eq!(sizes.most(2 * FIRST_HOLD_MS), Some(7_000), "it holds for twice as long");
+        sizes.answered(8_000);
+        assert_eq!(sizes.most(FIRST_HOLD_MS), None);
+    }
+
+    #[test]
+    fn of_another_model_nothing_is_known() {
+        let mut sizes = failed_twice();
+        sizes.answered(2_000);
+        assert_eq!(sizes.clone().of("openai", "m"), sizes);
+        assert_eq!(sizes.of("openai", "n"), Sizes::default().of("openai", "n"));
+    }
+
+    #[test]
+    fn they_survive_the_round_trip() {
+        let mut sizes = failed_twice();
+        sizes.refused(8_000, 1);
+        let written = serde_json::to_string(&sizes).expect("JSON");
+        assert_eq!(serde_json::from_str::<Sizes>(&written).expect("the same"), sizes, "{written}");
+    }
+}
