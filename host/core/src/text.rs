@@ -35,6 +35,42 @@ pub fn head(text: &str, max: usize) -> &str {
     &text[..at]
 }
 
+/// As much of `text` as is to be shown: at most `max` characters of it, and a sign that there are more. A bracket or a
+/// quotation that is open there is closed, or left out where nothing of it is left.
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    let mut head = head(text, max);
+    if head.len() == text.len() {
+        return text.into();
+    }
+    while let Some(before) = head.strip_suffix(|c: char| closing(c).is_some()) {
+        head = before;
+    }
+    let mut open = Vec::new();
+    for c in head.chars() {
+        open.extend(closing(c));
+        if let Some(at) = open.iter().rposition(|&closes| closes == c) {
+            open.truncate(at);
+        }
+    }
+    let closed = open.into_iter().rev();
+    format!("{head}…{}", closed.collect::<String>()).into()
+}
+
+/// What closes this bracket of Chinese or quotation mark, where it is one that opens.
+const fn closing(c: char) -> Option<char> {
+    Some(match c {
+        '「' => '」',
+        '『' => '』',
+        '（' => '）',
+        '《' => '》',
+        '〈' => '〉',
+        '【' => '】',
+        '〔' => '〕',
+        '“' => '”',
+        _ => return None,
+    })
+}
+
 /// The longest end of `text` that has at most `max` characters and starts between two graphemes.
 pub fn tail(text: &str, max: usize) -> &str {
     if max == 0 {
@@ -174,11 +210,6 @@ pub fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A quotation, so that no line of it looks like words of our own.
-pub fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
-}
-
 /// The text as [`printable`], on one line.
 pub fn one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
@@ -206,6 +237,17 @@ mod tests {
         assert_eq!(head(&text, 6), format!("a{FAMILY}"));
         assert_eq!(tail(&text, 4), "b");
         assert_eq!(head_bytes(&text, 9), "a");
+    }
+
+    #[test]
+    fn what_is_shown_in_part_leaves_nothing_open() {
+        assert_eq!(shortened("預算「很多」", 6), "預算「很多」");
+        assert_eq!(shortened("預算「很多」", 5), "預算「很多…」");
+        assert_eq!(shortened("預算「很多」", 3), "預算…");
+        assert_eq!(shortened("「預算『很多（的）』」嗎", 6), "「預算『很多…』」");
+        assert_eq!(shortened("「預算」『很多』", 5), "「預算」…");
+        assert_eq!(shortened("」a“b”c", 4), "」a“b…”");
+        assert_eq!(shortened(&format!("a{FAMILY}b"), 3), "a…");
     }
 
     #[test]
