@@ -420,6 +420,39 @@ async fn a_rejection_that_was_begun_before_a_kill_is_carried_out_after_it() {
     }
 }
 
+/// A question that a reaction had asked once more, and that was answered, was asked a third time by the button under the
+/// answer that had failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_button_under_a_failure_asks_nothing_that_was_asked_again_since() {
+    let scene = scene(json!({}), false).await;
+    scene.anthropic.when("outage", Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    let gateway = scene.start().await;
+    let asked = scene.slack.mention(CHANNEL, "U1", "Is there an outage?", None);
+    let failed = answer(&scene, &asked).await;
+    scene.home.await_events("turn.processed", 1);
+    scene.anthropic.when("outage", Behaviour::answer("It is over."));
+    scene.slack.react_to("U1", &asked, "repeat");
+    let is_over = |message: &Message| message.by_bot && message.text.contains("It is over.");
+    assert!(scene.slack.await_message(CHANNEL, PATIENCE, is_over).await.is_some());
+    scene.home.await_events("turn.processed", 2);
+    for user in ["U9", "U1"] {
+        let click = scene.slack.click(user, &failed, "pmk_word_again", "again");
+        assert!(scene.slack.await_ack(&click, PATIENCE).await.is_some());
+    }
+    // Who asked sees what became of it, and who did not is told why nothing happens.
+    let asked_again = |message: &Message| message.ts == failed.ts && message.text.starts_with(":repeat:");
+    assert!(scene.slack.await_message(CHANNEL, PATIENCE, asked_again).await.is_some());
+    assert!(scene.slack.await_whispers("U9", 1, PATIENCE).await);
+    assert!(scene.slack.whispers("U9")[0].text.contains("Only who asked"), "{:?}", scene.slack.whispers("U9"));
+    // A later question shows that nothing more came of it.
+    scene.slack.mention(CHANNEL, "U1", "When is the launch?", None);
+    scene.home.await_events("turn.processed", 3);
+    assert_eq!(scene.home.await_events("turn.again", 1).len(), 1);
+    assert_eq!(scene.slack.replies(CHANNEL).iter().filter(|reply| is_over(reply)).count(), 1);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// What is said after an outage of the model's has a button, which asks once more: whoever presses it how often, and not who
 /// did not ask.
 #[tokio::test(flavor = "multi_thread")]

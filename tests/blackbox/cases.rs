@@ -226,8 +226,8 @@ fn cases_of_pmk_come_along_and_what_is_odd_of_them_is_told() {
 #[test]
 fn a_home_without_a_store_has_no_cases_and_stays_as_it_is() {
     let home = Home::cold();
-    let listed = home.run(&["case", "list"], "").ok().stdout;
-    assert_eq!(listed.lines().count(), 1);
+    let listed = home.run(&["case", "list"], "").ok();
+    assert_eq!((listed.stdout.as_str(), listed.stderr), ("", format!("no cases in `{}`\n", home.path().display())));
     assert!(home.run(&["case", "show", "1"], "").stderr.contains("there is no store"));
     assert_eq!(home.run(&["case", "show", "x"], "").status.code(), Some(2));
     assert_eq!(std::fs::read_dir(home.path()).expect("the home").count(), 0);

@@ -169,6 +169,36 @@ fn the_full_format_moves_a_home() {
     assert!(refused.stderr.contains("all.jsonl` is there already\n  hint: "), "{}", refused.stderr);
 }
 
+/// Each that was killed left a hidden file behind, for ever.
+#[test]
+fn what_a_killed_export_has_left_is_taken_away_by_the_next() {
+    let (home, desk) = (lived_in(), Desk::new());
+    desk.write("full/all.jsonl.unfinished", "half of a longer one");
+    desk.write("pmk/one.json.unfinished", "half of a longer one");
+    home.run(&["sessions", "export", "--all", "--to", &desk.path("full/all.jsonl")], "").ok();
+    home.run(&["sessions", "export", KEY, "--format", "pmk", "--to", &desk.path("pmk/one.json")], "").ok();
+    for (folder, file) in [("full", "all.jsonl"), ("pmk", "one.json")] {
+        let entries = std::fs::read_dir(desk.path(folder)).expect("a folder").flatten();
+        assert_eq!(entries.map(|entry| entry.file_name()).collect::<Vec<_>>(), [file]);
+    }
+}
+
+#[test]
+fn what_was_there_already_is_counted_as_such() {
+    let (home, desk) = (lived_in(), Desk::new());
+    let file = desk.path("all.jsonl");
+    home.run(&["sessions", "export", "--all", "--to", &file], "").ok();
+    let fresh = Home::cold();
+    let counts = |finished: Finished| {
+        let document = finished.json();
+        ["imported", "there_already", "failed"].map(|count| document[count].as_u64())
+    };
+    assert_eq!(counts(fresh.run(&["--json", "sessions", "import", &file], "")), [Some(2), Some(0), Some(0)]);
+    assert_eq!(counts(fresh.run(&["--json", "sessions", "import", &file], "")), [Some(0), Some(2), Some(0)]);
+    let again = fresh.run(&["sessions", "import", &file], "").stderr;
+    assert!(again.contains("error: 2 of 2 conversations not imported, being there already"), "{again}");
+}
+
 #[test]
 fn random_conversations_survive_the_move() {
     let (home, desk) = (Home::cold(), Desk::new());

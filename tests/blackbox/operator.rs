@@ -335,6 +335,7 @@ fn an_edit_that_cannot_be_saved_keeps_both_texts() {
         ("echo 'half a thought' >> \"$file\"; exit 3", true),
         ("exit 3", false),
         ("rm \"$file\"", false),
+        (": > \"$file\"", false),
     ] {
         let editor = terminal.editor(script);
         terminal.shown.push_str(&format!("EDITOR={script}\n"));

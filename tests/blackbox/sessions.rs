@@ -44,6 +44,17 @@ fn an_empty_window_says_so() {
     );
 }
 
+/// One turn was "1 turns".
+#[test]
+fn of_one_turn_is_spoken_as_of_one() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "Number 1")).ok();
+    let to = |turn| home.run(&["sessions", "reset", KEY, "--to-turn", turn], "").ok().stderr;
+    assert_eq!(to("5"), format!("`{KEY}` has 1 turn, and it stays\n"));
+    assert_eq!(to("0"), format!("`{KEY}` is back at turn 0; 1 turn (2 messages) stays in the archive\n"));
+    assert_eq!(to("5"), format!("`{KEY}` has no turns\n"));
+}
+
 #[test]
 fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
     let home = Home::cold();

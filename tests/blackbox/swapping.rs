@@ -298,6 +298,47 @@ fn gateway_is_up(home: &Home) {
     until("a control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
 }
 
+/// `--previous` brought back what its file did not hold any more, and half a second later the file was loaded instead.
+#[test]
+fn what_an_operator_goes_back_to_stays_whatever_its_file_holds_by_then() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &[]);
+    gateway_is_up(&home);
+    for _ in 0..5 {
+        file(&home, "strict");
+        policy_use(&home, &[text(&mine)]).ok();
+        policy_use(&home, &["caps"]).ok();
+        file(&home, "rolling-summary");
+        let back = home.run(&["--json", "policy", "use", "--previous"], "").ok().json();
+        assert_eq!(back["serving"][0]["name"], "strict", "{back:#}");
+        Moments::new().pass_blocking(Duration::from_millis(900));
+        assert_eq!(decides(&mut gateway), "strict", "{:#?}", home.events("policy.swapped"));
+    }
+    // What its file comes to hold afterwards is what somebody wants now.
+    file(&home, "recall");
+    await_policy(&mut gateway, "recall");
+    assert!(home.events("policy.refused").is_empty());
+}
+
+/// A file that had changed half a second ago took over from what the operator had gone back to since.
+#[test]
+fn a_file_that_has_changed_before_an_operator_chose_does_not_undo_the_choice() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    gateway_is_up(&home);
+    for (next, then) in [("rolling-summary", "recall"), ("strict", "caps")] {
+        file(&home, next);
+        await_policy(&mut gateway, next);
+        // On a machine that is slow this one takes over first: then another one is gone back to.
+        file(&home, then);
+        let back = home.run(&["--json", "policy", "use", "--previous"], "").ok().json();
+        Moments::new().pass_blocking(Duration::from_millis(1500));
+        assert_eq!(decides(&mut gateway), back["serving"][0]["name"], "{:#?}", home.events("policy.swapped"));
+    }
+}
+
 #[test]
 fn a_socket_is_private_and_one_that_was_left_behind_is_replaced() {
     use std::os::unix::fs::PermissionsExt;

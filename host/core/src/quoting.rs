@@ -24,6 +24,13 @@ pub fn quoted(words: &str) -> String {
     quoted
 }
 
+/// The same as a text of its own: without blanks around it, and without the first line feed.
+pub fn quotation(words: &str) -> String {
+    let mut quotation = quoted(words.trim());
+    quotation.remove(0);
+    quotation
+}
+
 /// What [`quoted`] made, as it was; lines that are not quoted stay as they are.
 pub fn unquoted(quoted: &str) -> String {
     let line = |line| str::strip_prefix(line, "> ").unwrap_or(line);

@@ -35,6 +35,42 @@ pub fn head(text: &str, max: usize) -> &str {
     &text[..at]
 }
 
+/// As much of `text` as is to be shown: at most `max` characters of it, and a sign that there are more. A bracket or a
+/// quotation that is open there is closed, or left out where nothing of it is left.
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    let mut head = head(text, max);
+    if head.len() == text.len() {
+        return text.into();
+    }
+    while let Some(before) = head.strip_suffix(|c: char| closing(c).is_some()) {
+        head = before;
+    }
+    let mut open = Vec::new();
+    for c in head.chars() {
+        open.extend(closing(c));
+        if let Some(at) = open.iter().rposition(|&closes| closes == c) {
+            open.truncate(at);
+        }
+    }
+    let closed = open.into_iter().rev();
+    format!("{head}…{}", closed.collect::<String>()).into()
+}
+
+/// What closes this bracket of Chinese or quotation mark, where it is one that opens.
+const fn closing(c: char) -> Option<char> {
+    Some(match c {
+        '「' => '」',
+        '『' => '』',
+        '（' => '）',
+        '《' => '》',
+        '〈' => '〉',
+        '【' => '】',
+        '〔' => '〕',
+        '“' => '”',
+        _ => return None,
+    })
+}
+
 /// The longest end of `text` that has at most `max` characters and starts between two graphemes.
 pub fn tail(text: &str, max: usize) -> &str {
     if max == 0 {
@@ -110,20 +146,20 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
 fn is_hidden(text: &str, at: usize, c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        JOINER => !joins_emoji(text, at),
+        JOINER | NON_JOINER => !is_spelling(text, at, c),
         c => c.is_control() || is_unseen(c),
     }
 }
 
 /// Words that somebody gave without being asked to hide anything in them, as they go into a request or a record: what is
 /// not seen is left out, however it was meant, and whatever may be taken for the end of a line is a line feed. Tabs
-/// stay, joiners between two emoji, and one selector after the character whose form it selects: a row of them spells
-/// what nobody reads.
+/// stay, joiners between two emoji, joiners and their opposite between letters that are written by them, and one selector
+/// after the character whose form it selects: a row of them spells what nobody reads.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let ends_line = |c: char| matches!(c, '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let unseen = |at: usize, c: char| match c {
         '\n' | '\t' => false,
-        JOINER => !joins_emoji(text, at),
+        JOINER | NON_JOINER => !is_spelling(text, at, c),
         c if is_selector(c) => text[..at].chars().next_back().is_none_or(|c| is_selector(c) || c.is_whitespace()),
         c => c.is_control() || is_unseen(c),
     };
@@ -152,13 +188,19 @@ fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// It makes one emoji of two.
+/// It makes one emoji of two, and in some scripts one form of two letters; its opposite keeps letters apart.
 const JOINER: char = '\u{200d}';
+const NON_JOINER: char = '\u{200c}';
 
-/// Whether a joiner at this place stands between two emoji: next to nothing that is read as a word.
-fn joins_emoji(text: &str, at: usize) -> bool {
-    let is_sign = |c: Option<char>| c.is_some_and(|c| c >= '\u{2190}' && !c.is_alphanumeric() && !is_unseen(c));
-    is_sign(text[..at].chars().next_back()) && is_sign(text[at + JOINER.len_utf8()..].chars().next())
+/// Whether a joiner or its opposite, at this place, is how something is spelled: between two emoji, next to nothing that is
+/// read as a word, or between two letters of a script that is written by it.
+fn is_spelling(text: &str, at: usize, c: char) -> bool {
+    let is_sign = |c: char| c >= '\u{2190}' && !c.is_alphanumeric() && !is_unseen(c);
+    let is_letter = |c: char| matches!(c, '\u{620}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17d3}');
+    let (before, after) = (text[..at].chars().next_back(), text[at + c.len_utf8()..].chars().next());
+    before.zip(after).is_some_and(|(before, after)| {
+        c == JOINER && is_sign(before) && is_sign(after) || is_letter(before) && is_letter(after)
+    })
 }
 
 /// Whether a character has no width, or turns the direction of those around it.
@@ -172,11 +214,6 @@ fn is_unseen(c: char) -> bool {
 /// The words of a text on one line, a blank between any two.
 pub fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A quotation, so that no line of it looks like words of our own.
-pub fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The text as [`printable`], on one line.
@@ -209,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_in_part_leaves_nothing_open() {
+        assert_eq!(shortened("預算「很多」", 6), "預算「很多」");
+        assert_eq!(shortened("預算「很多」", 5), "預算「很多…」");
+        assert_eq!(shortened("預算「很多」", 3), "預算…");
+        assert_eq!(shortened("「預算『很多（的）』」嗎", 6), "「預算『很多…』」");
+        assert_eq!(shortened("「預算」『很多』", 5), "「預算」…");
+        assert_eq!(shortened("」a“b”c", 4), "」a“b…”");
+        assert_eq!(shortened(&format!("a{FAMILY}b"), 3), "a…");
+    }
+
+    #[test]
     fn a_terminal_is_told_nothing() {
         assert_eq!(printable("a\tb\n中"), "a\tb\n中");
         assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
@@ -225,7 +273,7 @@ mod tests {
         {
             assert_eq!(printable(&format!("pay{hidden}pal")), "pay\u{fffd}pal", "{hidden:?}");
         }
-        let seen = format!("{FAMILY} ❤️\u{200d}🔥 👩🏽\u{200d}🚀 e\u{301} 한국어 हिन्दी عربي 預算");
+        let seen = format!("{FAMILY} ❤️\u{200d}🔥 👩🏽\u{200d}🚀 e\u{301} 한국어 हिन्दी عربي می\u{200c}خواهم 預算");
         assert_eq!(printable(&seen), seen);
         assert_eq!(printable("\u{200d}👨\u{200d}"), "\u{fffd}👨\u{fffd}");
     }
@@ -234,8 +282,9 @@ mod tests {
     fn what_is_not_seen_is_left_out_and_what_is_seen_stays() {
         assert_eq!(plain("pay\u{202e}\u{200b}pal\u{1b}[2J\u{e0041}"), "paypal[2J");
         assert_eq!(plain("a\r\nb\rc\u{2028}d\te\n"), "a\nb\nc\nd\te\n");
-        let seen = format!("{FAMILY} ❤️\u{200d}🔥 葛\u{e0100}城 e\u{301} हिन्दी 預算");
+        let seen = format!("{FAMILY} ❤️\u{200d}🔥 葛\u{e0100}城 e\u{301} हिन्दी 預算 می\u{200c}خواهم क्\u{200d}ष");
         assert_eq!(plain(&seen), seen);
+        assert_eq!(plain("a\u{200c}b \u{200c}預\u{200d}算\0"), "ab 預算");
         assert_eq!(plain("x\u{fe01}\u{e0101}\u{e0102}y \u{fe0f}\u{200d}z"), "x\u{fe01}y z");
         assert_eq!(plain_line("a\tb\n\u{200f}c"), "a b c");
     }

@@ -115,9 +115,7 @@ pub struct Note {
 impl Note {
     /// A note of these words; `None` where they say nothing.
     pub fn new(kind: NoteKind, words: &str) -> Option<Note> {
-        let line = text::single_spaced(&text::plain_line(words));
-        let short = text::head(&line, MAX_NOTE_CHARS);
-        let text = if short.len() < line.len() { format!("{short}…") } else { line };
+        let text = text::shortened(&text::single_spaced(&text::plain_line(words)), MAX_NOTE_CHARS).into_owned();
         (!plain(&text).is_empty()).then_some(Note { kind, text })
     }
 

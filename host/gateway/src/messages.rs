@@ -123,7 +123,7 @@ fn name(user: &str) -> String {
 
 /// Foreign words as a line of code, which Slack shows as they are.
 fn code(text: &str) -> String {
-    format!("`{}`", text::head(&text::single_spaced(text), 300).replace('`', "'"))
+    format!("`{}`", text::shortened(&text::single_spaced(text), 300).replace('`', "'"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub use for_all::{OnHost, Outcome};
 pub(crate) use hosts::{labelled, to_send};
 pub use load::{Loader, Named, Origin, open_for_authoring};
 pub use loading::{load, load_unseen};
-pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
+pub use swap::{NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
 pub use watch::follow;
 
 use std::{
@@ -61,9 +61,9 @@ impl Policies {
 
     /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
     /// have begun keep what they took.
-    pub fn swap(&self, stack: &Stack) -> Stack {
+    pub fn swap(&self, next: Deciding) -> Deciding {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *serving, Deciding::new(stack)).stack
+        std::mem::replace(&mut *serving, next)
     }
 }
 
@@ -90,6 +90,11 @@ impl Deciding {
             decided
         };
         if likely_long { offload(decide).await } else { decide() }
+    }
+
+    /// Whether these are those, and not others that are equal.
+    fn is(&self, other: &Deciding) -> bool {
+        Arc::ptr_eq(&self.takes_long, &other.takes_long)
     }
 
     /// The policies themselves.
@@ -139,10 +144,10 @@ mod tests {
         let load = |files: &[_]| loader.load(&PolicyConfig::default(), files).expect("policies");
         let policies = Policies::new(&load(&[]));
         let begun = policies.serving();
-        let replaced = policies.swap(&load(&[strict]));
+        let replaced = policies.swap(Deciding::new(&load(&[strict])));
         assert_eq!(top(&begun).await, "standard");
         assert_eq!(top(&policies.serving()).await, "strict");
-        policies.swap(&replaced);
+        policies.swap(replaced);
         assert_eq!(top(&policies.serving()).await, "standard");
     }
 }

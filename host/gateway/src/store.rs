@@ -99,7 +99,7 @@ pub use atom_files::{AtomOffer, AtomRow};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
-pub use changes::{Again, Changed, Open, is_again};
+pub use changes::{Again, AgainBy, Changed, Open, is_again};
 pub use choice::{Choice, Decides};
 pub use common_config::{CommonConfig, HomeConfig};
 pub use components::{Sending, SentLayer};

@@ -3,7 +3,7 @@
 //! It is an ephemeral message, counted in the budget and never stored. Every line of an atom is
 //! quoted with `> `: nothing in it can pass for the end of the block, for a fence, or for somebody's words.
 
-use pmk_core::{Language, Message, Origin, Role, quoted_lines_are_material, text};
+use pmk_core::{Language, Message, Origin, Role, quoted_lines_are_material, quoting::quotation, text};
 
 use super::atom::Atom;
 
@@ -60,16 +60,14 @@ fn push(out: &mut String, atom: &Atom, language: Language) {
 }
 
 fn quote(out: &mut String, label: &str, content: &str) {
-    out.push_str(&format!("> {label}"));
-    let mut lines = text::lines(content.trim()).peekable();
-    let first = lines.next().unwrap_or_default();
-    if lines.peek().is_none() {
-        let blank = if label.ends_with(':') { " " } else { "" };
-        out.push_str(&format!("{blank}{first}\n"));
-        return;
-    }
-    out.push_str(&format!("\n> {first}\n"));
-    lines.for_each(|line| out.push_str(&format!("> {line}\n")));
+    let content = content.trim();
+    let between = match text::lines(content).nth(1) {
+        Some(_) => "\n",
+        None if label.ends_with(':') => " ",
+        None => "",
+    };
+    out.push_str(&quotation(&format!("{label}{between}{content}")));
+    out.push('\n');
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use pmk_host::{
     ledger::Ledger,
     messages::Messages,
     mra::{self, Mra},
+    policies::Deciding,
     presence::{self, Presence, manager::Manager, vitals::Vitals},
     services::{Parts, Services, SharedLibrary},
     store::{Opening, Place, Store},
@@ -218,7 +219,7 @@ async fn swap(world: &World, policies: &Policies, services: &Services, chosen_at
         if let What::Swap(to) = event.what {
             world.until(event.at).await;
             world.say(|| format!("{to:?} take over"));
-            services.policies.swap(&policies.stack(to));
+            services.policies.swap(Deciding::new(&policies.stack(to)));
         }
     }
     std::future::pending().await

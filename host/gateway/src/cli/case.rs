@@ -65,6 +65,10 @@ fn list(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&cases.iter().map(in_json).collect());
     }
+    if cases.is_empty() {
+        context.say(&format!("no cases in `{}`", context.home.display()));
+        return Ok(());
+    }
     let heading = ["#CASE", "STATE", "CHANNEL", "OPENED", "#HYPOTHESES", "#QUESTIONS", "#MESSAGES", "TITLE"];
     let rows = cases.iter().map(|case| {
         let count = |kind| case.notes_of(kind).count().to_string();

@@ -174,7 +174,10 @@ impl Import {
         if context.json {
             return print_json(&json!({"found": found, "imported": imported, "unreadable": problems.len()}));
         }
-        context.say(&format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()));
+        context.say(&match found {
+            0 => format!("no threads wait for an answer in `{}`", folder.display()),
+            _ => format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()),
+        });
         Ok(())
     }
 }

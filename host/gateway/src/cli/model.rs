@@ -142,7 +142,8 @@ impl Explain {
         page.line("limit", number(verdict.limit_tokens));
         page.line("wait", verdict.retry_after_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")));
         let about = page.translated(verdict.action.about());
-        page.line("action", format!("{}: {about}", verdict.action.name()));
+        let colon = context.language.pick(": ", "：");
+        page.line("action", format!("{}{colon}{about}", verdict.action.name()));
         page.tell("message", &text::printable(&error.to_string()));
         print(&page.done())
     }
@@ -232,8 +233,9 @@ fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
     }
     match bad {
         0 => Ok(()),
-        bad => Err(Failure::new(format!("{bad} of the lines of {name} could not be answered"))
-            .hint(r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `status` may be null"#)),
+        bad => Err(Failure::new(format!("{bad} of the lines of {name} could not be answered")).hint(
+            r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `id` and `body` have to be there"#,
+        )),
     }
 }
 

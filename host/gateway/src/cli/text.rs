@@ -1,5 +1,6 @@
 //! Texts as they stand on a terminal.
 
+use pmk_core::text::{shortened, single_spaced};
 pub(super) use pmk_system::clock::time;
 use unicode_width::UnicodeWidthChar;
 
@@ -10,23 +11,19 @@ pub(super) fn printable(text: &str) -> String {
 
 /// The same on one line, at most so many characters of it.
 pub(super) fn one_line(text: &str, max: usize) -> String {
-    let line = printable(&pmk_core::text::single_spaced(text));
-    let short = pmk_core::text::head(&line, max);
-    if short.len() < line.len() { format!("{short}…") } else { line }
+    let line = printable(&single_spaced(text));
+    shortened(&line, max).into_owned()
 }
 
 /// One line of at most so many columns: Chinese takes two a character.
 pub(super) fn columns(text: &str, max: usize) -> String {
-    let line = one_line(text, max);
+    let line = printable(&single_spaced(text));
     let mut width = 0;
-    let wide = line.char_indices().find(|(_, char)| {
+    let fits = line.chars().take_while(|char| {
         width += char.width().unwrap_or(0);
-        width > max
+        width <= max
     });
-    match wide {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shortened(&line, fits.count()).into_owned()
 }
 
 #[cfg(test)]
@@ -38,6 +35,7 @@ mod tests {
         assert_eq!(printable("a\x1b[2Jb\r\n\tc\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}");
         assert_eq!(one_line("a\nb\x07  c", 9), "a b\u{fffd} c");
         assert_eq!(one_line("預算很多", 2), "預算…");
+        assert_eq!(columns("e\u{301}e\u{301}", 1), "e\u{301}…");
         assert_eq!((columns("預算很多", 5).as_str(), columns("預算", 4).as_str()), ("預算…", "預算"));
     }
 }

@@ -1,7 +1,10 @@
 //! Lists and pages that commands answer with, in Markdown. Ids stand as code, so that nobody is pinged by a list, and
 //! what others wrote is one line, or a quotation.
 
-use pmk_core::text::{printable, quoted, single_spaced};
+use pmk_core::{
+    quoting::quotation,
+    text::{printable, shortened, single_spaced},
+};
 use pmk_knowledge::{
     Status,
     atom::{Atom, Meta},
@@ -69,10 +72,7 @@ pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
     let line = |listed: &super::clerk::ListedAtom| {
         let Atom { meta, .. } = &listed.atom.atom;
         let question = one_line(&meta.question);
-        let question = match pmk_core::text::head(&question, LISTED_CHARS) {
-            short if short.len() < question.len() => format!("{short}…"),
-            short => short.to_owned(),
-        };
+        let question = shortened(&question, LISTED_CHARS);
         let named = format!("{} {} {}", code(&listed.short_id), status_name(messages, meta), code(&meta.scope));
         format!("- {}", messages.pair(&named, &question))
     };
@@ -94,7 +94,7 @@ pub fn atom(messages: &Messages, atom: &Atom) -> String {
         ("question", one_line(&meta.question)),
     ]);
     let flagged = meta.flag_reason.as_deref().map(|why| format!("\n:warning: {}", code(why))).unwrap_or_default();
-    format!("{heading}{flagged}\n{}", quoted(atom.answer()))
+    format!("{heading}{flagged}\n{}", quotation(atom.answer()))
 }
 
 /// The last changes.

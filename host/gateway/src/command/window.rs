@@ -38,14 +38,8 @@ pub fn window(messages: &Messages, entries: &[&Entry], dropped_turns: u32, limit
             lines.extend((seen == older).then(|| messages.window_older(older, older_tokens)));
         } else {
             let first = one_line(&group.text);
-            let shown = text::head(&first, LISTED_CHARS);
-            let more = if shown.len() < first.len() { "…" } else { "" };
-            lines.push(messages.window_group(
-                group.origin.name(),
-                &format!("{shown}{more}"),
-                group.messages,
-                group.tokens,
-            ));
+            let shown = text::shortened(&first, LISTED_CHARS);
+            lines.push(messages.window_group(group.origin.name(), &shown, group.messages, group.tokens));
         }
     }
     lines.join("\n")

@@ -1,6 +1,6 @@
 //! The same two abilities as native tools.
 
-use pmk_core::Language;
+use pmk_core::{Language, text};
 use pmk_models::Tool;
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ pub fn read_call(name: &str, input: &Value) -> Result<Directive, BadCall> {
     let kind = Kind::ALL
         .into_iter()
         .find(|kind| kind.tool() == name)
-        .ok_or_else(|| BadCall::UnknownTool(name.chars().take(64).collect()))?;
+        .ok_or_else(|| BadCall::UnknownTool(text::shortened(name, 64).into_owned()))?;
     Directive::from_fields(kind, |key| input.get(key).and_then(Value::as_str).map(str::to_owned))
         .map_err(|key| BadCall::MissingInput { tool: kind.tool(), key })
 }

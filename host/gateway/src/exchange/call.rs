@@ -80,7 +80,6 @@ fn too_long(exchange: &Exchange) -> CallOutcome {
 /// One call, and one more where the history can be repaired; with what was sent last.
 async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request, Result<Answer, ModelError>) {
     let request = exchange.request();
-    invariants::hold(exchange, &request);
     let outcome = send(ports, exchange, &request, false).await;
     if let Err(error) = &outcome
         && error.action() == Action::Repair
@@ -100,6 +99,7 @@ async fn send(
     request: &Request,
     is_repaired: bool,
 ) -> Result<Answer, ModelError> {
+    invariants::hold(exchange, request);
     exchange.tally.calls += 1;
     let outcome = ports.answer(request, exchange.estimate()).await;
     let usage = outcome.as_ref().ok().map(|answer| answer.usage);

@@ -367,8 +367,8 @@ impl On {
             .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
-            let stack = policies.stack().clone();
-            Promotion { files: now.files.clone(), before: ports.policies.swap(&stack), stack }
+            let serving = Deciding::new(policies.stack());
+            Promotion { files: now.files.clone(), before: ports.policies.swap(serving.clone()), serving }
         });
         let promoted = arm.map(|arm| arm.name.to_string());
         tracing::info!(experiment = self.config.name, promoted, "the experiment is over");

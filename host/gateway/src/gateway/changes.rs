@@ -9,7 +9,7 @@ use crate::{
     dispatch::Dispatcher,
     may::Action,
     services::Services,
-    store::{Again, Changed, Open, StoreError},
+    store::{Again, AgainBy, Changed, Open, StoreError},
     talk::{Accepted, Change, Edit, InThread, Inbound, Reaction, says_stop},
 };
 
@@ -153,8 +153,8 @@ pub(super) async fn react(
     match wish {
         Wish::Stop => stop_at(services, dispatcher, user, (channel, ts)).await,
         Wish::Again => {
-            let once = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
-            Ok(again(services, dispatcher, user, (channel, ts), &once).await? != Again::Nothing)
+            let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
+            Ok(again(services, dispatcher, user, (channel, ts), AgainBy::Reaction(name)).await? != Again::Nothing)
         }
     }
 }
@@ -188,7 +188,7 @@ async fn stop_at(
 }
 
 /// Takes a question up once more, on behalf of who asked it: the one that is this message, or that it answers. Only its
-/// asker or an admin may want that. `once` names the wish: the same one, taken in again, is none.
+/// asker or an admin may want that.
 ///
 /// # Errors
 /// It could not be stored and may be tried again.
@@ -197,13 +197,13 @@ pub(super) async fn again(
     dispatcher: &Arc<Dispatcher>,
     actor: &str,
     (channel, ts): (&str, &str),
-    once: &str,
+    by: AgainBy,
 ) -> Result<Again, StoreError> {
     let is_admin = services.people.people().is_admin(actor);
-    let [actor, channel, ts, once] = [actor, channel, ts, once].map(str::to_owned);
+    let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     whole(&tasks, async move {
-        let taken = services.store.again((&actor, is_admin), (&channel, &ts), &once, services.now_ms()).await?;
+        let taken = services.store.again((&actor, is_admin), (&channel, &ts), by, services.now_ms()).await?;
         if let Again::Taken(pending) = &taken {
             dispatcher.look_at(&pending.key).await?;
         }

@@ -13,7 +13,7 @@ use crate::{
     experiment::signals,
     front::FrontError,
     services::Services,
-    store::{Again, JudgedAtom, Pressed, SaidBy, StoreError},
+    store::{Again, AgainBy, JudgedAtom, Pressed, SaidBy, StoreError},
     talk::{Choice, Press, ReplyTo},
 };
 
@@ -193,8 +193,8 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Jud
 
 /// Has a question asked once more: by its message once, whoever presses it how often.
 async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Result<Judged, StoreError> {
-    let (at, once) = ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
-    match changes::again(services, dispatcher, &press.user, at, &once).await {
+    let at = (press.channel.as_str(), press.ts.as_str());
+    match changes::again(services, dispatcher, &press.user, at, AgainBy::Button).await {
         Ok(Again::Taken(_)) => Ok(Judged::Shown(place(press), services.messages.asked_once_more())),
         Ok(Again::Before) => Ok(Judged::Known(services.messages.asked_once_more())),
         Ok(Again::NotTheirs) => Ok(Judged::NotTheirs),

@@ -124,9 +124,7 @@ fn title(case: &Case) -> String {
 }
 
 fn short(words: &str) -> String {
-    let line = single_spaced(words);
-    let head = text::head(&line, SHOWN_CHARS);
-    if head.len() < line.len() { format!("{head}…") } else { line }
+    text::shortened(&single_spaced(words), SHOWN_CHARS).into_owned()
 }
 
 fn day(at_ms: i64) -> String {

@@ -1,9 +1,15 @@
 //! What is said to and of the people who are asked, and of what is learnt from them.
 
-use pmk_core::text::{self, quoted, single_spaced};
+use pmk_core::{
+    quoting::quotation,
+    text::{shortened, single_spaced},
+};
 
 use super::{Messages, mention, name};
 use crate::{directive::Kind, escalation::Tried, talk::Speech};
+
+/// Of a question or an answer that is said once more, so much is shown.
+const SHOWN_CHARS: usize = 300;
 
 /// A question to the people who may know.
 #[derive(Clone, Debug)]
@@ -32,7 +38,7 @@ impl Messages {
         let asked = [
             ("asker", asker.map(mention).unwrap_or_default().into()),
             ("contact", mention(contact).into()),
-            ("text", quoted(text).into()),
+            ("text", quotation(text).into()),
         ];
         let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
         let pings = asker.into_iter().chain([contact]).map(str::to_owned).collect();
@@ -42,7 +48,7 @@ impl Messages {
     /// To contacts: what the asker says to them.
     pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> Speech {
         let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
-        let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quoted(text).into())];
+        let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quotation(text).into())];
         let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
         let pings = contacts.iter().cloned().chain([asker.to_owned()]).collect();
         Speech { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
@@ -50,7 +56,7 @@ impl Messages {
 
     /// To a contact: whether what they wrote is the answer.
     pub fn is_it_an_answer(&self, contact: &str, text: &str) -> Speech {
-        let filled = [("contact", mention(contact).into()), ("text", quoted(text::head(text, 300)).into())];
+        let filled = [("contact", mention(contact).into()), ("text", quotation(&shortened(text, SHOWN_CHARS)).into())];
         Speech { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
     }
 
@@ -76,7 +82,7 @@ impl Messages {
 
     /// To a contact: somebody else has answered.
     pub fn answered_by(&self, contributor: &str, question: &str) -> String {
-        let question = quoted(text::head(question, 300));
+        let question = quotation(&shortened(question, SHOWN_CHARS));
         self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
     }
 
@@ -92,7 +98,7 @@ impl Messages {
 
     /// To a contact: the asker does not need it any more.
     pub fn not_needed(&self, asker: &str, question: &str) -> String {
-        let question = quoted(text::head(question, 300));
+        let question = quotation(&shortened(question, SHOWN_CHARS));
         self.text("not-needed", [("asker", name(asker).into()), ("question", question.into())])
     }
 
@@ -120,7 +126,7 @@ impl Messages {
 
     /// To the asker: the question that waits for their word, with all that would be said with it.
     pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> Speech {
-        let question = quoted(question) + &self.reason(reason);
+        let question = quotation(question) + &self.reason(reason);
         let filled = [("asker", mention(asker).into()), ("question", question.into())];
         let how = self.text(if by_words { "proposal-type" } else { "proposal-react" }, []);
         Speech { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
@@ -159,7 +165,7 @@ impl Messages {
             [
                 ("contacts", contacts.into()),
                 ("asker", mention(ask.asker).into()),
-                ("question", quoted(ask.question).into()),
+                ("question", quotation(ask.question).into()),
             ],
         );
         text += &self.reason(ask.reason);
@@ -184,7 +190,7 @@ impl Messages {
     /// To the contributor: asks for a verdict on what was learnt.
     pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> Speech {
         let filled =
-            [("contributor", mention(contributor).into()), ("question", quoted(question).into()), ("id", id.into())];
+            [("contributor", mention(contributor).into()), ("question", quotation(question).into()), ("id", id.into())];
         let text = self.text(if is_flagged { "atom-flagged" } else { "atom-pending" }, filled);
         Speech { text, pings: vec![contributor.to_owned()] }
     }

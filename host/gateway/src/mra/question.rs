@@ -1,7 +1,5 @@
 //! A repository and a question that can be handed to another program.
 
-use std::borrow::Cow;
-
 use pmk_core::text;
 use thiserror::Error;
 
@@ -52,7 +50,7 @@ pub fn repo_name(repo: &str) -> Result<&str, BadQuestion> {
         return Err(BadQuestion::NoRepo);
     }
     if !repo.split('/').all(is_plain) || repo.len() > MAX_NESTED_CHARS {
-        return Err(BadQuestion::BadRepo(pmk_core::text::head(repo, MAX_REPO_CHARS).to_owned()));
+        return Err(BadQuestion::BadRepo(text::head(repo, MAX_REPO_CHARS).to_owned()));
     }
     Ok(repo)
 }
@@ -97,10 +95,7 @@ impl MraQuestion {
     /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
     pub(crate) fn shown(&self) -> String {
         let question = text::single_spaced(&self.argument).replace('`', "'");
-        let short = pmk_core::text::head(&question, SHOWN_CHARS);
-        let ellipsis =
-            if short.len() < question.len() { Cow::Owned(format!("{short}…")) } else { Cow::Borrowed(short) };
-        format!("mra ask {} {ellipsis}", self.repo)
+        format!("mra ask {} {}", self.repo, text::shortened(&question, SHOWN_CHARS))
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     for_all::{ForAll, OnHost, Outcome},
-    swap::{By, Swapper, identities},
+    swap::{By, Origins, Swapper, identities},
 };
 use crate::store::{Choice, Decides, HostState, Sending, SentLayer, StoreError};
 
@@ -71,9 +71,9 @@ impl Swapper {
                 // What was asked for here before is not what is wanted any more.
                 chosen.overtake();
                 if identities(&stack) == self.serving() {
-                    self.follow_no_files(&mut chosen);
+                    self.follow_no_files();
                 } else {
-                    self.take_over(&mut chosen, By::Host, vec![], &stack);
+                    self.take_over(&mut chosen, By::Host, Origins::default(), &stack);
                 }
             }
             Err(failure) => {

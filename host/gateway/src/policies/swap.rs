@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{
-    Loader, Policies,
+    Deciding, Loader, Policies,
     for_all::{ForAll, OnHost},
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
 
 /// What made other policies take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub(super) enum By {
     /// An operator asked for them.
     Command,
     /// The files of those that serve have changed.
@@ -110,9 +110,9 @@ pub struct Ports {
 pub struct Promotion {
     /// Where its policies come from.
     pub files: Vec<PathBuf>,
-    pub stack: Stack,
+    pub serving: Deciding,
     /// What served until then.
-    pub before: Stack,
+    pub before: Deciding,
 }
 
 /// Has other policies take over.
@@ -124,20 +124,37 @@ pub struct Swapper {
     pub(super) swapping: tokio::sync::Mutex<()>,
     /// Locked for the moment of a swap.
     chosen: Mutex<Chosen>,
-    /// The files of those that serve, for who watches them.
-    files: watch::Sender<Vec<PathBuf>>,
+    /// Where those that serve come from, for who watches their files. Sent anew by each swap.
+    followed: watch::Sender<Followed>,
+}
+
+/// Policies that serve, and where they come from.
+#[derive(Clone)]
+pub(super) struct Followed {
+    pub(super) from: Origins,
+    serving: Deciding,
+}
+
+/// Where policies that serve come from: nowhere here, where another host has sent them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Origins {
+    /// The last on top.
+    pub(super) files: Vec<PathBuf>,
+    /// Whether they are what served before, whatever the files hold by now.
+    is_back: bool,
+}
+
+impl Followed {
+    fn is(&self, other: &Followed) -> bool {
+        self.from == other.from && self.serving.is(&other.serving)
+    }
 }
 
 pub(super) struct Chosen {
-    files: Vec<PathBuf>,
     /// What served before, as it was then: its files may have changed since.
     previous: Option<Previous>,
-    /// Whether those serve that served before, whatever their files hold by now.
-    went_back: bool,
     /// Whether admins know that the files cannot be used as they are.
     told: bool,
-    /// How many swaps there were but by changed files: what was loaded for those that served before is of no use after one.
-    swaps: u64,
     /// The number of the last request for a swap, and of the one that serves. Loading takes its time; what was asked
     /// for later goes before what is ready later.
     asked: u64,
@@ -146,14 +163,39 @@ pub(super) struct Chosen {
     pub(super) for_all: ForAll,
 }
 
-/// A swap that is asked for.
+/// A swap that is ready to be made.
 struct Wanted {
-    request: u64,
+    claim: Claim,
     by: By,
     files: Vec<PathBuf>,
     stack: Stack,
-    /// Whether it is for all hosts of the database.
-    is_for_all: bool,
+}
+
+/// What a swap has to go by, once it is ready.
+enum Claim {
+    /// Somebody has asked for it, by this number, and for all hosts of the database.
+    Asked(u64),
+    /// The same, for what served before.
+    Back(u64),
+    /// The files of these have changed. Nobody has asked for it: it is dropped where anything was done meanwhile.
+    Changed(Followed),
+}
+
+/// Why a swap was not made.
+enum NotMade {
+    /// What somebody has asked for since, or what has come about since its files have changed, goes before it.
+    Outdated,
+    Failed(Failure),
+}
+
+impl From<NotMade> for Failure {
+    fn from(not_made: NotMade) -> Failure {
+        match not_made {
+            NotMade::Outdated => Failure::new("policies that were asked for later decide already")
+                .hint("ask again if these are the ones that you want"),
+            NotMade::Failed(failure) => failure,
+        }
+    }
 }
 
 /// What a swap has replaced by what.
@@ -183,28 +225,26 @@ impl Swapper {
     /// For a gateway that was started with what this loader gave it.
     pub fn new(home: &Path, ports: Ports, loader: Loader, config: &PolicyConfig) -> Swapper {
         let files = absolute(loader.files(config));
+        let followed = Followed { from: Origins { files, is_back: false }, serving: ports.policies.serving() };
         Swapper {
             ports,
             loader,
             home: home.to_owned(),
             swapping: tokio::sync::Mutex::default(),
             chosen: Mutex::new(Chosen {
-                files: files.clone(),
                 previous: None,
-                went_back: false,
                 told: false,
-                swaps: 0,
                 asked: 0,
                 granted: 0,
                 for_all: ForAll::default(),
             }),
-            files: watch::Sender::new(files),
+            followed: watch::Sender::new(followed),
         }
     }
 
-    /// The files of the policies that serve.
-    pub fn files(&self) -> watch::Receiver<Vec<PathBuf>> {
-        self.files.subscribe()
+    /// What serves and where it comes from.
+    pub(super) fn followed(&self) -> watch::Receiver<Followed> {
+        self.followed.subscribe()
     }
 
     /// Has the components of these files take over, the last on top.
@@ -216,7 +256,9 @@ impl Swapper {
         let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
         let replaced = match loaded {
             Ok(stack) => {
-                self.replace(Wanted { request, by: By::Command, files: files.clone(), stack, is_for_all: true }).await
+                let claim = Claim::Asked(request);
+                let wanted = Wanted { claim, by: By::Command, files: files.clone(), stack };
+                self.replace(wanted).await.map_err(Failure::from)
             }
             Err(failure) => Err(failure),
         };
@@ -247,72 +289,65 @@ impl Swapper {
             self.refused(By::Command, &files, &failure);
             return Err(failure);
         }
-        let wanted = Wanted { request, by: By::Command, files: files.clone(), stack, is_for_all: true };
+        let wanted = Wanted { claim: Claim::Back(request), by: By::Command, files: files.clone(), stack };
         let replaced = self.replace(wanted).await?;
-        self.chosen().went_back = true;
         self.swapped(replaced, files).await
     }
 
     /// Whether a file holds another component than the one that was loaded from it: loading takes seconds where it
     /// has to compile.
-    pub(super) async fn is_stale(&self) -> bool {
-        let (files, went_back) = {
-            let chosen = self.chosen();
-            (chosen.files.clone(), chosen.went_back)
-        };
-        let serving = self.serving();
+    pub(super) async fn is_stale(&self, followed: &Followed) -> bool {
+        let Followed { from: Origins { files, is_back }, serving } = followed.clone();
         // What another host has chosen is in no file here.
-        !went_back && !files.is_empty() && !offload(move || hold(&files, &serving)).await
+        !is_back && !files.is_empty() && !offload(move || hold(&files, &identities(serving.stack()))).await
     }
 
-    /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
-    /// Whoever changed them does not listen, so the admins are told when they cannot be used. May be dropped at any
-    /// time; then nothing is swapped.
-    pub async fn reload(self: &Arc<Self>, by: By) {
-        let (files, swaps, request) = {
-            let mut chosen = self.chosen();
-            (chosen.files.clone(), chosen.swaps, chosen.ask())
-        };
-        let wanted = files.clone();
-        let loaded = self.aside(move |loader, config| match by {
-            By::Signal => Ok((absolute(loader.files(config)), loader.start(config)?)),
-            By::File | By::Command | By::Promotion | By::Host => {
-                loader.load(config, &wanted).map(|stack| (wanted, stack))
+    /// Loads what a start would, because of a signal.
+    pub async fn reload_start(self: &Arc<Self>) {
+        let (request, before) = (self.chosen().ask(), self.followed.borrow().from.files.clone());
+        let loading = self.aside(|loader, config| Ok((absolute(loader.files(config)), loader.start(config)?)));
+        match loading.await {
+            Ok((files, stack)) => {
+                self.replace_unheard(Wanted { claim: Claim::Asked(request), by: By::Signal, files, stack }).await;
             }
-        });
-        let (files, stack) = match loaded.await {
-            Ok(loaded) => loaded,
-            Err(failure) => {
-                self.refused(by, &files, &failure);
-                if !std::mem::replace(&mut self.chosen().told, true) {
-                    self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
-                }
-                return;
-            }
+            Err(failure) => self.unusable(By::Signal, &before, &failure),
+        }
+    }
+
+    /// Loads the files of those that serve anew, as one of them has changed. May be dropped at any time; then nothing is
+    /// swapped.
+    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
+        let (files, wanted) = (followed.from.files.clone(), followed.from.files.clone());
+        let stack = match self.aside(move |loader, config| loader.load(config, &wanted)).await {
+            Ok(stack) => stack,
+            Err(failure) => return self.unusable(By::File, &files, &failure),
         };
-        if by == By::File && !self.is_wanted_still(request, swaps, &stack) {
+        if identities(&stack) == identities(followed.serving.stack()) {
+            tracing::debug!("the policy files were written anew with the same components");
+            self.chosen().told = false;
             return;
         }
-        // What each host was started with it follows by itself.
-        let is_for_all = by != By::File || self.chosen().for_all.is_ours;
-        if let Err(failure) = self.replace(Wanted { request, by, files: files.clone(), stack, is_for_all }).await {
-            self.refused(by, &files, &failure);
+        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: By::File, files, stack }).await;
+    }
+
+    /// A swap that nobody waits for.
+    async fn replace_unheard(self: &Arc<Self>, wanted: Wanted) {
+        let (by, files) = (wanted.by, wanted.files.clone());
+        match self.replace(wanted).await {
+            Ok(_) => {}
+            Err(NotMade::Outdated) => {
+                tracing::debug!(by = by.name(), "policies were loaded, and meanwhile others took over");
+            }
+            Err(NotMade::Failed(failure)) => self.refused(by, &files, &failure),
         }
     }
 
-    /// Whether what a changed file holds is to take over, with so many swaps before it was loaded.
-    fn is_wanted_still(&self, request: u64, swaps: u64, stack: &Stack) -> bool {
-        let mut chosen = self.chosen();
-        if chosen.swaps != swaps || chosen.is_overtaken(request) {
-            tracing::debug!("the policy files changed, and meanwhile others took over");
-            return false;
+    /// Files cannot be used as they are. Whoever changed them does not listen, so the admins are told.
+    fn unusable(&self, by: By, files: &[PathBuf], failure: &Failure) {
+        self.refused(by, files, failure);
+        if !std::mem::replace(&mut self.chosen().told, true) {
+            self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
         }
-        let is_other = identities(stack) != self.serving();
-        if !is_other {
-            tracing::debug!("the policy files were written anew with the same components");
-            chosen.told = false;
-        }
-        is_other
     }
 
     /// Keeps up with arms that are promoted: they serve already.
@@ -320,14 +355,15 @@ impl Swapper {
         let mut promotions = self.ports.promotions.clone();
         while promotions.changed().await.is_ok() {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
-            let (files, stack) = (absolute(&promotion.files), &promotion.stack);
+            let Promotion { files, serving, before } = &*promotion;
             let _alone = self.swapping.lock().await;
-            if identities(stack) != self.serving() {
+            if !serving.is(&self.ports.policies.serving()) {
                 tracing::debug!("an arm was promoted, and meanwhile others took over");
                 continue;
             }
-            self.taken_over(&mut self.chosen(), By::Promotion, files, stack, promotion.before.clone());
-            match self.publish(stack).await {
+            let from = Origins { files: absolute(files), is_back: false };
+            self.taken_over(&mut self.chosen(), By::Promotion, from, serving.clone(), before.clone());
+            match self.publish(serving.stack()).await {
                 Ok(version) => self.chosen().for_all.made(version),
                 Err(failure) => tracing::warn!("the arm that was promoted decides on this host alone: {failure}"),
             }
@@ -348,61 +384,73 @@ impl Swapper {
         .await
     }
 
-    /// A swap that was asked for, on all hosts of the database where it is for all. It is done whole, whoever waits for it: what
+    /// Makes a swap, on all hosts of the database where it is for all. It is done whole, whoever waits for it: what
     /// others are told has to be so here.
-    async fn replace(self: &Arc<Self>, wanted: Wanted) -> Result<Replaced, Failure> {
+    async fn replace(self: &Arc<Self>, wanted: Wanted) -> Result<Replaced, NotMade> {
         let this = Arc::clone(self);
         let replacing = tokio::spawn(async move {
-            let Wanted { request, by, files, stack, is_for_all } = wanted;
+            let Wanted { claim, by, files, stack } = wanted;
             let _alone = this.swapping.lock().await;
-            this.chosen().grant(request)?;
-            let version = if is_for_all { this.publish(&stack).await? } else { None };
+            let is_for_all = this.grant(&claim)?;
+            let version = if is_for_all { this.publish(&stack).await.map_err(NotMade::Failed)? } else { None };
             let mut chosen = this.chosen();
-            let replaced = this.take_over(&mut chosen, by, files, &stack);
+            let is_back = matches!(claim, Claim::Back(_));
+            let replaced = this.take_over(&mut chosen, by, Origins { files, is_back }, &stack);
             if is_for_all {
                 chosen.for_all.made(version);
             }
             Ok(Replaced { version, ..replaced })
         });
         // It has panicked, which was printed, or the gateway ends.
-        replacing.await.unwrap_or_else(|ended| Err(Failure::new(format!("the policies were not swapped: {ended}"))))
+        let ended = |ended| NotMade::Failed(Failure::new(format!("the policies were not swapped: {ended}")));
+        replacing.await.unwrap_or_else(|error| Err(ended(error)))
+    }
+
+    /// Whether a swap may be made still, and is for all hosts then.
+    fn grant(&self, claim: &Claim) -> Result<bool, NotMade> {
+        let mut chosen = self.chosen();
+        let (may_be, is_for_all) = match claim {
+            Claim::Asked(request) | Claim::Back(request) => (chosen.grant(*request), true),
+            Claim::Changed(followed) => {
+                let serves = |followed: &Followed| self.ports.policies.serving().is(&followed.serving);
+                // What each host was started with it follows by itself.
+                (self.followed.borrow().is(followed) && serves(followed), chosen.for_all.is_ours)
+            }
+        };
+        may_be.then_some(is_for_all).ok_or(NotMade::Outdated)
     }
 
     /// The moment of the swap.
-    pub(super) fn take_over(&self, chosen: &mut Chosen, by: By, files: Vec<PathBuf>, stack: &Stack) -> Replaced {
-        let replaced = self.ports.policies.swap(stack);
-        self.taken_over(chosen, by, files, stack, replaced)
+    pub(super) fn take_over(&self, chosen: &mut Chosen, by: By, from: Origins, stack: &Stack) -> Replaced {
+        let serving = Deciding::new(stack);
+        let replaced = self.ports.policies.swap(serving.clone());
+        self.taken_over(chosen, by, from, serving, replaced)
     }
 
     /// What follows from a swap.
-    fn taken_over(&self, chosen: &mut Chosen, by: By, files: Vec<PathBuf>, stack: &Stack, replaced: Stack) -> Replaced {
-        let (before, serving) = (identities(&replaced), identities(stack));
-        let files_before = self.follow_files(chosen, files);
-        if before != serving {
-            chosen.previous = Some(Previous { files: files_before, stack: replaced });
+    fn taken_over(
+        &self,
+        chosen: &mut Chosen,
+        by: By,
+        from: Origins,
+        serving: Deciding,
+        replaced: Deciding,
+    ) -> Replaced {
+        let (before, now) = (identities(replaced.stack()), identities(serving.stack()));
+        let followed_before = self.followed.send_replace(Followed { from, serving });
+        if before != now {
+            chosen.previous = Some(Previous { files: followed_before.from.files, stack: replaced.stack().clone() });
         }
-        (chosen.went_back, chosen.told) = (false, false);
-        chosen.swaps += u64::from(by != By::File);
-        tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
-        let (from, to) = (before.clone(), serving.clone());
-        self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
-        Replaced { before, serving, version: None }
-    }
-
-    /// From now on changes of these are followed; which were until now.
-    fn follow_files(&self, chosen: &mut Chosen, files: Vec<PathBuf>) -> Vec<PathBuf> {
-        let before = std::mem::replace(&mut chosen.files, files.clone());
-        self.files.send_if_modified(|followed| {
-            let differs = *followed != files;
-            *followed = files;
-            differs
-        });
-        before
+        chosen.told = false;
+        tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&now), names(&before));
+        self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: before.clone(), serving: now.clone() });
+        Replaced { before, serving: now, version: None }
     }
 
     /// What decides is what was chosen elsewhere, and not what the files here come to hold.
-    pub(super) fn follow_no_files(&self, chosen: &mut Chosen) {
-        self.follow_files(chosen, vec![]);
+    pub(super) fn follow_no_files(&self) {
+        let serving = self.ports.policies.serving();
+        self.followed.send_replace(Followed { from: Origins::default(), serving });
     }
 
     pub(super) fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
@@ -450,19 +498,11 @@ impl Chosen {
         self.granted = self.asked;
     }
 
-    /// Whether what was asked for later than by this request decides already.
-    fn is_overtaken(&self, request: u64) -> bool {
-        request < self.granted
-    }
-
     /// Whether what was asked for by this request may take over.
-    fn grant(&mut self, request: u64) -> Result<(), Failure> {
-        if self.is_overtaken(request) {
-            return Err(Failure::new("policies that were asked for later decide already")
-                .hint("ask again if these are the ones that you want"));
-        }
-        self.granted = request;
-        Ok(())
+    fn grant(&mut self, request: u64) -> bool {
+        let may_be = request >= self.granted;
+        self.granted = self.granted.max(request);
+        may_be
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    convert::Infallible,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -18,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{By, Swapper};
+use super::swap::{Followed, Swapper};
 use crate::embedded;
 
 /// How long files must have stayed as they are.
@@ -28,38 +29,47 @@ const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// How long a file may be gone before that is told.
 const MAY_BE_GONE: Duration = Duration::from_secs(5);
 
-/// Has changed files take over, as long as it is polled. Files that change while they are loaded are loaded anew: what
-/// takes long to be refused does not stand in the way of what is put in its place.
+/// Has changed files take over, as long as it is polled. Which policies serve comes first: once others do, whatever was seen
+/// of the files before, and whatever they are loaded for, is of no use.
 pub async fn follow(swapper: Arc<Swapper>) {
-    let mut serving = swapper.files();
+    let mut serving = swapper.followed();
     let mut folders = Folders::default();
     loop {
-        // What is embedded does not change.
-        let mut files = serving.borrow_and_update().clone();
-        files.retain(|file| embedded::component(file).is_none());
+        let followed = serving.borrow_and_update().clone();
+        let files = on_disk(&followed);
         folders.follow(&files);
-        let mut seen = stamps(&files);
-        let mut is_due = swapper.is_stale().await;
-        if is_due {
-            seen = settled(&files).await;
+        tokio::select! {
+            biased;
+            changed = serving.changed() => if changed.is_err() { return },
+            never = keep_up(&swapper, &followed, &files, &folders) => match never {},
         }
-        loop {
-            // Which files serve comes first: of others nothing is to be loaded. What is loaded completely takes over,
-            // although its file may have changed by then; that is seen next.
-            tokio::select! {
-                biased;
-                changed = serving.changed() => match changed {
-                    Ok(()) => break,
-                    Err(_) => return,
-                },
-                () = swapper.reload(By::File), if is_due => is_due = false,
-                () = other_than(&seen, &files, &folders) => {
-                    seen = settled(&files).await;
-                    is_due = true;
-                }
+    }
+}
+
+/// Has the files of what serves take over as often as they change. Files that change while they are loaded are loaded anew:
+/// what takes long to be refused does not stand in the way of what is put in its place.
+async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
+    let mut seen = stamps(files);
+    let mut is_due = swapper.is_stale(followed).await;
+    if is_due {
+        seen = settled(files).await;
+    }
+    loop {
+        // What is loaded completely takes over, although its file may have changed by then; that is seen next.
+        tokio::select! {
+            biased;
+            () = swapper.reload_changed(followed), if is_due => is_due = false,
+            () = other_than(&seen, files, folders) => {
+                seen = settled(files).await;
+                is_due = true;
             }
         }
     }
+}
+
+/// The files that may change: what is embedded does not.
+fn on_disk(followed: &Followed) -> Vec<PathBuf> {
+    followed.from.files.iter().filter(|file| embedded::component(file).is_none()).cloned().collect()
 }
 
 /// Waits until the files are no longer as they were seen.

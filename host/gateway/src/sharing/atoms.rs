@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use pmk_core::text;
 use pmk_knowledge::{
     files::FileError,
     mirror::{AtomPath, Local, MAX_TEXT_BYTES, Mirror, Put, TextDigest, tell_kept},
@@ -197,7 +198,7 @@ impl SharedAtoms {
     fn path_of(&mut self, row: &AtomRow) -> Option<AtomPath> {
         let path = AtomPath::parse(&row.path);
         if path.is_none() && self.refused.insert(row.path.clone()) {
-            let shown: String = row.path.chars().take(SHOWN_OF_A_PATH).collect();
+            let shown = text::shortened(&row.path, SHOWN_OF_A_PATH);
             tracing::warn!(path = ?shown, "an atom of the database is left there: no file has such a path");
         }
         path

@@ -1,8 +1,7 @@
 //! Copies of a whole store, and what is done when one is lost.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -11,14 +10,11 @@ use pmk_system::{
     error::Failure,
     files::NoFile,
     home::{self, HomeLock},
+    unfinished::{NotWritten, Over, Unfinished},
 };
-use tempfile::TempPath;
 use thiserror::Error;
 
 use super::{Store, StoreError, connection, error::Fault, files, mark, paths, sql::Connection};
-
-/// Behind the name of a copy while it is being written.
-const UNFINISHED: &str = ".unfinished";
 
 /// So many problems of one file are told.
 pub(super) const MOST_PROBLEMS: u32 = 20;
@@ -134,25 +130,21 @@ impl Store {
     }
 }
 
-/// What a copy may take the place of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    Nothing,
-    /// An earlier copy.
-    Another,
-}
-
 /// Copies what a connection reads to a file, as of now, in SQLite's own words: no half of a commit is in it. It has its
 /// name once it is whole and on the disk; what was killed at it is taken away by the next that has the same name.
 pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Over) -> Result<u64, BackupError> {
-    let failed = |source| BackupError::Write { path: to.to_owned(), source };
-    if over == Over::Nothing && files::length(to)?.is_some() {
-        return Err(BackupError::Exists(to.to_owned()));
-    }
-    let (file, unfinished) = begin(&paths::with_suffix(to, UNFINISHED), to)?;
-    let name = unfinished.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8")))?;
+    let failed = |why| match why {
+        NotWritten::Exists => BackupError::Exists(to.to_owned()),
+        NotWritten::Busy => BackupError::Busy(to.to_owned()),
+        NotWritten::Io(source) => BackupError::Write { path: to.to_owned(), source },
+    };
+    // SQLite takes an empty file as it is.
+    let unfinished = Unfinished::begin(to, over).map_err(failed)?;
+    let path = unfinished.path();
+    let name = path.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8").into()))?;
+    forget_journal(path);
     let copied = conn.execute("VACUUM INTO ?1", [name]);
-    forget_journal(&unfinished);
+    forget_journal(path);
     copied.map_err(|error| match Fault::from(error).at(to) {
         // It was met in what is read.
         StoreError::Damaged { message, .. } => {
@@ -160,33 +152,7 @@ pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Ov
         }
         other => other.into(),
     })?;
-    file.sync_all().map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    let placed = match over {
-        Over::Nothing => unfinished.persist_noclobber(to),
-        Over::Another => unfinished.persist(to),
-    };
-    placed.map_err(|error| match error.error.kind() {
-        io::ErrorKind::AlreadyExists => BackupError::Exists(to.to_owned()),
-        _ => failed(error.error),
-    })?;
-    home::sync_folder_of(to).map_err(failed)?;
-    Ok(bytes)
-}
-
-/// An empty file for a copy, locked, which goes away unless it is given another name. SQLite takes an empty file as it is,
-/// and so it is nobody else's to read from the beginning.
-fn begin(path: &Path, to: &Path) -> Result<(File, TempPath), BackupError> {
-    let failed = |source| BackupError::Write { path: path.to_owned(), source };
-    let file = home::open_private_file(path).map_err(failed)?;
-    // Whoever had it may have finished meanwhile: then this is the whole copy, under its own name.
-    if file.try_lock().is_err() || !files::is_at(&file, path)? {
-        return Err(BackupError::Busy(to.to_owned()));
-    }
-    forget_journal(path);
-    file.set_len(0).map_err(failed)?;
-    let unfinished = TempPath::try_from_path(path).map_err(failed)?;
-    Ok((file, unfinished))
+    unfinished.place().map_err(failed)
 }
 
 /// SQLite's journal of a copy that was cut short.

@@ -99,11 +99,20 @@ pub struct Open {
     pub ts: String,
 }
 
+/// What says that a question is to be asked once more.
+#[derive(Clone, Debug)]
+pub enum AgainBy {
+    /// A reaction of this name: each is a wish of its own.
+    Reaction(String),
+    /// The button under an answer that failed: of use as long as that is the last answer to its question.
+    Button,
+}
+
 /// What came of a wish to have a question asked once more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
     Taken(Pending),
-    /// The same wish was taken in before.
+    /// The same wish was taken in before, or what it is about was asked once more since.
     Before,
     /// It is somebody else's question.
     NotTheirs,
@@ -232,8 +241,7 @@ impl Store {
 
     /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. Of several
     /// that were answered together each is asked again, as the message of its own that it was. What was answered leaves the
-    /// live window when the new turn begins; the archive keeps it. The same wish, by the name `once`, is taken in once. The
-    /// ledger tells of it.
+    /// live window when the new turn begins; the archive keeps it. The same wish is taken in once. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -241,11 +249,15 @@ impl Store {
         &self,
         (actor, is_admin): (&str, bool),
         (channel, ts): (&str, &str),
-        once: &str,
+        by: AgainBy,
         now_ms: i64,
     ) -> Result<Again, StoreError> {
         let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
-        let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
+        let event_id = match &by {
+            AgainBy::Reaction(name) => format!("{AGAIN}{name}"),
+            AgainBy::Button => format!("{AGAIN}again:{channel}:{ts}"),
+        };
+        let pen = self.pen(now_ms);
         self.write_telling(move |conn| {
             let Some((turn, key)) = question_at(conn, &channel, &ts)? else {
                 // The one that was asked once more waits, perhaps since before a crash.
@@ -259,7 +271,8 @@ impl Store {
             if !is_theirs && !is_admin {
                 return Ok(Again::NotTheirs);
             }
-            if intake::was_seen(conn, newest, now_ms)? {
+            let is_settled = matches!(by, AgainBy::Button) && was_answered_since(conn, &channel, &ts)?;
+            if is_settled || intake::was_seen(conn, newest, now_ms)? {
                 return Ok(Again::Before);
             }
             let mut taken = None;
@@ -561,6 +574,13 @@ fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(Tur
     };
     let (turn, of_group) = newest_of(conn, newest.turn())?;
     Ok(is_over(of_group.filter(|_| turn != newest.turn()).unwrap_or(newest)))
+}
+
+/// Whether the question that a message answers was asked once more after that.
+fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool, Fault> {
+    let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(false) };
+    let (of, newest) = newest_of(conn, reply.turn)?;
+    Ok(newest.is_some_and(|newest| newest.turn() != of))
 }
 
 fn is_over(known: Known) -> Option<(TurnId, SessionKey)> {

@@ -444,7 +444,7 @@ fn same(one: &Value, other: &Value) -> bool {
 fn shown(key: &[Value]) -> String {
     let shown = |value: &Value| match value {
         Value::Integer(number) => number.to_string(),
-        Value::Text(text) => text.chars().take(80).collect(),
+        Value::Text(text) => pmk_core::text::shortened(text, 80).into_owned(),
         _ => "?".to_owned(),
     };
     key.iter().map(shown).collect::<Vec<_>>().join(", ")

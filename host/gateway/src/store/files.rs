@@ -6,7 +6,7 @@
 
 use std::{
     cell::Cell,
-    fs::{self, File, Metadata},
+    fs::{self, Metadata},
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -31,15 +31,6 @@ pub(super) fn are_one(a: &Path, b: &Path) -> Result<bool, StoreError> {
 /// It cannot be asked.
 pub(super) fn length(path: &Path) -> Result<Option<u64>, StoreError> {
     Ok(look(path)?.map(|file| file.len()))
-}
-
-/// Whether an open file is the one at a path.
-///
-/// # Errors
-/// It cannot be asked.
-pub(super) fn is_at(file: &File, path: &Path) -> Result<bool, StoreError> {
-    let open = file.metadata().map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })?;
-    Ok(look(path)?.is_some_and(|there| Inode::of(&there) == Inode::of(&open)))
 }
 
 fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {

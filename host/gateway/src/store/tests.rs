@@ -68,6 +68,11 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
     }
 }
 
+/// A reaction of this name that has a question asked once more.
+fn reaction(name: &str) -> AgainBy {
+    AgainBy::Reaction(name.to_owned())
+}
+
 async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
     store.accept(&inbound(key, event_id), NOW).await.unwrap().expect("a new message")
 }

@@ -6,14 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_system::unfinished::Over;
 use rustix::fs::statvfs;
 
-use super::{
-    backup::{self, Over},
-    connection,
-    error::StoreError,
-    paths,
-};
+use super::{backup, connection, error::StoreError, paths};
 
 /// The backup is about as large as the database, and so is what a migration may write at most.
 const TIMES_THE_STORE: u64 = 2;

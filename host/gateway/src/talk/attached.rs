@@ -28,6 +28,9 @@ pub struct Quote {
     /// Who wrote it, by whatever name it came under; may be empty.
     pub by: String,
     pub text: String,
+    /// Whether there is more of it, which is left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
 }
 
 /// How such words come along.

@@ -18,6 +18,8 @@ pub enum TransferError {
     /// Nothing is ever written over.
     #[error("`{}` is there already", path.display())]
     InTheWay { path: PathBuf },
+    #[error("`{}` is being written by another command", path.display())]
+    Busy { path: PathBuf },
     #[error("there is no conversation in `{}`", path.display())]
     NothingFound { path: PathBuf },
     /// The name of a folder that ought to be an id.
@@ -52,6 +54,7 @@ impl TransferError {
             TransferError::Read { .. } => "check that it is there and that you may read it",
             TransferError::Write { .. } => "make room on the disk, or name a place where you may write",
             TransferError::InTheWay { .. } => "move it away, or export to another place",
+            TransferError::Busy { .. } => "wait until it is done, or export to another place",
             TransferError::NothingFound { .. } => {
                 "name the folder that holds `users` and `channels`, such as `~/.pmk/gateway/slack`, or a file of it"
             }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pmk_core::text;
 use thiserror::Error;
 
 use super::{create_private_dir, gateway_dir, open_private_file};
@@ -196,8 +197,8 @@ fn holder(mut file: &File) -> Option<Holder> {
 fn command_of(pid: u32) -> Option<String> {
     let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&words).replace(|c: char| c.is_control(), " ");
-    let line: String = line.trim().chars().take(MOST_OF_A_COMMAND).collect();
-    (!line.is_empty()).then_some(line)
+    let line = text::shortened(line.trim(), MOST_OF_A_COMMAND);
+    (!line.is_empty()).then(|| line.into_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! An atom in somebody's editor: on a private copy, checked before it is saved, and never lost.
 
 use std::{
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -31,10 +31,17 @@ pub(super) fn edit(home: &Path, files: &AtomFiles, atom: &Path) -> Result<Edited
     let original = read_text(atom)?;
     let draft = Draft::new(home, atom, &original)?;
     let outcome = editor.open(&draft.file).and_then(|()| save(files, atom, &original, &draft));
-    outcome.map_err(|failure| if draft.differs_from(&original) { draft.keep(&failure) } else { failure })
+    outcome.map_err(|failure| match draft.is_empty() || !draft.differs_from(&original) {
+        true => failure,
+        false => draft.keep(&failure),
+    })
 }
 
 fn save(files: &AtomFiles, atom: &Path, original: &str, draft: &Draft) -> Result<Edited, Failure> {
+    if draft.is_empty() {
+        return Err(Failure::new("the editor has left nothing of the text")
+            .hint("the atom stays as it was; `pmk-host atoms reject ID` deletes one"));
+    }
     let edited = read_text(&draft.file)?;
     if edited == original {
         return Ok(Edited::Unchanged);
@@ -61,6 +68,14 @@ impl Draft {
         });
         made.map_err(|error| format!("cannot write a copy to edit in `{}`: {error}", drafts.display()))
             .or_hint("check that you own the folder and may write to it")
+    }
+
+    /// Whether nothing is there that could be lost.
+    fn is_empty(&self) -> bool {
+        match fs::read(&self.file) {
+            Ok(bytes) => bytes.trim_ascii().is_empty(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     fn differs_from(&self, original: &str) -> bool {
@@ -112,7 +127,9 @@ impl Editor {
             .map_err(|error| format!("cannot start the editor `{program}`: {error}"))
             .or_hint(NAME_ONE)?;
         if !status.success() {
-            return Err(Failure::new(format!("the editor `{program}` ended with {status}")).hint("nothing was changed"));
+            return Err(
+                Failure::new(format!("the editor `{program}` ended with {status}")).hint("the atom stays as it was")
+            );
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
-    policies::{self, By, Ports, Swapper, identities},
+    policies::{self, Ports, Swapper, identities},
     presence::{health::Report, vitals::Reporter},
     services::Services,
 };
@@ -78,6 +78,6 @@ pub(super) fn report(services: &Services) -> Reporter {
 
 async fn reload_on(mut hangup: Signal, swapper: Arc<Swapper>) {
     while hangup.recv().await.is_some() {
-        swapper.reload(By::Signal).await;
+        swapper.reload_start().await;
     }
 }

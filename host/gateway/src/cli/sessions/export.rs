@@ -1,16 +1,18 @@
 //! `sessions export`: conversations as files. Nothing is ever written over.
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
 use clap::{ArgGroup, Args};
 use pmk_core::SessionKey;
-use pmk_system::{error::Failure, home};
+use pmk_system::{
+    error::Failure,
+    home,
+    unfinished::{NotWritten, Over, Unfinished},
+};
 use serde_json::json;
-use tempfile::NamedTempFile;
 
 use super::{Format, conversations};
 use crate::{
@@ -90,15 +92,15 @@ impl Export {
     /// Returns how many could not be read.
     async fn write_full(&self, Work { context, store, keys, to }: Work<'_>) -> Result<usize, Failure> {
         let failed = |source| TransferError::Write { path: to.to_owned(), source };
-        let (mut staged, mut unread) = (stage(to)?, 0);
-        full::write_header(&mut staged).map_err(failed)?;
+        let (mut file, mut unread) = (begin(to)?, 0);
+        full::write_header(&mut file).map_err(failed)?;
         for key in keys {
             match self.dump(context, store, key).await? {
-                Some(dump) => full::write(&mut staged, dump).map_err(failed)?,
+                Some(dump) => full::write(&mut file, dump).map_err(failed)?,
                 None => unread += 1,
             }
         }
-        persist(staged, to)?;
+        place(file, to)?;
         Ok(unread)
     }
 
@@ -130,35 +132,31 @@ impl Export {
 /// Makes a file that is not there yet, with the folders above it; readable by the owner alone.
 pub(in crate::cli) fn create(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<Unfinished>) -> io::Result<()>,
 ) -> Result<(), TransferError> {
-    let mut staged = stage(path)?;
-    write(&mut staged).map_err(|source| TransferError::Write { path: path.to_owned(), source })?;
-    persist(staged, path)
+    let mut file = begin(path)?;
+    write(&mut file).map_err(|source| TransferError::Write { path: path.to_owned(), source })?;
+    place(file, path)
 }
 
-/// The file is written beside its place: until it is complete nobody sees it.
-fn stage(path: &Path) -> Result<BufWriter<NamedTempFile>, TransferError> {
-    if path.symlink_metadata().is_ok() {
-        return Err(TransferError::InTheWay { path: path.to_owned() });
-    }
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    home::create_private_dir(folder)
-        .and_then(|()| NamedTempFile::with_prefix_in(".", folder))
+fn begin(path: &Path) -> Result<BufWriter<Unfinished>, TransferError> {
+    home::create_private_dir(path.parent().unwrap_or(Path::new("/")))
+        .map_err(NotWritten::Io)
+        .and_then(|()| Unfinished::begin(path, Over::Nothing))
         .map(BufWriter::new)
-        .map_err(|source| TransferError::Write { path: path.to_owned(), source })
+        .map_err(|why| not_written(why, path))
 }
 
-fn persist(staged: BufWriter<NamedTempFile>, path: &Path) -> Result<(), TransferError> {
-    let failed = |source| TransferError::Write { path: path.to_owned(), source };
-    let staged = staged.into_inner().map_err(|error| failed(error.into_error()))?;
-    staged.as_file().sync_all().map_err(failed)?;
-    match staged.persist_noclobber(path) {
-        Ok(file) => drop::<File>(file),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(TransferError::InTheWay { path: path.to_owned() });
-        }
-        Err(error) => return Err(failed(error.error)),
+fn place(file: BufWriter<Unfinished>, path: &Path) -> Result<(), TransferError> {
+    let whole = file.into_inner().map_err(|error| NotWritten::Io(error.into_error()));
+    whole.and_then(Unfinished::place).map(drop::<u64>).map_err(|why| not_written(why, path))
+}
+
+fn not_written(why: NotWritten, path: &Path) -> TransferError {
+    let path = path.to_owned();
+    match why {
+        NotWritten::Exists => TransferError::InTheWay { path },
+        NotWritten::Busy => TransferError::Busy { path },
+        NotWritten::Io(source) => TransferError::Write { path, source },
     }
-    home::sync_folder_of(path).map_err(failed)
 }

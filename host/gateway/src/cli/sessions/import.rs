@@ -57,6 +57,7 @@ impl Import {
                 replace: self.replace,
                 done: vec![],
                 cases: vec![],
+                there_already: 0,
                 failures: vec![],
                 waiting: Waiting::when_long("reading the first conversation"),
             };
@@ -122,7 +123,9 @@ struct Tally<'a> {
     done: Vec<Value>,
     /// One a case.
     cases: Vec<Value>,
-    /// Conversations that stay outside, with what they are called.
+    /// How many conversations stay outside because they were there already.
+    there_already: usize,
+    /// All conversations that stay outside, with what they are called.
     failures: Vec<(String, Failure)>,
     waiting: Waiting,
 }
@@ -193,6 +196,7 @@ impl Tally<'_> {
                 Ok(())
             }
             Err(error @ (StoreError::Exists(_) | StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {
+                self.there_already += usize::from(matches!(error, StoreError::Exists(_)));
                 self.failures.push((format!("`{key}`"), error.into()));
                 Ok(())
             }
@@ -243,7 +247,8 @@ impl Tally<'_> {
 
     fn outcome(mut self, path: &Path) -> Result<(), Failure> {
         drop(self.waiting);
-        let (imported, failed) = (self.done.len(), self.failures.len());
+        let (imported, failed, there_already) = (self.done.len(), self.failures.len(), self.there_already);
+        let refused = failed - there_already;
         if imported == 0 && failed == 1 {
             return Err(self.failures.remove(0).1);
         }
@@ -255,9 +260,13 @@ impl Tally<'_> {
                 .warn(&format!("and {} more are not imported, for the same reasons or others", failed - MOST_TOLD));
         }
         if self.context.json {
-            print_json(
-                &json!({"imported": imported, "failed": failed, "conversations": self.done, "cases": self.cases}),
-            )?;
+            print_json(&json!({
+                "imported": imported,
+                "there_already": there_already,
+                "failed": refused,
+                "conversations": self.done,
+                "cases": self.cases,
+            }))?;
         } else {
             let cases = match self.cases.len() {
                 0 => String::new(),
@@ -278,10 +287,17 @@ impl Tally<'_> {
             };
             self.context.say(&said);
         }
-        match failed {
-            0 => Ok(()),
-            _ => Err(Failure::new(format!("{failed} of {} not imported", conversations(imported + failed)))
+        let all = conversations(imported + failed);
+        match (there_already, refused) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Failure::new(format!("{failed} of {all} not imported"))
                 .hint("the warnings say why; put that right and import the files they name alone")),
+            (_, 0) => Err(Failure::new(format!("{failed} of {all} not imported, being there already"))
+                .hint("`--replace` empties their live windows first; their archives stay")),
+            _ => Err(Failure::new(format!(
+                "{failed} of {all} not imported: {there_already} there already, {refused} refused"
+            ))
+            .hint("the warnings say why; put that right and import the files they name alone")),
         }
     }
 }

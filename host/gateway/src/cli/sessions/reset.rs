@@ -35,6 +35,7 @@ impl Reset {
         }
         context.say(&match reset {
             None => format!("`{}` was empty already", self.key),
+            Some(1) => format!("`{}` starts afresh; its 1 message stays in the archive", self.key),
             Some(messages) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
         });
         Ok(())
@@ -52,8 +53,13 @@ impl Reset {
         if turns_kept > turns && turns_removed > 0 {
             context.notice(&format!("turns {turns} to {turns_kept} share a tool call and stay together"), None);
         }
-        context.say(&match messages_removed {
-            0 => format!("`{key}` has {turns_kept} turns, and all stay"),
+        context.say(&match (messages_removed, turns_removed) {
+            (0, _) if turns_kept == 0 => format!("`{key}` has no turns"),
+            (0, _) if turns_kept == 1 => format!("`{key}` has 1 turn, and it stays"),
+            (0, _) => format!("`{key}` has {turns_kept} turns, and all stay"),
+            (_, 1) => format!(
+                "`{key}` is back at turn {turns_kept}; 1 turn ({messages_removed} messages) stays in the archive"
+            ),
             _ => format!(
                 "`{key}` is back at turn {turns_kept}; {turns_removed} turns ({messages_removed} messages) stay in the archive"
             ),

@@ -1,6 +1,6 @@
 //! One conversation side by side: what of it the last request of each policy held.
 
-use pmk_core::{Entry, Origin, Role, text};
+use pmk_core::{Entry, Message, Origin, Role, text::shortened};
 
 use crate::compare::{
     recording::Recording,
@@ -68,7 +68,7 @@ impl Diff {
         let rows = entries.enumerate().map(|(number, entry)| Row::Message {
             number,
             who: who(entry),
-            text: excerpt(&words(entry), MAX_CHARS),
+            text: shortened(&words(entry), MAX_CHARS).into_owned(),
             states: ends.iter().map(|end| end.state(entry)).collect(),
         });
         let rows = folded(rows.collect());
@@ -79,7 +79,8 @@ impl Diff {
 /// What the host put in: what it is, and what it says.
 fn inserted(end: &Standing) -> Vec<(Origin, String)> {
     let said = end.inserted.iter();
-    said.map(|message| (message.origin, excerpt(&message.plain_text(), MAX_INSERTED_CHARS))).collect()
+    let shown = |message: &Message| shortened(&message.plain_text(), MAX_INSERTED_CHARS).into_owned();
+    said.map(|message| (message.origin, shown(message))).collect()
 }
 
 /// Whatever the model has said is the model's.
@@ -88,11 +89,6 @@ fn who(entry: &Entry) -> Origin {
         Role::Assistant => Origin::Assistant,
         Role::User => entry.message.origin,
     }
-}
-
-fn excerpt(words: &str, most: usize) -> String {
-    let short = text::head(words, most);
-    if short.len() < words.len() { format!("{short}…") } else { short.to_owned() }
 }
 
 /// Long runs of rows with the same states, each as one row but for its ends.

@@ -18,6 +18,9 @@ const MAX_FILES: usize = 20;
 /// The most characters of one quotation. A message of Slack's has 40,000.
 const MAX_QUOTE_CHARS: usize = 40_000;
 
+/// More bytes than so many characters have.
+const MAX_QUOTE_BYTES: usize = 4 * MAX_QUOTE_CHARS;
+
 /// The most characters of a name.
 const MAX_NAME_CHARS: usize = 120;
 
@@ -137,14 +140,17 @@ fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
         // Slack's own words for what it cannot show: all that there is of some.
         lines.extend(plain("fallback"));
     }
-    let text = lines.join("\n");
+    let words = lines.join("\n");
+    let words = text::plain(&words);
+    let text = text::head(words.trim(), MAX_QUOTE_CHARS);
     let is_forwarded = ["is_share", "is_msg_unfurl"].iter().any(|key| attachment.get(*key) == Some(&Value::Bool(true)))
         || attachment.contains_key("message_blocks");
     let by = ["author_name", "author_id", "service_name", "from_url"].iter().find_map(|key| field(key));
-    (!text.trim().is_empty()).then(|| Quote {
+    (!text.is_empty()).then(|| Quote {
         kind: if is_forwarded { QuoteKind::Forwarded } else { QuoteKind::Aside },
         by: text::head(&text::plain_line(by.unwrap_or_default()), MAX_NAME_CHARS).to_owned(),
-        text: text::head(text.trim(), MAX_QUOTE_CHARS).to_owned(),
+        text: text.to_owned(),
+        is_cut: text.len() < words.trim().len(),
     })
 }
 
@@ -156,7 +162,7 @@ fn blocks(blocks: &Value, me: &str) -> Option<String> {
 }
 
 fn collect(value: &Value, me: &str, depth: usize, words: &mut String) {
-    if depth > MAX_DEPTH || words.len() > MAX_QUOTE_CHARS {
+    if depth > MAX_DEPTH || words.len() > MAX_QUOTE_BYTES {
         return;
     }
     match value {
@@ -276,6 +282,29 @@ mod tests {
         assert_eq!(quotes(forwarded), [(QuoteKind::Forwarded, "U2".into(), "ask @U3 now\none\nhttps://a.b".into())]);
     }
 
+    /// Once, Chinese words in blocks ended after a third of what may be, and nothing said so.
+    #[test]
+    fn a_long_message_is_cut_by_characters_and_known_to_be() {
+        let forwarded = |sections: usize| {
+            let section =
+                json!({"type": "rich_text_section", "elements": [{"type": "text", "text": "預算".repeat(500)}]});
+            let blocks = json!([{"type": "rich_text", "elements": vec![section; sections]}]);
+            let attachments = json!([{"author_id": "U2", "message_blocks": [{"message": {"blocks": blocks}}]}]);
+            let quote = read(&attachments, &Value::Null, "UBOT").quotes.remove(0);
+            (quote.text.chars().count(), quote.is_cut)
+        };
+        assert_eq!(forwarded(39), (39 * 1_001 - 1, false));
+        assert_eq!(forwarded(90), (MAX_QUOTE_CHARS, true));
+    }
+
+    #[test]
+    fn what_nobody_sees_is_not_read() {
+        let forwarded =
+            json!([{"is_share": true, "author_id": "U2", "text": "pay\u{202e}\u{200b}pal\u{0}\u{1b}[2J 👨‍👩‍👧"}]);
+        assert_eq!(quotes(forwarded)[0].2, "paypal[2J 👨‍👩‍👧");
+        assert_eq!(quotes(json!([{"is_share": true, "text": "\u{200b}\u{2060}"}])), []);
+    }
+
     #[test]
     fn what_a_link_leads_to_is_no_forwarded_message() {
         let unfurled = json!([{"service_name": "Wiki", "title": "Plans", "title_link": "https://w", "text": "Be quick.",
@@ -388,7 +417,7 @@ mod tests {
             prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_FILES);
             for Quote { by, text, .. } in &attached.quotes {
                 let is_one_line = !by.contains(['\n', '\u{202e}']);
-                prop_assert!(!text.trim().is_empty() && is_one_line);
+                prop_assert!(!text.trim().is_empty() && is_one_line && text::plain(text) == text.as_str());
             }
             for File { name, content, address, .. } in &attached.files {
                 prop_assert!(!name.is_empty() && !name.contains('\n'));

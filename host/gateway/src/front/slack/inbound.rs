@@ -269,7 +269,7 @@ pub(super) fn message(
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
     }
-    if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
+    if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message")) {
         return None;
     }
     // What begins a thread is in it by the history, and not by the event.
@@ -567,6 +567,7 @@ mod tests {
         );
         let broadcast = json!({"subtype": "thread_broadcast", "thread_ts": "1699.000100"});
         assert!(read(dm(broadcast)).is_some());
+        assert!(read(dm(json!({"subtype": "me_message", "text": "wonders"}))).is_some());
     }
 
     #[test]

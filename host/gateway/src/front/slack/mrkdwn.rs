@@ -4,6 +4,8 @@
 //! sequence: a mention, a link, a date. Text that is fully escaped can therefore neither mention nor
 //! link anything.
 
+use pmk_core::text;
+
 /// How many bytes this character takes once it is escaped.
 pub(super) fn escaped_len(c: char) -> usize {
     match c {
@@ -41,7 +43,7 @@ pub(super) fn counted_len(rendered: &str) -> usize {
 }
 
 /// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
-/// other control sequences readable.
+/// other control sequences readable, and nothing in it that is not seen.
 pub(super) fn plain(text: &str, me: &str) -> String {
     read(text, me, push_readable)
 }
@@ -76,7 +78,7 @@ fn read(text: &str, me: &str, push: impl Fn(&mut String, &str)) -> String {
         };
     }
     unescape_into(&mut plain, rest);
-    plain.trim().to_owned()
+    text::plain(&plain).trim().to_owned()
 }
 
 /// Whether a text as Slack has it mentions somebody.
@@ -163,6 +165,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_nobody_sees_is_left_out() {
+        let written = "pay\u{202e}\u{200b}pal\0 \u{1b}[2J\u{9b}\r\n\ta 👩🏽\u{200d}🚀 ❤\u{fe0f} می\u{200c}خواهم";
+        assert_eq!(plain(written, "UBOT"), "paypal [2J\n\ta 👩🏽\u{200d}🚀 ❤\u{fe0f} می\u{200c}خواهم");
+        assert_eq!(plain("<@UBOT> \u{200b}\u{2060}", "UBOT"), "");
+        assert_eq!(with_ids("/pmk open\u{200b} <#C2|lab>", "UBOT"), "/pmk open <#C2|lab>");
+    }
+
+    #[test]
     fn the_bots_own_mention_is_taken_off() {
         for (text, expected) in [
             ("<@UBOT> how are you?", "how are you?"),
@@ -215,7 +225,8 @@ mod tests {
             let escaped = escape(&text);
             prop_assert!(!escaped.contains(['<', '>']));
             prop_assert_eq!(escaped.len(), text.chars().map(escaped_len).sum::<usize>());
-            prop_assert_eq!(plain(&escaped, "UBOT"), text.trim());
+            let seen = text::plain(&text);
+            prop_assert_eq!(plain(&escaped, "UBOT"), seen.trim());
         }
 
         #[test]

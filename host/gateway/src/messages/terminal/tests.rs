@@ -159,6 +159,18 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
             "以 bot token（xoxb-…）呼叫 `auth.test` 失敗：Slack 說 `fatal_error`",
         ),
         ("there is no `預算`", "沒有 `預算`"),
+        (
+            "`a.txt` is no text: invalid utf-8 sequence of 1 bytes from index 7",
+            "`a.txt` 不是文字：從第 7 個位元組起有 1 個位元組不是 UTF-8",
+        ),
+        (
+            "the database `postgres://h/d` is away: error connecting to server: Connection refused (os error 111)",
+            "資料庫 `postgres://h/d` 連不上：連不上伺服器：連線被拒絕（os error 111）",
+        ),
+        (
+            "the address of the store is none of a PostgreSQL: unexpected EOF",
+            "資料庫的位址不是 PostgreSQL 的位址：還沒寫完就結束了",
+        ),
         ("nothing of the history `h` would be sent: it has no messages", "歷史 `h` 沒有任何內容會送出：沒有訊息"),
     ];
     for (english, expected) in cases {
@@ -176,7 +188,7 @@ fn names_stay_as_they_are_whatever_they_spell() {
 /// Its words are some of ours as well: a heading, a state, `or` and `to`.
 #[test]
 fn single_words_of_somebody_elses_sentence_were_taken_for_ours() {
-    for foreign in ["error connecting to server", "open or something else", "no route to host"] {
+    for foreign in ["error encoding message to server", "open or something else", "no route to host"] {
         assert_eq!(chinese(foreign), foreign);
     }
     assert_eq!(chinese("cannot create `/h/config.lock`: it is a folder"), "無法建立 `/h/config.lock`：它是資料夾");

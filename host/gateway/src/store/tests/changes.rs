@@ -145,7 +145,7 @@ async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
     assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap();
+    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
     let Again::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
     assert_eq!(waits_as(&store, again.inbox).await, "three");
@@ -211,7 +211,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     answered(&store, 1, "one", "a", 0).await;
     let second = say(&store, 2, "two").await;
     let begun = ask(&store, second).await;
-    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap();
+    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
     let Again::Taken(again) = again else { panic!("{again:?}") };
     // One that the turn under way takes along leaves its window as it is.
     assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(Begin::Ask(_))));
@@ -229,7 +229,9 @@ async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     let home = home();
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
-    let Ok(Again::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await else { panic!() };
+    let Ok(Again::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await else {
+        panic!()
+    };
     store.stop(&KEY.parse().unwrap(), vec![again.inbox], "U1", None, NOW).await.unwrap();
     ask(&store, again.inbox).await;
     assert_eq!(live_texts(&store, KEY).await, ["one", "a"]);
@@ -344,7 +346,7 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
 
 /// The questions that wait once one was asked again: what they say, where they stand, and who asks.
 async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
-    let again = store.again(("U1", false), ("D1", ts), once, NOW).await.unwrap();
+    let again = store.again(("U1", false), ("D1", ts), reaction(once), NOW).await.unwrap();
     let Again::Taken(again) = again else { panic!("{again:?}") };
     let waiting = store.open_in(&again.key).await.unwrap();
     assert_eq!(waiting.last(), Some(&again), "the newest");
@@ -376,7 +378,7 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
-    let before = store.again(("U1", false), ("D1", &at(3)), "Ev9", NOW).await;
+    let before = store.again(("U1", false), ("D1", &at(3)), reaction("Ev9"), NOW).await;
     assert_eq!(before, Ok(Again::Before), "the same wish");
     deleted(&store, &at(2)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
@@ -395,7 +397,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     answered(&store, 1, "how much is left?", "a third", 1).await;
     let again = |actor, is_admin, ts: &str, once| {
         let (store, ts) = (store.clone(), ts.to_owned());
-        async move { store.again((actor, is_admin), ("D1", &ts), once, NOW).await.unwrap() }
+        async move { store.again((actor, is_admin), ("D1", &ts), reaction(once), NOW).await.unwrap() }
     };
     assert_eq!(again("U2", false, &at(1), "Ev10").await, Again::NotTheirs, "somebody else's");
     assert_eq!(again("U1", false, "9.9", "Ev10").await, Again::Nothing, "nothing is there");
@@ -412,6 +414,9 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, Some("reply-2".into()))], vec![], NOW).await.unwrap();
     assert_eq!(again("U2", true, "reply-1", "Ev11").await, Again::Before, "the same wish");
+    let button = |actor, ts| store.again((actor, false), ("D1", ts), AgainBy::Button, NOW);
+    assert_eq!(button("U1", "reply-1").await.unwrap(), Again::Before, "it was asked again since");
+    assert_eq!(button("U2", "reply-1").await.unwrap(), Again::NotTheirs);
     assert!(matches!(again("U1", false, "reply-1", "Ev13").await, Again::Taken(_)), "another");
     // Deleted, it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;

@@ -1,6 +1,6 @@
 //! What the bytes of a file are: a text, or an image that a model can look at.
 
-use pmk_core::{Image, ImageId, ImageType};
+use pmk_core::{Image, ImageId, ImageType, text::plain};
 
 use crate::talk::{Content, Unread};
 
@@ -43,7 +43,7 @@ pub(super) fn text(content: &[u8]) -> Content {
     if text.contains('\0') || lost * READABLE > text.chars().count() {
         return Content::Unread(Unread::NoText);
     }
-    Content::Text { text, is_lossy: lost > 0 }
+    Content::Text { text: plain(&text).into_owned(), is_lossy: lost > 0 }
 }
 
 #[cfg(test)]

@@ -84,7 +84,9 @@ fn of_quote(quote: &Quote, language: Language) -> Piece {
         ),
     };
     let label = (!quote.by.is_empty()).then(|| format!("{}{}", language.pick("from: ", "來自："), quote.by));
-    Piece { name: String::new(), introduction, label, text: quote.text.clone(), image: None }
+    let rest = language.pick("\n(the rest of it is not shown)", "\n（其餘未顯示）");
+    let text = format!("{}{}", quote.text, if quote.is_cut { rest } else { "" });
+    Piece { name: String::new(), introduction, label, text, image: None }
 }
 
 fn of_file(file: &File, language: Language) -> Option<Piece> {
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     fn quote(text: &str) -> Quote {
-        Quote { kind: QuoteKind::Forwarded, by: "Ann".into(), text: text.into() }
+        Quote { kind: QuoteKind::Forwarded, by: "Ann".into(), text: text.into(), is_cut: false }
     }
 
     #[test]
@@ -133,6 +135,14 @@ mod tests {
         let shown = of_thread(&thread, Language::English).expect("something was said").plain_text();
         let (_, quoted) = shown.split_once('\n').expect("lines");
         assert_eq!(quoted, "> U1: it fails\n> U2: since when?\n>   U1: never mind");
+    }
+
+    #[test]
+    fn a_quotation_that_was_cut_says_so() {
+        let cut = Attached { quotes: vec![Quote { is_cut: true, ..quote("預算") }], ..Attached::default() };
+        let shown = |language| pieces(&cut, language)[0].quoted();
+        assert!(shown(Language::English).ends_with("\n> 預算\n> (the rest of it is not shown)"));
+        assert!(shown(Language::TraditionalChinese).ends_with("\n> 預算\n> （其餘未顯示）"));
     }
 
     #[test]

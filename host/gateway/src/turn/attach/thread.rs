@@ -111,7 +111,7 @@ fn capped(thread: &Thread, verdict: CapVerdict) -> Thread {
     if let (0, Some(Said { by, text })) = (first, thread.said.first())
         && head > 0
     {
-        said.push(Said { by: by.clone(), text: format!("{}…", text::head(text, head)) });
+        said.push(Said { by: by.clone(), text: text::shortened(text, head).into_owned() });
     }
     said.extend_from_slice(&thread.said[thread.said.len() - last..]);
     Thread { said, is_cut: true, people: thread.people.clone() }
