@@ -5,7 +5,7 @@
 //! What is cut is the Markdown source; what is measured is the part as Slack will get it, so that the measure cannot be wrong.
 //!
 //! A part reads well by itself, and the parts together are the reply: byte for byte, but for the lines that
-//! close and reopen a code block where a cut falls into it. Each step looks at a window of bounded size, so
+//! close and reopen a code block where a cut falls into it, and the head of a table that stands above its further rows, too. Each step looks at a window of bounded size, so
 //! the time grows with the length of the reply.
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -81,7 +81,7 @@ impl Measure {
 /// mentions and the like are only cut where one alone is too large. White space at a cut stays at the end
 /// of a part. No part is blank, so a blank reply has no parts.
 pub(super) fn split(reply: &str, most: Measure) -> Vec<String> {
-    let splitter = Splitter { text: reply, lines: lines::scan(reply), most };
+    let splitter = Splitter::new(reply, most);
     let mut parts = Vec::new();
     let mut at = 0;
     while !reply[at..].trim().is_empty() {
@@ -95,13 +95,22 @@ pub(super) fn split(reply: &str, most: Measure) -> Vec<String> {
 struct Splitter<'a> {
     text: &'a str,
     lines: Vec<Line>,
+    /// Which of the lines are heads of tables.
+    heads: Vec<usize>,
     most: Measure,
 }
 
-impl Splitter<'_> {
-    /// A part as it is stored: with the fences that make it whole.
+impl<'a> Splitter<'a> {
+    fn new(text: &'a str, most: Measure) -> Splitter<'a> {
+        let lines = lines::scan(text);
+        let heads = (0..lines.len()).filter(|&number| lines[number].kind == Kind::TableHead).collect();
+        Splitter { text, lines, heads, most }
+    }
+
+    /// A part as it is stored: with the fences that make it whole, or the head of the table that it goes on with.
     fn part(&self, at: usize, end: usize) -> String {
-        let mut part = self.fence_at(at).map(Fence::opening).unwrap_or_default();
+        let opening = self.fence_at(at).map(Fence::opening);
+        let mut part = opening.or_else(|| self.head_at(at).map(str::to_owned)).unwrap_or_default();
         part.push_str(&self.text[at..end]);
         if let Some(fence) = self.fence_at(end) {
             if !part.ends_with('\n') {
@@ -237,6 +246,21 @@ impl Splitter<'_> {
             None if self.text[..cut].ends_with('\n') => cut,
             None => cut + blank.len(),
         }
+    }
+
+    /// The head of the table whose next row begins at this place: its titles and the dashes below, where these leave half of a
+    /// part, and the row has room in it, too.
+    fn head_at(&self, at: usize) -> Option<&str> {
+        let number = self.lines.partition_point(|line| line.range.end <= at);
+        let row = self.lines.get(number).filter(|line| line.kind == Kind::TableRow && line.range.start == at)?;
+        let titles = *self.heads[..self.heads.partition_point(|head| *head < number)].last()?;
+        let dashes = titles + 1;
+        let head = &self.text[self.lines[titles].range.start..self.lines[dashes].range.end];
+        let has_room = || {
+            let with_row = format!("{head}{}", &self.text[row.range.clone()]);
+            2 * self.most.of(head) <= self.most.amount() && self.most.of(&with_row) <= self.most.amount()
+        };
+        (dashes < number && has_room()).then_some(head)
     }
 
     /// The fence of the code block that a cut at this place would fall into.

@@ -8,7 +8,8 @@ use crate::front::slack::cpu_time;
 
 const MAX: usize = 600;
 
-/// Whether the parts are the whole, once the lines are taken off that close and reopen a code block.
+/// Whether the parts are the whole, once the lines are taken off that close and reopen a code block, and the heads of tables
+/// that stand there once more.
 fn is_whole(parts: &[String], whole: &str) -> bool {
     let Some((part, later)) = parts.split_first() else { return whole.is_empty() };
     let is_fence = |line: &str| {
@@ -17,7 +18,10 @@ fn is_whole(parts: &[String], whole: &str) -> bool {
     };
     let opened = part.split_inclusive('\n').next().filter(|line| is_fence(line)).map_or(0, str::len);
     let closed = part.rsplit('\n').next().filter(|line| is_fence(line)).map_or(0, str::len);
-    for start in [0, opened] {
+    let mut lines = part.split_inclusive('\n');
+    let titles = lines.next().map_or(0, str::len);
+    let headed = lines.next().filter(|line| lines::is_delimiter_row(line)).map_or(0, |dashes| titles + dashes.len());
+    for start in [0, opened, headed] {
         for end in [0, closed, closed + 1] {
             let Some(source) = part.len().checked_sub(end).and_then(|end| part.get(start..end)) else { continue };
             if let Some(rest) = whole.strip_prefix(source)
@@ -118,9 +122,13 @@ fn rows_are_whole_and_the_head_of_a_table_has_a_row() {
     let row = "| 這是一個儲存格 | another cell | 3 |\n";
     let reply = format!("Table:\n\n| a | b | c |\n|---|---|---|\n{}\nend", row.repeat(40));
     for part in &parts(&reply)[1..] {
-        assert!(part.starts_with("| 這是"), "{part}");
-        assert!(markdown::render(part, &[]).starts_with("```\n這是"), "{part}");
+        assert!(part.starts_with("| a | b | c |\n|---|---|---|\n| 這是"), "{part}");
+        assert!(markdown::render(part, &[]).starts_with("```\na"), "{part}");
     }
+    let wide = format!("| {} | b |\n|---|---|\n", "title ".repeat(80));
+    let reply = format!("{wide}{}", row.repeat(40));
+    let again = parts(&reply).iter().skip(1).filter(|part| part.contains("|---|---|")).count();
+    assert!(again <= 1, "a head that leaves no room for a row does not stand there again");
     let before = "word ".repeat(112);
     let reply = format!("{before}\n\n| a | b |\n|---|---|\n{row}");
     assert!(parts(&reply)[1].starts_with("| a | b |"));
@@ -254,7 +262,7 @@ proptest! {
 
 /// Where a reply is cut.
 fn cuts(reply: &str, most: Measure) -> Vec<usize> {
-    let splitter = Splitter { text: reply, lines: lines::scan(reply), most };
+    let splitter = Splitter::new(reply, most);
     let mut cuts = vec![0];
     while cuts.last().is_some_and(|at| !reply[*at..].trim().is_empty()) {
         cuts.push(splitter.next_cut(cuts[cuts.len() - 1]));
