@@ -231,7 +231,7 @@ impl Posted {
 
 impl Web {
     pub(super) fn new(config: &SlackConfig, address: &ApiAddress, mut tls: ClientConfig) -> reqwest::Result<Self> {
-        tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+        tls.alpn_protocols = vec!["http/1.1".into()];
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .https_only(!address.is_loopback())
