@@ -109,10 +109,10 @@ async fn a_file_without_a_word_is_a_question_of_its_own() {
     let _gateway = scene.start().await;
     scene.told(&scene.slack.dm_with_file("U1", "", Upload::new("a.md", "text/markdown", "# Plan"))).await;
     let sent = scene.sent_last();
-    assert!(sent[0].contains("> # Plan") && sent[1].contains("no words of its own"), "{sent:?}");
+    assert!(sent[0].contains("> # Plan") && sent[1].contains("no text of its own"), "{sent:?}");
     let picture = Upload::new("a.svg", "image/svg+xml", "<svg/>");
     let told = scene.told(&scene.slack.dm_with_file("U2", "", picture)).await;
-    assert!(told.contains("Not read: `a.svg` (an image of a kind that models do not read)"), "{told}");
+    assert!(told.contains("Not read: `a.svg` (an image format that models cannot read)"), "{told}");
     assert_eq!(scene.anthropic.requests().len(), 1, "there was nothing to ask");
     scene.behaved();
 }
@@ -136,9 +136,9 @@ async fn what_is_not_read_is_named_with_the_reason_in_one_line() {
     let asked = scene.slack.dm_with_files("U1", "look", files);
     let told = scene.told(&asked).await;
     let line = told.lines().next().expect("a line");
-    let wanted = ":paperclip: Not read: `plan.pdf` (not a text), `p.heic` (an image of a kind that models do not read), `said-to-be-long.txt` (larger than 1 \
-                  KiB), `is-long.txt` (larger than 1 KiB), `deleted.txt` (deleted), `elsewhere.txt` (not kept in Slack), \
-                  `odd.txt` (not kept in Slack), `a'b &lt;!here&gt;.txt` (not a text)";
+    let wanted = ":paperclip: Not read: `plan.pdf` (not text), `p.heic` (an image format that models cannot read), `said-to-be-long.txt` (larger than 1 \
+                  KiB), `is-long.txt` (larger than 1 KiB), `deleted.txt` (deleted), `elsewhere.txt` (not stored in Slack), \
+                  `odd.txt` (not stored in Slack), `a'b &lt;!here&gt;.txt` (not text)";
     assert_eq!(line, wanted);
     let sent = scene.sent_last();
     assert!(sent.len() == 2 && sent[0].ends_with("> file: fine.txt\n> fine"), "{sent:?}");
@@ -166,7 +166,7 @@ async fn without_the_scope_a_login_page_is_not_taken_for_the_file() {
     let gateway = scene.start().await;
     let files = vec![Upload::new("a.txt", "text/plain", "secret"), Upload::new("b.html", "text/html", "<p>hi</p>")];
     let told = scene.told(&scene.slack.dm_with_files("U1", "look", files)).await;
-    let why = "(the app may not read files: its scope `files:read`)";
+    let why = "(the app may not read files: it needs the scope `files:read`)";
     assert!(told.starts_with(&format!(":paperclip: Not read: `a.txt` {why}, `b.html` {why}\n")), "{told}");
     assert_eq!(scene.sent_last(), ["look"]);
     assert!(gateway.log().contains("no scope `files:read`: attached files are not read"), "{}", gateway.log());

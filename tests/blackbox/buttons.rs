@@ -205,7 +205,7 @@ async fn who_gave_an_answer_takes_it_back_by_a_button_and_then_it_is_decided() {
     team.settled(&notice, team.story.rejected).await;
     assert_eq!(team.atoms(), []);
     team.press(CONTACT, &notice, "yes").await;
-    team.told_off(CONTACT, &notice, 1, "decided already").await;
+    team.told_off(CONTACT, &notice, 1, "already been decided").await;
     assert_eq!(team.atoms(), []);
     team.behaved();
     assert!(gateway.terminate().success());
@@ -235,7 +235,7 @@ async fn a_contact_says_by_a_button_whether_it_was_the_answer() {
     let shown = is_asked("thumbs: finance, on the first").await;
     team.press(CONTACT, &shown, "yes").await;
     team.press(CONTACT, &shown, "yes").await;
-    team.settled(&shown, "Thank you, I pass it on").await;
+    team.settled(&shown, "Thank you, I will pass it on").await;
     team.passed_on(&asked).await;
     team.notice(&asked).await;
     assert!(team.atom().contains("## Answer\n\nthumbs: finance, on the first\n"), "{}", team.atom());
@@ -481,7 +481,7 @@ async fn after_an_outage_of_the_model_a_button_takes_the_question_up_once() {
     assert_eq!(shown.buttons(), [] as [(&str, &str); 0]);
     assert!(scene.slack.await_whispers("U9", 1, PATIENCE).await);
     let whispered = scene.slack.whispers("U9");
-    assert!(whispered.len() == 1 && whispered[0].text.contains("Only who asked"), "{whispered:?}");
+    assert!(whispered.len() == 1 && whispered[0].text.contains("Only the person who asked"), "{whispered:?}");
     assert!(gateway.terminate().success());
     scene.behaved();
 }

@@ -64,7 +64,7 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
     let opened = scene.ask("/pmk open Login hangs <every> night", None, 1).await;
     assert!(opened[0].text.starts_with(":file_folder: Opened case 1."), "{opened:?}");
     let refused = scene.ask("/pmk open Another", None, 1).await;
-    assert!(refused[0].text.starts_with(":warning: Case 1 is open in this channel"), "{refused:?}");
+    assert!(refused[0].text.starts_with(":warning: Case 1 is already open in this channel"), "{refused:?}");
 
     scene.answers(&format!("The *nightly* job, I think.\n\n{FENCE}"));
     let said = scene.ask(QUESTION, None, 2).await;

@@ -40,7 +40,7 @@ fn a_question_that_waits_for_a_word_gets_it() {
     anthropic.when("hello", Behaviour::answer("```escalate\nquestion: May the auditors see the payroll?\n```"));
     let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
     terminal.type_in(b"/yes\r");
-    terminal.wait_for("Nothing waits for your word", 1);
+    terminal.wait_for("Nothing is waiting for your decision", 1);
     terminal.type_in(b"hello\r");
     terminal.wait_for("may I ask the people who know this", 1);
     terminal.type_in(b"/yes\r");
@@ -75,7 +75,7 @@ fn four_lines_say_what_there_is_and_nothing_of_it_is_a_question() {
     let opening: Vec<&str> = terminal.screen.lines().take(4).map(str::trim_end).collect();
     insta::assert_snapshot!(opening.join("\n"));
     terminal.type_in(b"/hlep\r");
-    terminal.wait_for("There is no /hlep", 1);
+    terminal.wait_for("Unknown command /hlep", 1);
     terminal.type_in(b"/policy\r");
     terminal.wait_for("• strict 1.0.0", 1);
     terminal.type_in(b"/context\r");
@@ -96,7 +96,7 @@ fn ctrl_c_empties_a_line_and_twice_leaves() {
     let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
     terminal.wait_for("›", 1);
     terminal.type_in(b"never sent\x03");
-    terminal.wait_for("Ctrl-C once more leaves", 1);
+    terminal.wait_for("Press Ctrl-C again to leave", 1);
     terminal.type_in(b"hello\r");
     terminal.wait_for("standard: ", 1);
     assert!(terminal.press_until_it_ends(b"\x03").success());
@@ -114,7 +114,7 @@ fn a_chat_whose_gateway_was_stopped_by_somebody_else_ended_without_a_word() {
     terminal.type_in(b"half a line");
     terminal.wait_for("half a line", 1);
     home.run(&["stop"], "").ok();
-    terminal.wait_for("Somebody stops the gateway: what is still in the line is not asked", 1);
+    terminal.wait_for("The gateway is being stopped: what you are typing will not be sent", 1);
     assert!(terminal.wait().success());
     assert!(terminal.screen.ends_with('\n'), "{:?}", terminal.screen);
 }

@@ -148,11 +148,11 @@ fn doctor_asks_claude_a_word_and_finds_a_login_that_is_missing() {
     assert_eq!(asked.stdin, "Say: ok");
     let login = Stage::new("failure 401").examined(&[]);
     assert!(login.starts_with("✗ model         claude-cli:sonnet: "), "{login}");
-    assert!(login.contains("hint: check the key or the login"), "{login}");
+    assert!(login.contains("hint: check the key or login"), "{login}");
     let offline = Stage::new("answer ok");
     let told = offline.examined(&["--offline"]);
     assert!(
-        told.starts_with("! model         claude-cli:sonnet: the program `claude` is there; it was not asked"),
+        told.starts_with("! model         claude-cli:sonnet: the program `claude` is installed; it was not asked"),
         "{told}"
     );
     assert!(told.contains("`claude -p hello`"), "{told}");

@@ -172,7 +172,9 @@ async fn ids_of_slacks_are_understood_and_a_change_holds_at_once() {
     let office = office().await;
     let _gateway = office.start().await;
     let dm = dm_channel(ADMIN);
-    assert!(office.slash(ADMIN, &dm, "admin admins add <@U0NEW|newcomer>").await.text.contains("`U0NEW` is an admin"));
+    assert!(
+        office.slash(ADMIN, &dm, "admin admins add <@U0NEW|newcomer>").await.text.contains("`U0NEW` is now an admin")
+    );
     // The new one is one from now on.
     assert!(office.say(NOBODY, "/pmk admin audience set-channel <#C0ABC|general> exec").await.contains("`C0ABC`"));
     assert_eq!(office.config()["audience"]["channels"], json!({"C0ABC": "exec"}));
@@ -188,9 +190,9 @@ async fn nobody_administers_in_a_channel_or_without_being_an_admin() {
     let before = office.config();
     let asked = office.slack.mention("C1", ADMIN, "/pmk admin admins add U0NEW", None);
     let said = office.slack.await_reply(&asked, PATIENCE).await.expect("an answer").text;
-    assert!(said.starts_with(":no_entry_sign:") && said.contains("direct message (DM) only"), "{said}");
+    assert!(said.starts_with(":no_entry_sign:") && said.contains("only in a direct message (DM)"), "{said}");
     let said = office.slash(NOBODY, "C2", "admin admins list").await.text;
-    assert!(said.starts_with(":no_entry_sign:") && said.contains("direct message (DM) only"), "{said}");
+    assert!(said.starts_with(":no_entry_sign:") && said.contains("only in a direct message (DM)"), "{said}");
     let said = office.slash(NOBODY, &dm_channel(NOBODY), "admin admins add U0NEW").await.text;
     assert!(said.starts_with(":no_entry_sign: For admins only"), "{said}");
     assert_eq!(office.config(), before);
@@ -275,7 +277,7 @@ async fn a_gateway_killed_between_a_command_and_its_answer_answers_it_after_all(
         assert!(office.slack.await_replies(&dm, 1, PATIENCE).await, "by slash: {by_slash}");
         assert!(office.say(ADMIN, "/pmk help").await.contains("/pmk help"));
         let said: Vec<String> = office.slack.replies(&dm).into_iter().map(|reply| reply.text).collect();
-        assert!(said.len() == 2 && said[0].contains("`U2` is in the pool `erp`"), "{said:?}");
+        assert!(said.len() == 2 && said[0].contains("`U2` is now in the pool `erp`"), "{said:?}");
         assert_eq!(logged(&office.home), ["U0BOSS slack escalation.add [erp U2] true"]);
         assert_eq!(office.config()["escalation"]["repos"]["erp"], json!(["U2"]));
         office.asked_no_model();
@@ -302,7 +304,7 @@ async fn commands_survive_kills_at_any_moment() {
     let dm = dm_channel(ADMIN);
     assert!(office.slack.await_replies(&dm, COMMANDS, PATIENCE).await, "{:#?}", office.slack.replies(&dm));
     let said: Vec<String> = office.slack.replies(&dm).into_iter().map(|reply| reply.text).collect();
-    assert!(said.len() == COMMANDS && said.iter().all(|said| said.ends_with("is an admin")), "{said:#?}");
+    assert!(said.len() == COMMANDS && said.iter().all(|said| said.ends_with("is now an admin")), "{said:#?}");
     let admins = office.config()["admins"].as_array().expect("a list").len();
     assert_eq!((admins, logged(&office.home).len()), (COMMANDS + 1, COMMANDS), "{:#?}", logged(&office.home));
     office.asked_no_model();

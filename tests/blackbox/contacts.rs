@@ -69,7 +69,7 @@ async fn where_slack_takes_no_reaction_words_stand_for_it() {
     let (asked, _) = team.escalate().await;
     verdict(&team, "I will look", "later");
     team.slack.mention(CHANNEL, CONTACT, "I will look tomorrow", Some(&asked.ts));
-    let wanted = |message: &Message| in_thread(message, &asked) && message.text.contains("I go on waiting");
+    let wanted = |message: &Message| in_thread(message, &asked) && message.text.contains("I will keep waiting");
     team.message("words", wanted).await;
     then_the_answer_counts(&team, &asked).await;
 }

@@ -234,7 +234,7 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     let file = serde_json::json!({"version": 1, "store": secret}).to_string();
     home.write("gateway.json", file);
     let doctor = home.run(&["--json", "doctor", "--offline", "--model", "sim"], "");
-    assert!(doctor.stdout.contains("there is none yet"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("none yet"), "{}", doctor.stdout);
     let mut gateway = Running::start(home.command(&["run", "--policy", &component("strict"), "--model", "sim"]));
     gateway.say(&question("Ev1", "hello"));
     gateway.next_of("turn");
@@ -357,8 +357,8 @@ fn status_lists_the_hosts_in_either_language() {
         told("C"),
         [
             "  store        `STORE`, in use by 2 hosts",
-            "  host         `ONE` works on 0 conversations, version VERSION, since THEN, last heard of N s ago",
-            "  host         `OTHER` works on one conversation, version VERSION, since LATER, last heard of N s ago",
+            "  host         `ONE` works on 0 conversations, version VERSION, since THEN, last heard from N s ago",
+            "  host         `OTHER` works on one conversation, version VERSION, since LATER, last heard from N s ago",
         ]
     );
     assert_eq!(

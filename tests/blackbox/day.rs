@@ -161,7 +161,7 @@ impl Day {
         self.interrupt().await;
         self.sees(&dm, "greeting", |message| message.text.contains("about 7 minutes)")).await;
         let late = self.sees(&dm, "late answer", |message| message.text.ends_with("The same.")).await;
-        assert!(late.text.starts_with(":alarm_clock: This answer comes about 6 minutes late"), "{late:?}");
+        assert!(late.text.starts_with(":alarm_clock: This answer is about 6 minutes late"), "{late:?}");
         assert!(late.ts > missed.ts);
     }
 

@@ -68,7 +68,7 @@ fn it_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(home.path()).expect("a folder").count(), 0);
 }
 
-/// `docs/pictures/record docs/pictures/demo.svg 84 29 pmk-host demo` makes it anew.
+/// `docs/pictures/record docs/pictures/demo.svg 84 30 pmk-host demo` makes it anew.
 #[test]
 fn the_picture_shows_what_the_demo_shows() {
     let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/demo.svg");

@@ -60,7 +60,7 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
     assert_eq!(home.run(&["--json", "sessions", "parked"], "").ok().json()[0]["told"], false);
     slack.heal("chat.update");
     let told = slack.await_reply(&asked, PATIENCE).await.expect("the person is told");
-    assert!(told.text.contains("It is kept, the admins know,"), "{}", told.text);
+    assert!(told.text.contains("It is kept (the admins have been told) and will be answered"), "{}", told.text);
     let notice = slack.replies(&dm_channel("UADMIN")).remove(0).text;
     assert!(notice.contains("`pmk-host sessions retry slack:dm:U1`"), "{notice}");
 
@@ -96,7 +96,7 @@ async fn what_has_arrived_of_an_answer_stays_when_the_rest_is_parked() {
     // The placeholder is posted; what comes after the first part is not.
     slack.fault_after("chat.postMessage", 1, 4, Fault::Error("invalid_auth"));
     let asked = slack.dm("U1", "all of it, please");
-    let is_notice = |message: &pmk_stand_ins::slack::Message| message.text.contains("It is kept and will be taken up");
+    let is_notice = |message: &pmk_stand_ins::slack::Message| message.text.contains("It is kept and will be answered");
     assert!(
         slack.await_message(&asked.channel, PATIENCE, is_notice).await.is_some(),
         "{:#?}",

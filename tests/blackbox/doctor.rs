@@ -282,7 +282,7 @@ async fn a_home_that_cannot_be_written_is_told() {
     if !is_root() {
         std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(0o500)).expect("a mode");
         let told = clinic.complaints(clinic.command(&["--offline"])).await;
-        assert!(told.contains("✗ home          no file can be made in `HOME`: Permission denied"), "{told}");
+        assert!(told.contains("✗ home          cannot create a file in `HOME`: Permission denied"), "{told}");
         std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(0o700)).expect("a mode");
     }
     shown += &format!("\n{}", clinic.complaints(clinic.command(&["--offline"])).await);

@@ -71,7 +71,7 @@ async fn a_gateway_in_slack_is_healthy_and_says_why_it_is_not() {
     let malformed = slack.slash("U 1", "C1", "help");
     assert!(slack.await_ack(&malformed, PATIENCE).await.is_some());
     let shown = until_async("a line that waits", || {
-        Some(home.run(&["status"], "")).filter(|it| it.stdout.contains(" 1 line of"))
+        Some(home.run(&["status"], "")).filter(|it| it.stdout.contains(" 1 ledger line"))
     })
     .await;
     assert_eq!(shown.status.code(), Some(1));
@@ -108,7 +108,7 @@ async fn a_gateway_that_has_reconnected_twice_is_degraded() {
     slack.drop_connections();
     let shown = until("a degraded one", || {
         let shown = home.run(&["status"], "");
-        (shown.stdout.contains("it has reconnected 2 times lately")).then_some(shown)
+        (shown.stdout.contains("it has reconnected 2 times recently")).then_some(shown)
     });
     assert_eq!(shown.status.code(), Some(1), "{}", shown.stdout);
 }

@@ -128,7 +128,7 @@ async fn a_server_that_speaks_openais_api_is_set_up_by_flags_and_answers() {
     assert!(told.contains("`anthropic-api` needs a key, and ANTHROPIC_API_KEY is not set"), "{told}");
     // Nor where `init` is told of the other one.
     let told = home.run(&[&flags[..], &["--model", "anthropic-api", "--offline"]].concat(), "").ok();
-    assert!(told.stderr.contains("`apiKey` and `baseUrl` of openai are taken out"), "{}", told.stderr);
+    assert!(told.stderr.contains("`apiKey` and `baseUrl` of openai were removed"), "{}", told.stderr);
     assert_eq!(written(&home), json!({"version": 1, "language": "en", "model": "anthropic-api"}));
 }
 
@@ -194,9 +194,9 @@ fn a_terminal_is_asked_and_shows_no_secret() {
     let mut terminal = Terminal::start(command);
     terminal.wait_for("Language / 語言", 1);
     terminal.type_in(b"\r");
-    terminal.wait_for("What answers?", 1);
+    terminal.wait_for("Which model answers?", 1);
     terminal.type_in(b"\r");
-    terminal.wait_for("Name of the model", 1);
+    terminal.wait_for("Model name", 1);
     terminal.type_in(b"\r");
     terminal.wait_for("Key", 1);
     terminal.type_unseen(b"sk-very-secret\r");
@@ -204,12 +204,12 @@ fn a_terminal_is_asked_and_shows_no_secret() {
     terminal.type_in(b"\r");
     terminal.wait_for("Bot token", 1);
     terminal.type_unseen(b"xapp-wrong\r");
-    terminal.wait_for("That is another token", 1);
+    terminal.wait_for("Wrong token", 1);
     terminal.type_unseen(b"xoxb-hidden\r");
     terminal.wait_for("App-level token", 1);
     terminal.type_unseen(b"\r");
-    terminal.wait_for("left out", 1);
-    terminal.wait_for("PMK_SLACK_APP_TOKEN is to be set", 1);
+    terminal.wait_for("skipped", 1);
+    terminal.wait_for("Set PMK_SLACK_APP_TOKEN where", 1);
     terminal.wait_for("Next: ", 1);
     terminal.wait_for("run --front slack", 1);
     assert!(terminal.wait().success());
@@ -228,15 +228,15 @@ fn somebody_with_a_server_of_their_own_is_asked_where_it_is_and_what_it_has() {
     let mut command = home.command(&["init", "--offline", "--language", "en", "--front", "console"]);
     command.env("TERM", "xterm");
     let mut terminal = Terminal::start(command);
-    terminal.wait_for("What answers?", 1);
+    terminal.wait_for("Which model answers?", 1);
     terminal.type_in(b"\x1b[B\r");
     terminal.wait_for("Address", 1);
     terminal.type_in(b"http://gpu.example.com/v1\r");
     terminal.wait_for("https://…, or http:// on this machine", 1);
     terminal.type_in(b"http://localhost:11434/v1\r");
-    terminal.wait_for("Name of the model", 1);
+    terminal.wait_for("Model name", 1);
     terminal.type_in(b"\r");
-    terminal.wait_for("That server has no usual one", 1);
+    terminal.wait_for("That server has no default model", 1);
     terminal.type_in(b"llama3.2\r");
     terminal.wait_for("Key", 1);
     terminal.type_unseen(b"\r");
@@ -258,7 +258,7 @@ fn whoever_leaves_a_question_has_their_terminal_back() {
     };
     let home = home();
     let mut choosing = start(&home, &[]);
-    choosing.wait_for("What answers?", 1);
+    choosing.wait_for("Which model answers?", 1);
     assert_eq!(choosing.press_until_it_ends(b"\x03").code(), Some(130));
     choosing.read_until_its_end();
     let (hidden, shown) = ("\x1b[?25l", "\x1b[?25h");
@@ -276,10 +276,9 @@ fn whoever_leaves_a_question_has_their_terminal_back() {
 /// Once, what is asked for was longer than a line, of which half was left behind at each answer.
 #[test]
 fn every_question_fits_a_terminal_of_forty_columns() {
-    for (language, questions, left_out) in [
-        ("en", ["Bot token", "App-level token"], "left out"),
-        ("zh-TW", ["機器人的 token", "App 層級的 token"], "略過"),
-    ] {
+    for (language, questions, left_out) in
+        [("en", ["Bot token", "App-level token"], "skipped"), ("zh-TW", ["機器人的 token", "App 層級的 token"], "略過")]
+    {
         let home = home();
         let flags = ["init", "--offline", "--front", "slack", "--model", "sim", "--language", language];
         let mut command = home.command(&flags);

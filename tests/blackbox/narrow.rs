@@ -108,7 +108,7 @@ fn the_demo_loses_no_fact_on_a_narrow_terminal() {
 
 #[test]
 fn the_chat_fits_a_narrow_terminal() {
-    for (language, last) in [("en", "takes was used"), ("zh-TW", "用掉模型")] {
+    for (language, last) in [("en", "limit was used"), ("zh-TW", "用掉模型")] {
         for columns in COLUMNS {
             let home = home(language);
             let mut command = home.command(&["run", "--model", "sim"]);

@@ -312,7 +312,7 @@ fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {
     assert!(replies(&lines)[0].ends_with("noted"), "{lines:#?}");
     let lines = run(&home, &anthropic, "standard", &[other]).lines();
     assert_eq!(anthropic.requests().len(), 2);
-    assert_eq!(replies(&lines), [":x: The model wrote no answer; please ask again in other words"]);
+    assert_eq!(replies(&lines), [":x: The model gave no answer; please rephrase your question and ask again"]);
 }
 
 /// The limit dropped from 50,720 to 1,984 for good.

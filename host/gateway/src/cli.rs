@@ -62,16 +62,16 @@ const NAME: &str = "pmk-host";
 #[derive(Debug, Parser)]
 #[command(name = NAME, version, about, max_term_width = 100)]
 struct Arguments {
-    /// The folder that holds configuration, store and ledger [env: PMK_HOME] [default: ~/.pmk]
+    /// Directory for config, store and ledger [env: PMK_HOME] [default: ~/.pmk]
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
 
-    /// Where conversations are kept: sqlite, in the home, or postgres://USER@HOST/DATABASE [env: PMK_STORE] [default: as
-    /// gateway.json says]
+    /// Where conversations are stored: sqlite (in the home) or postgres://USER@HOST/DATABASE [env: PMK_STORE] [default:
+    /// from gateway.json]
     #[arg(long, global = true, value_name = "STORE")]
     store: Option<String>,
 
-    /// Print JSON instead of text; errors too, as one object on standard error
+    /// Print JSON instead of text; errors too, as an object on standard error
     #[arg(long, global = true, action = ArgAction::SetTrue, value_parser = BoolValueParser::new().map(Json::of_flag))]
     json: Json,
 
@@ -81,61 +81,61 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show in half a minute what policies are for
+    /// Show what policies are for, in half a minute
     Demo(demo::DemoCommand),
-    /// Set a gateway up: ask what it needs, and write gateway.json
+    /// Set up a gateway: ask for what it needs and write gateway.json
     Init(init::InitCommand),
     /// Run the gateway
     Run(run::Run),
-    /// Say how the gateway does: 0 healthy, 1 degraded, 3 down, 4 cannot tell
+    /// Show the gateway's health; exit code 0 healthy, 1 degraded, 3 down, 4 unknown
     Status(status::StatusCommand),
-    /// End the gateway in an orderly way
+    /// Stop the gateway gracefully
     Stop(stop::StopCommand),
     /// Show what a policy would do to a recorded conversation
     Plan(plan::PlanCommand),
     /// Compare policies on recorded conversations
     Compare(compare::CompareCommand),
-    /// Write, look at, check, test, time and choose policy components
+    /// Create, inspect, check, test, benchmark and choose policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Look at, reset and move conversations
+    /// Show, reset, export and import conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// Look at what channels look into, and write it to files
+    /// Show channels' cases and export them to files
     #[command(subcommand)]
     Case(case::CaseCommand),
-    /// Look at answers that people gave, and say which may be found
+    /// Review answers from people and decide which can be retrieved
     #[command(subcommand)]
     Atoms(atoms::AtomsCommand),
-    /// Check, show and describe gateway.json
+    /// Check and show gateway.json and its schema
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Look at all that a gateway needs, and say what mends what is wrong
+    /// Check everything a gateway needs and suggest fixes
     Doctor(doctor::DoctorCommand),
-    /// Look at how models count and what their errors mean
+    /// Show how models count tokens and what their errors mean
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Say what has to be done in Slack
+    /// Show what to set up in Slack
     #[command(subcommand)]
     Slack(slack::SlackCommand),
-    /// Choose who may change the gateway from Slack, and see what was changed
+    /// Choose who may change the gateway from Slack, and show what was changed
     #[command(subcommand)]
     Admin(admin::AdminCommand),
-    /// Choose how the model speaks to whom
+    /// Choose how the model speaks to people
     #[command(subcommand)]
     Audience(audience::AudienceCommand),
-    /// Show what the ledger tells of the last days
+    /// Summarize recent days from the ledger
     Audit(audit::AuditCommand),
-    /// Choose who is asked what the model cannot find out
+    /// Choose who is asked when the model cannot find an answer
     #[command(subcommand)]
     Escalation(escalation::EscalationCommand),
     /// Compare policies on live conversations
     #[command(subcommand)]
     Experiment(experiment::ExperimentCommand),
-    /// Back up, check, restore, copy and renew the database of conversations
+    /// Back up, check, restore, copy and renew the conversation database
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Print what a shell completes this command line with
+    /// Print a shell completion script
     Completions(completions::Completions),
 }
 

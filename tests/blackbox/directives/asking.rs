@@ -226,7 +226,7 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     );
     assert_eq!(of_type(&lines, "turn")[0]["mra_asks"], 0);
     let told = stage.anthropic.requests().last().expect("a request").said_now();
-    assert!(told.contains("there may be 3 such questions an hour for one person"), "{told}");
+    assert!(told.contains("the limit is 3 such questions an hour for one person"), "{told}");
 
     for n in 0..3 {
         if n > 0 {
@@ -259,8 +259,8 @@ fn a_bound_that_is_met_is_all_that_is_said() {
     stage.ask(QUESTION);
     stage.anthropic.push(Behaviour::answer(ANOTHER));
     stage.anthropic.push(Behaviour::answer(ESCALATION));
-    let said = ":no_entry: I have not asked anybody: for one person, and in one conversation, people are asked 1 times an \
-        hour at most. Please try again later, or ask them yourself.";
+    let said = ":no_entry: I have not asked anybody: the limit is 1 times an hour per person and per conversation. \
+        Please try again later, or ask them yourself.";
     assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
     // Beside words of the model's it goes before them.
     stage.anthropic.push(Behaviour::answer(ANOTHER));
@@ -317,7 +317,7 @@ fn the_bound_of_a_conversation_holds_for_all_who_talk_there() {
     let anthropic = Anthropic::start_blocking();
     anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", json!({"question": ENGLISH.forwarded}))]));
     anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
-    anthropic.when("not asked: there may be", Behaviour::answer("It has to wait."));
+    anthropic.when("not asked: the limit is", Behaviour::answer("It has to wait."));
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
     for (event, user, channel) in [("Ev1", "U5", "C1"), ("Ev2", "U6", "C1"), ("Ev3", "U6", "C2"), ("Ev4", "U6", "C3")] {
         let said = json!({"user": user, "channel": channel, "text": ENGLISH.question, "event_id": event});
@@ -339,7 +339,7 @@ fn only_repositories_of_the_operators_list_are_asked_about() {
     std::fs::write(workspace.path().join(".collab/repos.json"), r#"["erp"]"#).expect("a list");
     let stage = Stage::new(json!({"mraWorkspace": workspace.path()}));
     for (repo, told) in [
-        ("secret", "`secret` is none of the repositories that can be asked about: `erp`"),
+        ("secret", "`secret` is not one of the repositories that can be asked about: `erp`"),
         ("erp", "found ask erp my own?"),
     ] {
         stage.anthropic.push(Behaviour::answer(format!("```mra-ask\nrepo: {repo}\nquestion: my own?\n```")));

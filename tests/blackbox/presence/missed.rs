@@ -68,7 +68,7 @@ async fn what_was_asked_in_a_long_outage_is_answered_once_and_says_how_late() {
     let (_, messages, unreadable) = caught_up(&home);
     assert_eq!((messages, unreadable), (4, 0));
     let answer = answers(&slack, &late).remove(0);
-    assert!(answer.starts_with(":alarm_clock: This answer comes about 7 minutes late\n"), "{answer}");
+    assert!(answer.starts_with(":alarm_clock: This answer is about 7 minutes late\n"), "{answer}");
     assert!(!answers(&slack, &fresh)[0].contains("late"));
     // Slack sends one of them again after all.
     let again = slack.send_event(json!({

@@ -22,25 +22,25 @@ const LISTED_CHARS: usize = 80;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AdminCommand {
-    /// List the admins
+    /// List admins
     List,
     /// Make a person an admin
     Add(One),
-    /// Make a person an admin no longer; the last one stays
+    /// Remove an admin; the last one cannot be removed
     Remove(One),
-    /// Show the last changes, refused ones too, the oldest first
+    /// Show recent changes, including refused ones, oldest first
     Log(Log),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct One {
-    /// A person's id (U…, W…)
+    /// User ID (U…, W…)
     user: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Log {
-    /// So many of them
+    /// How many to show
     #[arg(long, value_name = "N", default_value_t = admin::SHOWN, value_parser = count::<usize>)]
     last: usize,
 }

@@ -28,34 +28,34 @@ const LISTED_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AtomsCommand {
-    /// List all atoms, the latest first
+    /// List all atoms, most recent first
     List(List),
-    /// Show one atom
+    /// Show an atom
     Show(One),
-    /// Let retrieval find a pending atom at once
+    /// Make a pending atom retrievable at once
     Approve(One),
     /// Delete an atom
     Reject(One),
-    /// Correct an atom in $VISUAL or $EDITOR
+    /// Edit an atom in $VISUAL or $EDITOR
     Edit(One),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only those that wait for a verdict
+    /// Only pending ones
     #[arg(long)]
     pending: bool,
-    /// Only approved ones that the model was never shown
+    /// Only approved ones never shown to the model
     #[arg(long, conflicts_with_all = ["pending", "doubted"])]
     unused: bool,
-    /// Only those whose answers were doubted: by a 👎, or by people being asked all the same
+    /// Only those whose answers were doubted: they got a 👎, or people were asked anyway
     #[arg(long, conflicts_with = "pending")]
     doubted: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct One {
-    /// The atom's id, or the beginning of it that no other has
+    /// Atom ID or a unique prefix of it
     id: String,
 }
 

@@ -20,11 +20,11 @@ use crate::{
 pub(super) enum AudienceCommand {
     /// List who has which audience
     List,
-    /// Choose the audience of everybody who has none of their own
+    /// Set the audience of everyone who has none of their own
     Default(SetDefault),
-    /// Give a person or a channel an audience of its own
+    /// Set the audience of a person or channel
     Set(Set),
-    /// Take a person's or a channel's own audience away
+    /// Remove the audience of a person or channel
     Unset(Unset),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct SetDefault {
 
 #[derive(Debug, Args)]
 pub(super) struct Set {
-    /// A person (U…, W…) or a channel (C…, G…, D…); a person's own goes before the channel's
+    /// User (U…, W…) or channel (C…, G…, D…) ID; a person's audience overrides the channel's
     #[arg(value_name = "USER-or-CHANNEL-ID")]
     id: String,
     /// One of tech, pm, biz, exec
@@ -45,7 +45,7 @@ pub(super) struct Set {
 
 #[derive(Debug, Args)]
 pub(super) struct Unset {
-    /// A person or a channel, as `audience list` prints it
+    /// User or channel ID, as printed by `audience list`
     #[arg(value_name = "USER-or-CHANNEL-ID")]
     id: String,
 }

@@ -32,7 +32,7 @@ const NAMES: usize = 5;
 
 #[derive(Debug, Args)]
 pub(super) struct AuditCommand {
-    /// How many days back
+    /// How many days to look back
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = between::<u32>(1, 3_660))]
     days: u32,
 }

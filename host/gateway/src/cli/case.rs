@@ -23,15 +23,15 @@ use crate::{
 pub(super) enum CaseCommand {
     /// List all cases, open ones first
     List,
-    /// Show what is known of a case
+    /// Show what is known about a case
     Show(Number),
-    /// Write a case with its messages as one Markdown file
+    /// Export a case and its messages as one Markdown file
     Export(Export),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Number {
-    /// The case's number, as `case list` prints it
+    /// Case number, as printed by `case list`
     #[arg(value_name = "ID")]
     id: CaseId,
 }
@@ -40,7 +40,7 @@ pub(super) struct Number {
 pub(super) struct Export {
     #[command(flatten)]
     number: Number,
-    /// A file that is not there yet [default: standard output]
+    /// File to create; must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }

@@ -51,53 +51,52 @@ const MOST_JOBS: u64 = 256;
 
 #[derive(Debug, Args)]
 pub(super) struct CompareCommand {
-    /// A policy that comes with the program, by name, or a component file; the first is what the others are held against
+    /// Policy: name of a bundled one or path of a component file; the others are compared with the first
     #[arg(long, value_name = "POLICY", required = true)]
     policy: Vec<PathBuf>,
 
-    /// A setting of a policy
+    /// Set a policy setting
     #[arg(long, value_name = "POLICY.NAME=VALUE")]
     set: Vec<SetOverride>,
 
-    /// The folder with the conversations: pmk's tree, full exports, Anthropic's JSON, JSON lines [default: those of the
-    /// home, by their receipts]
+    /// Directory of conversations: pmk's tree, full exports, Anthropic's JSON, JSON Lines [default: the home's, by their
+    /// receipts]
     #[arg(long, value_name = "DIR")]
     histories: Option<PathBuf>,
 
-    /// Questions about them, a JSON list or lines
+    /// Questions about them, as a JSON list or JSON Lines
     #[arg(long, value_name = "FILE")]
     questions: Option<PathBuf>,
 
-    /// The model's context window in tokens [default: the model's; that of the receipts for a home]
+    /// Model's context window in tokens [default: the model's; for a home, from the receipts]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt; that of the receipts
-    /// for a home]
+    /// Hard limit in tokens [default: the window minus answer and system prompt; for a home, from the receipts]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
-    /// Whose window and price count; `sim:factor=F,overhead=N` counts otherwise than the gateway estimates
+    /// Model whose window and prices apply; `sim:factor=F,overhead=N` counts differently from the gateway's estimate
     #[arg(long, value_name = "PROVIDER[:NAME]", default_value = "sim")]
     model: String,
 
-    /// What models cost, as TOML [default: list prices]
+    /// Model prices, as TOML [default: list prices]
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
 
-    /// Write the whole report as JSON, `-` for standard output
+    /// Write the whole report as JSON; `-` for standard output
     #[arg(long, value_name = "FILE", value_parser = |path: &str| Ok::<_, String>(json_to(path)))]
     json: Option<Json>,
 
-    /// Write the report as one page of HTML
+    /// Write the report as a single HTML page
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     html: Option<PathBuf>,
 
-    /// Conversations at a time [default: one a processor]
+    /// Conversations to process at once [default: one per processor]
     #[arg(long, value_name = "N", value_parser = between::<usize>(1, MOST_JOBS))]
     jobs: Option<usize>,
 
-    /// Where chance begins: the same seed gives the same report
+    /// Random seed; the same seed gives the same report
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u64>)]
     seed: u64,
 }

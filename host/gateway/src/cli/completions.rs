@@ -9,7 +9,7 @@ use super::{help, output::print};
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell that completes
+    /// Shell to complete for
     shell: Shell,
 }
 

@@ -27,10 +27,10 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Look for keys that nobody knows and values that make no sense, with the policies and their settings; 1 where `run` would
-    /// refuse the file. What secrets are got from is not looked at, nor anything over the network: `doctor` does
+    /// Check for unknown keys and invalid values, including the policies and their settings; exit code 1 if `run` would refuse
+    /// the file. Does not read the sources of secrets or use the network: `doctor` does
     Check,
-    /// Show every setting, and where it comes from; secrets by their kind alone
+    /// Show every setting and where it comes from; of secrets, only their kind
     Show,
     /// Print the JSON Schema of gateway.json (draft 2020-12), for editors
     Schema,

@@ -29,15 +29,15 @@ use screen::Screen;
 
 #[derive(Debug, Args)]
 pub(super) struct DemoCommand {
-    /// Print a table at once, as in a pipe
+    /// Print the final table at once, as when piped
     #[arg(long)]
     plain: bool,
 
-    /// How long it takes to watch
+    /// How long the demo takes, in seconds
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = between::<u64>(1, 600), conflicts_with = "plain")]
     seconds: u64,
 
-    /// The language [default: that of the gateway or the system]
+    /// Language of the demo [default: the gateway's or the system's]
     #[arg(long, value_name = "zh-TW|en")]
     language: Option<Language>,
 }

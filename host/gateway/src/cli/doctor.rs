@@ -35,11 +35,11 @@ pub(super) struct DoctorCommand {
     #[command(flatten)]
     layers: LayerArguments,
 
-    /// The model, where the command line of `run` names one
+    /// Model, if named on the command line of `run`
     #[arg(long, value_name = "PROVIDER[:NAME]")]
     model: Option<String>,
 
-    /// Leave out what goes over the network
+    /// Skip checks that need the network
     #[arg(long)]
     offline: bool,
 }

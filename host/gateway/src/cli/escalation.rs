@@ -24,38 +24,38 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum EscalationCommand {
-    /// List the people who are asked, and the threads that wait for an answer
+    /// List the people who are asked and the threads waiting for an answer
     List,
-    /// Ask one more person
+    /// Add a person to ask
     Add(Contact),
-    /// Ask a person no longer
+    /// Stop asking a person
     Remove(Contact),
-    /// Wait no longer for the answer in a thread
+    /// Stop waiting for the answer in a thread
     Cancel(Cancel),
-    /// Take over the threads that an existing pmk left waiting
+    /// Take over threads that an existing pmk left waiting
     Import(Import),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// The folder of pmk's markers [default: gateway/slack/escalations in the home]
+    /// Directory of pmk's markers [default: gateway/slack/escalations in the home]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Cancel {
-    /// The thread, as `escalation list` names it: CHANNEL:THREAD
+    /// Thread, as printed by `escalation list`: CHANNEL:THREAD
     #[arg(value_name = "KEY")]
     key: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Contact {
-    /// A repository, or `default` for all that have nobody of their own
+    /// Repository, or `default` for all that have nobody of their own
     #[arg(value_name = "REPO|default")]
     pool: String,
-    /// A person's id (U…, W…)
+    /// User ID (U…, W…)
     user: String,
 }
 

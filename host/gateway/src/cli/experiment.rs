@@ -39,27 +39,27 @@ const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExperimentCommand {
-    /// Begin the experiment of gateway.json, or of a file
+    /// Start the experiment in gateway.json or in a file
     Start(Start),
-    /// Show what is known of each arm, and which differences are shown
+    /// Show results by arm and which differences are established
     Status(status::Status),
-    /// End the experiment: every conversation goes by what serves
+    /// Stop the experiment; all conversations use the current policies
     Stop,
-    /// End the experiment with one of its arms serving everybody
+    /// End the experiment and use one of its arms for everyone
     Promote(Promote),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Start {
-    /// A JSON file with name, control and arms, which becomes `experiment` of gateway.json; a relative policy in it
-    /// is in the home
+    /// JSON file with name, control and arms, saved as `experiment` in gateway.json; relative policy paths are resolved
+    /// from the home
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Promote {
-    /// An arm, as `experiment status` prints it
+    /// Arm, as printed by `experiment status`
     arm: String,
 }
 

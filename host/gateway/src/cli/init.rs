@@ -34,11 +34,11 @@ use given::{Kind, SecretGiven};
 
 #[derive(Debug, Args)]
 pub(super) struct InitCommand {
-    /// The language of the gateway [default: the system's]
+    /// Language of the gateway [default: the system's]
     #[arg(long, value_name = "zh-TW|en")]
     language: Option<Language>,
 
-    /// What answers: anthropic-api[:NAME], openai[:NAME], claude-cli[:NAME], sim
+    /// Model to use: anthropic-api[:NAME], openai[:NAME], claude-cli[:NAME], sim
     #[arg(long, value_name = "PROVIDER[:NAME]")]
     model: Option<String>,
 
@@ -46,23 +46,23 @@ pub(super) struct InitCommand {
     #[arg(long)]
     front: Option<FrontChoice>,
 
-    /// Where the key of Anthropic, OpenAI or a server of one's own is: env:NAME, file:PATH or cmd:COMMAND
+    /// Source of the API key for Anthropic, OpenAI or your own server: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     api_key: Option<String>,
 
-    /// Where the model is, if not at its provider's own address: https, or http on this machine
+    /// Base URL of the model, if not the provider's own: https, or http on this machine
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// Where Slack's app-level token is: env:NAME, file:PATH or cmd:COMMAND
+    /// Source of Slack's app-level token: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     app_token: Option<String>,
 
-    /// Where Slack's bot token is: env:NAME, file:PATH or cmd:COMMAND
+    /// Source of Slack's bot token: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     bot_token: Option<String>,
 
-    /// Leave out what goes over the network
+    /// Skip checks that need the network
     #[arg(long)]
     offline: bool,
 }

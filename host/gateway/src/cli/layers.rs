@@ -22,12 +22,12 @@ use crate::{
 
 #[derive(Debug, Default, Args)]
 pub(super) struct LayerArguments {
-    /// A policy that comes with the program, by name, or a component file; several are layers, the last on top
-    /// [default: those of gateway.json, else standard alone]
+    /// Policy: name of a bundled one or path of a component file; repeat to add layers, the last on top [default: from
+    /// gateway.json, otherwise standard alone]
     #[arg(long, value_name = "POLICY")]
     policy: Vec<PathBuf>,
 
-    /// A setting of a policy
+    /// Set a policy setting
     #[arg(long, value_name = "POLICY.NAME=VALUE")]
     set: Vec<SetOverride>,
 

@@ -33,11 +33,11 @@ use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelCommand {
-    /// Say what a provider's error means and what the gateway would do
+    /// Explain what a provider's error means and what the gateway would do
     Explain(Explain),
-    /// Estimate the tokens of a text
+    /// Estimate the token count of a text
     Tokens(Tokens),
-    /// Forget what was learnt of models: how they count, whether they take tools; takes effect at the next start of the gateway
+    /// Forget what was learned about models: how they count, whether they accept tools; takes effect at the gateway's next start
     Forget,
 }
 
@@ -56,34 +56,34 @@ fn forget(context: &Context) -> Result<(), Failure> {
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// Who answered, such as `anthropic-api`, `openai`, `claude-cli`, or any other name
+    /// Provider that answered, such as `anthropic-api`, `openai`, `claude-cli`, or any other name
     #[arg(long, value_name = "NAME", required_unless_present = "cases")]
     provider: Option<String>,
 
-    /// The HTTP status; leave it out where the error came inside a stream
+    /// HTTP status; omit it if the error came inside a stream
     #[arg(long, value_name = "N", value_parser = between::<u16>(100, 599))]
     status: Option<u16>,
 
-    /// The body of the answer; `-` reads standard input
+    /// Response body; `-` reads standard input
     #[arg(long, value_name = "FILE", required_unless_present = "cases")]
     body_file: Option<PathBuf>,
 
-    /// The model's window in tokens: finds out a prompt that was cut off in silence
+    /// Model's context window in tokens; detects silently truncated prompts
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
 
-    /// Many at once, a line each: `{"id","provider","status","body"}`, and `"window"` where it is known
+    /// Explain many at once, one per line: `{"id","provider","status","body"}`, and `"window"` if known
     #[arg(long, value_name = "FILE", conflicts_with_all = ["provider", "status", "body_file", "window"])]
     cases: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Tokens {
-    /// Show how much of this model's window it is
+    /// Show how much of this model's window it takes
     #[arg(long, value_name = "PROVIDER[:NAME]")]
     model: Option<String>,
 
-    /// The text; `-`, the default, reads standard input
+    /// Text file; `-`, the default, reads standard input
     #[arg(default_value = "-", hide_default_value = true)]
     file: PathBuf,
 }

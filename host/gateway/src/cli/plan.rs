@@ -29,19 +29,19 @@ pub(super) struct PlanCommand {
     #[command(flatten)]
     layers: LayerArguments,
 
-    /// pmk's session.json, Anthropic's {"system","messages"}, or JSON lines
+    /// Conversation: pmk's session.json, Anthropic's {"system","messages"}, or JSON Lines
     #[arg(long, value_name = "FILE")]
     history: PathBuf,
 
-    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt]
+    /// Hard limit in tokens [default: the window minus answer and system prompt]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
-    /// The model's context window in tokens [default: 200000]
+    /// Model's context window in tokens [default: 200000]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// Take the trim rung of recovery instead of asking the policy
+    /// Apply the trim rung of recovery instead of asking the policy
     #[arg(long)]
     force: bool,
 }

@@ -15,19 +15,19 @@ use pmk_system::error::Failure;
 use super::{context::Context, logging};
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
-    /// Write a project for a policy of your own, which builds at once
+    /// Create a project for your own policy, ready to build
     New(new::New),
     /// Build, check and compare a project on every save
     Dev(dev::Dev),
-    /// Show name, version, exports, imports, settings, digest and size of a component
+    /// Show a component's name, version, exports, imports, settings, digest and size
     Inspect(inspect::Inspect),
-    /// Hold a component against every rule of the guard: all its decisions, many conversations, extreme settings
+    /// Check a component against every rule of the guard: all decisions, many conversations, extreme settings
     Check(check::Check),
-    /// Compare a component's decisions with those that are expected
+    /// Compare a component's decisions with the expected ones
     Test(test::Test),
-    /// Measure decisions a second, fuel, memory and how long loading takes
+    /// Measure decisions per second, fuel, memory and load time
     Bench(bench::Bench),
-    /// Have other components decide in the gateway that runs in this home, from the next turn on
+    /// Switch the gateway running in this home to other components, from the next turn on
     Use(choice::Use),
 }
 

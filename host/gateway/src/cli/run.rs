@@ -60,19 +60,19 @@ pub(super) struct Run {
     #[command(flatten)]
     layers: LayerArguments,
 
-    /// Where people talk [default: slack with tokens, console without]
+    /// Where people talk [default: slack with tokens, otherwise console]
     #[arg(long)]
     front: Option<FrontChoice>,
 
-    /// What answers: claude-cli[:NAME], anthropic-api[:NAME], openai[:NAME], sim
+    /// Model to use: claude-cli[:NAME], anthropic-api[:NAME], openai[:NAME], sim
     #[arg(long, value_name = "PROVIDER[:NAME]")]
     model: Option<String>,
 
-    /// The model's context window in tokens, where it is not the provider's
+    /// Model's context window in tokens, if not the provider's
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// The base of Slack's Web API; any host may be named here, the tokens are sent there
+    /// Base URL of Slack's Web API; any host is allowed, and the tokens are sent to it
     #[arg(long, value_name = "URL")]
     slack_api_url: Option<String>,
 }

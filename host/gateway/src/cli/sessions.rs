@@ -19,28 +19,28 @@ use crate::store::{SessionSummary, Store};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
-    /// List all conversations, the latest first
+    /// List all conversations, most recent first
     List,
     /// Show what the model would see of a conversation
     Show(show::Show),
-    /// Empty a conversation's live window, or cut it back; the archive stays
+    /// Empty or shorten a conversation's live window; its archive is kept
     Reset(reset::Reset),
-    /// List messages that could not be answered and were set aside
+    /// List messages that could not be answered and were parked
     Parked,
-    /// Take parked messages up again
+    /// Retry parked messages
     Retry(parked::Retry),
-    /// Write conversations to files
+    /// Export conversations to files
     Export(export::Export),
-    /// Take conversations over from files
+    /// Import conversations from files
     Import(import::Import),
 }
 
 /// What the files look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// pmk's own JSON tree: the texts that the model would see
+    /// pmk's JSON tree: the texts that the model would see
     Pmk,
-    /// One file of JSON lines that loses nothing
+    /// A single lossless JSON Lines file
     Full,
 }
 

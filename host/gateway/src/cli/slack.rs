@@ -11,7 +11,7 @@ use crate::{front::slack::app, messages::Messages};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SlackCommand {
-    /// Print the manifest of the app, as JSON for one paste
+    /// Print the app manifest as JSON, ready to paste
     Manifest,
 }
 

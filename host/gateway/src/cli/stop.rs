@@ -26,7 +26,7 @@ use crate::waiting::Waiting;
 
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
-    /// How many seconds to wait for it; running turns have 30 to finish
+    /// How many seconds to wait; running turns have 30 to finish
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = number::<u64>)]
     timeout: u64,
 }

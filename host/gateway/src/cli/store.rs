@@ -20,29 +20,29 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Copy the database to a new file, while the gateway runs or not
+    /// Copy the database to a new file, even while the gateway runs
     Backup {
-        /// The file to make
+        /// File to create
         file: PathBuf,
     },
-    /// Look for damage in the database, while the gateway runs or not
+    /// Check the database for damage, even while the gateway runs
     Check,
-    /// Put a backup in the place of the database; what is there is moved aside
+    /// Replace the database with a backup; the current one is moved aside
     Restore {
-        /// The backup
+        /// Backup file
         file: PathBuf,
     },
-    /// Copy all of a store to a database or a home that has none, or go on with a copy that was cut short; both at rest
+    /// Copy a whole store to a database or home that has none, or resume an interrupted copy; both must be idle
     Copy {
-        /// The store to copy: a home, sqlite for this one, or postgres://USER@HOST/DATABASE
+        /// Store to copy: a home, sqlite (this home's) or postgres://USER@HOST/DATABASE
         #[arg(long, value_name = "STORE")]
         from: String,
 
-        /// Where to
+        /// Destination store
         #[arg(long, value_name = "STORE")]
         to: String,
     },
-    /// Begin with an empty database; what is there is moved aside
+    /// Start over with an empty database; the current one is moved aside
     Renew,
 }
 

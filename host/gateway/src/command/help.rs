@@ -80,15 +80,15 @@ mod tests {
     fn what_is_not_as_a_command_wants_it_is_named() {
         let messages = Messages::new(Language::English);
         for (text, wanted) in [
-            ("admins add @han", "`@han` is nobody I know of"),
+            ("admins add @han", "I do not know `@han`"),
             ("admins add", "`@user` is missing"),
-            ("admins add U1 U2", "`U2` is too much"),
-            ("audience set U1 king", "`king` is not of `tech|pm|biz|exec`"),
-            ("audience set-channel general pm", "`general` is no channel"),
-            ("escalation add ../.. U1", "`../..` is not of `REPO|default`"),
-            ("atoms list some", "`some` is not of `[pending|approved|all]`"),
-            ("audit 101", "`101` is not of `[N]`"),
-            ("status now", "`now` is too much"),
+            ("admins add U1 U2", "Unexpected argument `U2`"),
+            ("audience set U1 king", "`king` does not match `tech|pm|biz|exec`"),
+            ("audience set-channel general pm", "I do not know the channel `general`"),
+            ("escalation add ../.. U1", "`../..` does not match `REPO|default`"),
+            ("atoms list some", "`some` does not match `[pending|approved|all]`"),
+            ("audit 101", "`101` does not match `[N]`"),
+            ("status now", "Unexpected argument `now`"),
         ] {
             let said = usage(&messages, &ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command"));
             assert!(said.contains(wanted) && said.contains("\nUsage:\n"), "{text}: {said}");

@@ -42,12 +42,12 @@ mod tests {
             (found.state, found.what)
         };
         for (seconds, state, what) in [
-            (0, State::Well, "within a minute of what the model says"),
-            (-60, State::Well, "within a minute of what the model says"),
-            (61, State::Odd, "1 min ahead of what the model says"),
-            (-300, State::Odd, "5 min behind what the model says"),
-            (301, State::Bad, "5 min ahead of what the model says"),
-            (-7_200, State::Bad, "120 min behind what the model says"),
+            (0, State::Well, "within a minute of the model's"),
+            (-60, State::Well, "within a minute of the model's"),
+            (61, State::Odd, "1 min ahead of the model's"),
+            (-300, State::Odd, "5 min behind the model's"),
+            (301, State::Bad, "5 min ahead of the model's"),
+            (-7_200, State::Bad, "120 min behind the model's"),
         ] {
             assert_eq!(of(seconds), (state, what.to_owned()), "{seconds}");
         }

@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
-    /// An experiment that is over [default: the one of gateway.json, else the last one]
+    /// A past experiment [default: the one in gateway.json, otherwise the last one]
     name: Option<String>,
 }
 

@@ -24,10 +24,10 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Bench {
-    /// The component
+    /// Component file
     file: PathBuf,
 
-    /// How long to ask for each decision, on one thread and then on all cores
+    /// How long to run each decision, first on one thread, then on all cores
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     time: Duration,
 }

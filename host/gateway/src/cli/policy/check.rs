@@ -26,10 +26,10 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
-    /// The component
+    /// Component file
     file: PathBuf,
 
-    /// A recorded conversation to try it on besides the built-in ones, or a folder of them
+    /// Recorded conversation to try in addition to the built-in ones, or a directory of them
     #[arg(long, value_name = "FILE|DIR")]
     history: Vec<PathBuf>,
 }

@@ -22,15 +22,15 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Use {
-    /// Policies that come with the program, by name, or component files; several are layers, the last on top
+    /// Policies: names of bundled ones or paths of component files; several are layers, the last on top
     #[arg(value_name = "POLICY", required_unless_present = "previous", conflicts_with = "previous")]
     files: Vec<PathBuf>,
 
-    /// Those that decided before, as they were then
+    /// Restore the previous policies as they were
     #[arg(long)]
     previous: bool,
 
-    /// Write the choice to gateway.json as well, for the next start
+    /// Also write the choice to gateway.json, for the next start
     #[arg(long)]
     persist: bool,
 }

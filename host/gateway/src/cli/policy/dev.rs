@@ -40,45 +40,45 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Dev {
-    /// The folder of the project
+    /// Project directory
     #[arg(default_value = ".")]
     dir: PathBuf,
 
-    /// The command that builds it, for the shell [default: cargo component or plain cargo, `npm run build` or `build.py`,
-    /// as the project looks]
+    /// Shell command that builds it [default: cargo component or plain cargo, `npm run build` or `build.py`, depending
+    /// on the project]
     #[arg(long, value_name = "COMMAND", requires = "component")]
     build: Option<String>,
 
-    /// The component that `--build` leaves, in the project
+    /// Component file that `--build` produces, in the project
     #[arg(long, value_name = "FILE", requires = "build")]
     component: Option<PathBuf>,
 
-    /// A folder of recorded conversations, as `compare` takes it [default: those of the home, else built-in ones]
+    /// Directory of recorded conversations, as for `compare` [default: the home's, otherwise built-in ones]
     #[arg(long, value_name = "DIR")]
     histories: Option<PathBuf>,
 
-    /// Questions about them, as `compare` takes them
+    /// Questions about them, as for `compare`
     #[arg(long, value_name = "FILE")]
     questions: Option<PathBuf>,
 
-    /// The most conversations
+    /// Maximum number of conversations
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<usize>)]
     most: usize,
 
-    /// The model's context window in tokens [default: that of the receipts; without any, half of each conversation is
-    /// the limit]
+    /// Model's context window in tokens [default: from the receipts; without any, the limit is half of each
+    /// conversation]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// The hard limit in tokens
+    /// Hard limit in tokens
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
-    /// A setting of the policy
+    /// Set a policy setting
     #[arg(long, value_name = "POLICY.NAME=VALUE")]
     set: Vec<SetOverride>,
 
-    /// Build once, compare with the component that is there already, and end; 1 where the build or a check fails
+    /// Build once, compare with the existing component and exit; exit code 1 if the build or a check fails
     #[arg(long)]
     once: bool,
 }

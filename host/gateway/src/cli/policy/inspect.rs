@@ -22,7 +22,7 @@ use crate::{messages::terminal, policies};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
-    /// The component
+    /// Component file
     file: PathBuf,
 }
 

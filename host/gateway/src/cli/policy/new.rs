@@ -14,25 +14,25 @@ use crate::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldErr
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {
-    /// The policy's name; a folder of that name is made here
+    /// Policy name; a directory of that name is created here
     name: String,
 
-    /// What it is written in
+    /// Language to write it in
     #[arg(long, value_enum, default_value_t = Lang::Rust)]
     lang: Lang,
 
-    /// The folder of a Rust SDK to use [default: the project brings its own]
+    /// Directory of the Rust SDK to use [default: included in the project]
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lang {
-    /// Built by cargo-component or plain cargo
+    /// Built with cargo-component or plain cargo
     Rust,
-    /// Built by componentize-js
+    /// Built with componentize-js
     Js,
-    /// Built by componentize-py
+    /// Built with componentize-py
     Python,
 }
 

@@ -26,14 +26,14 @@ const SHOWN_CHARS: usize = 600;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
-    /// The component
+    /// Component file
     file: PathBuf,
 
-    /// The folder of the cases, one JSON file each
+    /// Directory of cases, one JSON file each
     #[arg(long, value_name = "DIR")]
     cases: PathBuf,
 
-    /// Write the answers into the cases, as the expected ones
+    /// Write the actual answers into the cases as the expected ones
     #[arg(long)]
     bless: bool,
 }

@@ -25,16 +25,16 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true)))]
 pub(in crate::cli) struct Export {
-    /// The conversation, as `sessions list` prints it
+    /// Conversation, as printed by `sessions list`
     #[arg(group = "which")]
     key: Option<SessionKey>,
-    /// Every conversation
+    /// Export every conversation
     #[arg(long, group = "which")]
     all: bool,
-    /// What the files look like
+    /// Format of the files
     #[arg(long, value_enum, default_value_t = Format::Full)]
     format: Format,
-    /// A file; with `--format pmk` a folder such as ~/.pmk/gateway/slack, or for one conversation a `.json` file
+    /// Output file; with `--format pmk`, a directory such as ~/.pmk/gateway/slack, or for one conversation a `.json` file
     #[arg(long, value_name = "PATH")]
     to: PathBuf,
 }

@@ -29,15 +29,15 @@ const MAX_META_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Import {
-    /// pmk's folder (~/.pmk/gateway/slack), one file of it, or a file that `sessions export` wrote
+    /// pmk's directory (~/.pmk/gateway/slack), a file in it, or a file written by `sessions export`
     path: PathBuf,
-    /// What the files look like [default: seen by the file]
+    /// Format of the files [default: detected]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Which conversation a single file of pmk's is, where neither its path nor its content tells
+    /// Conversation that a single pmk file belongs to, if neither its path nor its content tells
     #[arg(long)]
     key: Option<SessionKey>,
-    /// Empty the live window of a conversation that is there already, then import; its archive stays
+    /// Empty the live window of existing conversations before importing; their archives are kept
     #[arg(long)]
     replace: bool,
 }

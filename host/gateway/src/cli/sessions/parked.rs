@@ -50,9 +50,9 @@ fn document(parked: &Parked) -> serde_json::Value {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(in crate::cli) struct Retry {
-    /// The conversation, as `sessions parked` prints it
+    /// Conversation, as printed by `sessions parked`
     key: Option<SessionKey>,
-    /// Those of all conversations
+    /// Retry those of all conversations
     #[arg(long)]
     all: bool,
 }

@@ -16,9 +16,9 @@ const ACTION: &str = "sessions.reset";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Reset {
-    /// The conversation, as `sessions list` prints it
+    /// Conversation, as printed by `sessions list`
     key: SessionKey,
-    /// Keep the first N turns of the live window, and what stands before them
+    /// Keep the first N turns of the live window and what precedes them
     #[arg(long, value_name = "N", value_parser = number::<usize>)]
     to_turn: Option<usize>,
 }

@@ -18,12 +18,12 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Show {
-    /// The conversation, as `sessions list` prints it
+    /// Conversation, as printed by `sessions list`
     key: SessionKey,
-    /// Show the whole archive, every original uncut
+    /// Show the whole archive, with every original uncut
     #[arg(long)]
     full: bool,
-    /// Show these turns alone, counted from 1: 3..5, 3.., ..5 or 3
+    /// Show only these turns, counted from 1: 3..5, 3.., ..5 or 3
     #[arg(long, value_name = "FROM..TO")]
     turns: Option<Turns>,
 }

@@ -1,26 +1,26 @@
 
 # The chat at a terminal.
 
-chat-begin = pmk-host { $version }: ask something and press Enter; it remembers what was said
-chat-model = model   { $model }, takes { $window } tokens
-chat-model-sim = model   sim, a stand-in that quotes you; `pmk-host init` chooses a real one
+chat-begin = pmk-host { $version }: type a question and press Enter; it remembers the conversation
+chat-model = model   { $model }, { $window }-token window
+chat-model-sim = model   sim, a stand-in that quotes you; `pmk-host init` sets up a real one
 chat-policy = policy  { $policies }; see `pmk-host demo`
-chat-keys = /help shows what else there is, /quit leaves
-chat-help = /help      this page
-    /context   what of this conversation the model gets to see
-    /policy    which policies decide that
-    /pmk       what else the gateway can be told to do: `/pmk help`
-    /yes /no   your word on the question that you were shown last, where one waits for it
-    stop       stop the answer that is being made
-    /quit      leave, as do `exit`, Ctrl-D, and Ctrl-C twice; answers under way still come
-    Ctrl-C     empty the line
-    The dim line below an answer tells which policy decided, and how much of what the model takes was used.
-chat-unknown = There is no { $word }; /help shows what there is
-chat-leave = Ctrl-C once more leaves
-chat-stopped = Somebody stops the gateway: what is still in the line is not asked
+chat-keys = /help lists commands, /quit leaves
+chat-help = /help      show this help
+    /context   show what the model sees of this conversation
+    /policy    show which policies decide that
+    /pmk       more gateway commands: see `/pmk help`
+    /yes /no   answer the last question that is waiting for your decision
+    stop       stop the current answer
+    /quit      leave (also `exit`, Ctrl-D, or Ctrl-C twice); pending answers still arrive
+    Ctrl-C     clear the line
+    The dim line below an answer shows which policy decided and how much of the model's limit was used.
+chat-unknown = Unknown command { $word }; /help lists commands
+chat-leave = Press Ctrl-C again to leave
+chat-stopped = The gateway is being stopped: what you are typing will not be sent
 chat-waits = :hourglass_flowing_sand: the model has not answered yet ({ $seconds } s)
-chat-no-word = Nothing waits for your word
-chat-no-effect = Your word had no effect: { $error }
+chat-no-word = Nothing is waiting for your decision
+chat-no-effect = Your decision had no effect: { $error }
 chat-not-stored = Your message was not stored: { $error }
 chat-turn = { $tokens } of { $limit } tokens
 chat-decided = { $policy }: { $size }

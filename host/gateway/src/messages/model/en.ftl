@@ -2,7 +2,7 @@
 
 mra-found = What `{ $call }` found; answer the question from it:
 mra-went-wrong = `{ $call }` failed:
-mra-say-so = Tell the person honestly that this look-up failed, and why; answer from what is known, and do not guess.
+mra-say-so = Tell the person honestly that this lookup failed, and why; answer from what is known, and do not guess.
 mra-not-started = { $message }
 mra-exited = exit code { $code }
 mra-signalled = ended by signal { $signal }
@@ -26,15 +26,15 @@ flawed-too = not carried out: { $flawed }
 
 told-used-up = the limit of calls for this question is used up: answer now with what you have, and say what is missing
 told-echo = not carried out: this call repeats a text of the conversation or of a result instead of being your own decision
-told-beside-calls = not carried out: a block beside tool calls; call the tool `{ $tool }` instead
-told-no-code = there is no code to look into here: answer without
-told-not-listed = `{ $repo }` is none of the repositories that can be asked about: { $listed }
-told-bounded = not asked: there may be { $most } such questions an hour for one { $of ->
+told-beside-calls = not carried out: a block next to tool calls; call the tool `{ $tool }` instead
+told-no-code = there is no code to look into here: answer without it
+told-not-listed = `{ $repo }` is not one of the repositories that can be asked about: { $listed }
+told-bounded = not asked: the limit is { $most } such questions an hour for one { $of ->
     [person] person
    *[conversation] conversation
-}, and there have been; do not try again, tell the person
+}, and it has been reached; do not try again, tell the person
 told-switched-off = not asked: such questions are switched off; do not try again, tell the person
-told-just-answered = somebody who knows has just answered: pass on what they said
+told-just-answered = someone who knows has just answered: pass on what they said
 told-already = not asked: people have been asked in this thread already and have not answered yet; tell the person that this question has to wait for that answer
 told-too-long = not asked: the question is too long for people to read; put it in at most 2,000 characters and try again, or tell the person
 told-nobody = nobody is set up to be asked: tell the person so, and that an admin can change it

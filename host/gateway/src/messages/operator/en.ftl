@@ -1,13 +1,13 @@
 # What an operator's terminal shows, in English.
 
-note-dry-run = dry run, because { $variable } is set: nothing that writes reaches Slack
-note-dry-run-hint = the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home
+note-dry-run = dry run, because { $variable } is set: nothing is written to Slack
+note-dry-run-hint = the ledger goes to `dryrun-events-YYYY-MM.log`; messages answered now count as answered in this home
 note-console = front: console, because there are no Slack tokens
-note-console-hint = `pmk-host init` connects Slack; so do PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json
-note-no-tokens = Slack is not connected: gateway.json is about it, but its tokens are not there; you talk here instead
-note-no-tokens-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or let `pmk-host init` take them; `--front console` means here
+note-console-hint = to connect Slack, run `pmk-host init`, or set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json
+note-no-tokens = Slack is not connected: gateway.json configures it, but its tokens are missing; you talk here instead
+note-no-tokens-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or give them to `pmk-host init`; `--front console` means here
 note-sim = model: { doctor-model-unnamed }
-note-sim-hint = `pmk-host init` chooses a real one; so does `--model anthropic-api` with ANTHROPIC_API_KEY set
+note-sim-hint = for a real model, run `pmk-host init`, or use `--model anthropic-api` with ANTHROPIC_API_KEY set
 
 status-level = { $level ->
     [healthy] healthy
@@ -31,7 +31,7 @@ status-supervised-is = { $supervised ->
 }
 status-heartbeat = heartbeat
 status-heartbeat-is = { $heartbeat ->
-    [over] the last one
+    [over] last
     [fresh] fresh
     [aging] aging
    *[stale] stale
@@ -45,8 +45,8 @@ status-store-is = `{ $name }`{ $state ->
         [one] one host
        *[other] { $hosts } hosts
     }
-    [unknown] ; who uses it is not known: { $error }
-   *[free] , in use by nobody
+    [unknown] ; users unknown: { $error }
+   *[free] , not in use
 }
 status-host = host
 status-host-is = `{ $name }` { $does ->
@@ -54,31 +54,31 @@ status-host-is = `{ $name }` { $does ->
         [one] one conversation
        *[other] { $turns } conversations
     }
-    [deaf] hears nothing from Slack, and works on { $turns ->
+    [deaf] receives nothing from Slack, works on { $turns ->
         [one] one conversation
        *[other] { $turns } conversations
     }
    *[silent] is silent
-}, version { $version }, since { $since }, last heard of { $seconds } s ago
+}, version { $version }, since { $since }, last heard from { $seconds } s ago
 status-policies = policies
 status-policies-is = { $refused ->
-    [yes] { $policies }, and not those that were chosen for all hosts: { $why }
+    [yes] { $policies }, not those chosen for all hosts: { $why }
    *[no] { $policies }
 }
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }
-status-ledger-hint = is there room on the disk, and may it write there? They are kept, and written once they can be
+status-ledger-hint = check that the disk has room and that the gateway may write there; lines are kept and written once that works
 
-reason-nobody = no gateway runs here
+reason-nobody = no gateway is running here
 reason-starting = it is starting
-reason-heart-stopped = it runs, but its heart has stopped
+reason-heart-stopped = it is running, but its heartbeat has stopped
 reason-heart-late = its heartbeat is late
 reason-silent = it does not answer, so the state of its sockets is unknown
-reason-leaving = it ends
+reason-leaving = it is stopping
 reason-reconnecting = it is reconnecting
-reason-reconnects = it has reconnected { $count } times lately
-reason-store-away = it does not reach its database
+reason-reconnects = it has reconnected { $count } times recently
+reason-store-away = it cannot reach its database
 reason-waiting = { $count ->
-    [one] { $count } line of the ledger waits
-   *[other] { $count } lines of the ledger wait
+    [one] { $count } ledger line is waiting
+   *[other] { $count } ledger lines are waiting
 } to be written
