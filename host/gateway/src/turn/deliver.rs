@@ -20,8 +20,9 @@ mod in_person;
 mod notice;
 mod post;
 
-/// For how long an answer is tried again where nobody knows what its refusal means.
-const MAY_PASS_WITHIN: Duration = Duration::from_secs(120);
+/// For how long an answer is tried again where nobody knows what its refusal means. No reaction in its channel is acknowledged
+/// meanwhile, for it may be to this answer: Slack sends one again after a minute, and gives it up after two more times.
+const MAY_PASS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Delivers what has not been delivered of an answer.
 pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {

@@ -133,7 +133,7 @@ const ABOUT_CONTENT: [&str; 6] = [
 ];
 
 /// The codes with which it is refused for where it is to go, for who sends it, or for what is there already.
-const REFUSALS: [&str; 26] = [
+const REFUSALS: [&str; 27] = [
     "already_reacted",
     "block_mismatch",
     "cannot_dm_bot",
@@ -147,6 +147,7 @@ const REFUSALS: [&str; 26] = [
     "invalid_metadata_format",
     "invalid_metadata_schema",
     "invalid_name",
+    "invalid_thread_ts",
     "is_archived",
     "is_inactive",
     "message_limit_exceeded",
