@@ -443,7 +443,11 @@ async fn the_button_under_a_failure_asks_nothing_that_was_asked_again_since() {
     let asked_again = |message: &Message| message.ts == failed.ts && message.text.starts_with(":repeat:");
     assert!(scene.slack.await_message(CHANNEL, PATIENCE, asked_again).await.is_some());
     assert!(scene.slack.await_whispers("U9", 1, PATIENCE).await);
-    assert!(scene.slack.whispers("U9")[0].text.contains("Only the person who asked"), "{:?}", scene.slack.whispers("U9"));
+    assert!(
+        scene.slack.whispers("U9")[0].text.contains("Only the person who asked"),
+        "{:?}",
+        scene.slack.whispers("U9")
+    );
     // A later question shows that nothing more came of it.
     scene.slack.mention(CHANNEL, "U1", "When is the launch?", None);
     scene.home.await_events("turn.processed", 3);
