@@ -122,12 +122,8 @@ async fn untaken(
         if may_pass && u128::from(waited) < MAY_PASS_WITHIN.as_millis() {
             return Err(FrontError::Transient { what, retry_after: None }.into());
         }
-        if let Some(id) = in_person::deliver(services, answered, part, doubt).await? {
-            return Ok(Some(id));
-        }
-        if answered.report.question().is_some() {
-            return Err(FrontError::Refused { what, may_pass: false }.into());
-        }
+        let id = in_person::deliver(services, answered, part, doubt).await?;
+        return id.map(Some).ok_or_else(|| FrontError::Refused { what, may_pass: false }.into());
     }
     note_undelivered(journal, &answered.inbound, what);
     Ok(None)
