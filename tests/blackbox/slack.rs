@@ -131,6 +131,24 @@ async fn a_bad_start_is_one_clear_line() {
     }
 }
 
+/// Once, a Slack that had a bad moment while the gateway started ended it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_outlasts_a_bad_moment_of_slacks() {
+    let (slack, home) = (Slack::start(rules()).await, Home::new());
+    slack.fault_times("auth.test", 2, Fault::Status(503));
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_waits_for_slack_ends_when_it_is_asked_to() {
+    let (slack, home) = (Slack::start(rules()).await, Home::new());
+    slack.fault("auth.test", Fault::Status(503));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    until_async("a second try", || (slack.call_count("auth.test") >= 2).then_some(())).await;
+    assert!(gateway.terminate().success(), "it was asked to end before it gave up");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_files_text_is_answered_and_the_file_is_said_to_be_unread() {
     let slack = Slack::start(rules().unlimited()).await;

@@ -1,7 +1,5 @@
 //! Answers that Slack does not take where they were asked for: each reaches who asked, or is parked and delivered once it is taken.
 
-use std::time::Duration;
-
 use pmk_stand_ins::{
     anthropic::Behaviour,
     slack::{Fault, Message, Sent, Slack, dm_channel},
@@ -9,8 +7,8 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use crate::{
-    support::{PATIENCE, until_async},
-    workspace::{Gateway, Scene, rules, rules_for_kills, violations_but_lateness},
+    support::until_async,
+    workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
 };
 
 async fn scene() -> Scene {
@@ -92,7 +90,7 @@ async fn what_slack_carries_out_after_a_kill_is_not_posted_again() {
     let scene = Scene::new(rules_for_kills(), &settings).await;
     let gateway = scene.start().await;
     scene.anthropic.push(Behaviour::answer("On **Friday**."));
-    scene.slack.fault_times("chat.postMessage", 1, Fault::Late(Duration::from_millis(1_500)));
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Late);
     scene.slack.dm("U1", "When is the launch?");
     until_async("the post", || (scene.slack.call_count("chat.postMessage") == 1).then_some(())).await;
     gateway.kill();
@@ -100,14 +98,4 @@ async fn what_slack_carries_out_after_a_kill_is_not_posted_again() {
     scene.home.await_events("turn.processed", 1);
     assert_eq!(shown(&scene.slack, &dm_channel("U1")), ["On **Friday**."]);
     assert_eq!(violations_but_lateness(&scene.slack), Vec::<String>::new());
-}
-
-/// Once, a Slack that had a bad moment while the gateway started ended it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_start_outlasts_a_bad_moment_of_slacks() {
-    let scene = scene().await;
-    scene.slack.fault_times("auth.test", 2, Fault::Status(503));
-    let _gateway = Gateway::asking(&scene.home, &scene.slack, &scene.anthropic, &[]);
-    assert!(scene.slack.await_connected(PATIENCE).await);
-    scene.behaved();
 }

@@ -550,7 +550,9 @@ impl Front for Slack {
         };
         if self.world.refuses(&target) {
             self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
-            return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass: false });
+            // Half of what it refuses it refuses in words that nobody knows.
+            let may_pass = target.bytes().map(u32::from).sum::<u32>() % 2 == 0;
+            return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass });
         }
         let tag = Tag::of(&part);
         if tag.kind != Kind::Placeholder {

@@ -39,9 +39,8 @@ impl Dispatcher {
                 open.pending
             }
             Err(error) => {
-                match self.is_news(&error.to_string()) {
-                    true => tracing::warn!(%error, "the inbox cannot be swept"),
-                    false => tracing::debug!(%error, "the inbox cannot be swept, either"),
+                if self.is_news(&error.to_string()) {
+                    tracing::warn!(%error, "the inbox cannot be swept");
                 }
                 return HashSet::new();
             }
@@ -70,8 +69,11 @@ impl Dispatcher {
                     self.tell(parked.inbox).await;
                 }
             }
-            Err(error) if self.is_news(&error.to_string()) => tracing::warn!(%error, "parked messages cannot be read"),
-            Err(error) => tracing::debug!(%error, "parked messages cannot be read, either"),
+            Err(error) => {
+                if self.is_news(&error.to_string()) {
+                    tracing::warn!(%error, "parked messages cannot be read");
+                }
+            }
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What is said around an answer, in its place, and of the gateway being there to give one.
 
-use pmk_core::{SessionKey, text};
+use pmk_core::{SessionKey, quoting::quotation, text::shortened};
 use pmk_models::ModelError;
 
 use super::{Messages, code};
 use crate::{store::Verbosity, talk::Unread};
 
-/// The most of a question that is quoted where its answer stands elsewhere.
-const MOST_QUOTED_CHARS: usize = 300;
+/// Of a question whose answer stands elsewhere, so much is quoted.
+const QUOTED_CHARS: usize = 300;
 
 impl Messages {
     /// Shows that an answer is being made.
@@ -122,9 +122,8 @@ impl Messages {
 
     /// Goes before an answer that its place has not taken, in a direct message: the beginning of the question is quoted.
     pub fn in_person(&self, question: &str) -> String {
-        let quoted: String =
-            text::lines(text::head(question.trim(), MOST_QUOTED_CHARS)).map(|line| format!("> {line}\n")).collect();
-        format!("{}\n{quoted}\n", self.text("in-person", []))
+        let quoted = quotation(&shortened(question.trim(), QUOTED_CHARS));
+        format!("{}\n{quoted}\n\n", self.text("in-person", []))
     }
 
     /// A message without text.

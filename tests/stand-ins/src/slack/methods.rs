@@ -76,7 +76,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
         Some(Fault::Held) => inner.healed(&method).await,
-        Some(Fault::StreamOver | Fault::Lost | Fault::Late(_)) | None => {}
+        Some(Fault::StreamOver | Fault::Lost | Fault::Late) | None => {}
     }
     let asked = match asked {
         Ok(asked) => asked,
@@ -99,15 +99,17 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     if fault == Some(Fault::StreamOver) {
         streams::end(&inner, &asked.parameters);
     }
-    if let Some(Fault::Late(wait)) = fault {
-        tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            let _ = carry_out(&inner, &method, &asked);
-            inner.changed.notify_waiters();
-        });
+    if fault == Some(Fault::Late) {
+        inner.state().late.push((method, asked));
         return pending().await;
     }
     let result = carry_out(&inner, &method, &asked);
+    if matches!(&*method, "conversations.history" | "conversations.replies") {
+        let late = std::mem::take(&mut inner.state().late);
+        for (method, asked) in late {
+            let _ = carry_out(&inner, &method, &asked);
+        }
+    }
     inner.changed.notify_waiters();
     if fault == Some(Fault::Lost) {
         inner.state().lost.push(method.clone());

@@ -159,8 +159,9 @@ pub enum Fault {
     StreamOver,
     /// It is carried out, but only after this long.
     Slow(Duration),
-    /// It is carried out only after this long, whether or not the caller is there still, and the answer never comes.
-    Late(Duration),
+    /// It is carried out only once somebody has looked for it in the past in vain, whether or not the caller is there still, and
+    /// the answer never comes.
+    Late,
     /// It is carried out, but only once the method is healed.
     Held,
 }

@@ -14,6 +14,7 @@ use super::{
     blocks,
     files::File,
     limits::Traffic,
+    request::Asked,
     sockets::{Command, Socket},
     text,
     whispers::Whisper,
@@ -161,6 +162,8 @@ pub(super) struct State {
     pub(super) whispers: Vec<Whisper>,
     /// Methods that were carried out and never answered, once for each time.
     pub(super) lost: Vec<String>,
+    /// Calls that are carried out [late](super::Fault::Late).
+    pub(super) late: Vec<(String, Asked)>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Methods of which a call [waits](super::Fault::Held).
     pub(super) held: HashSet<String>,
