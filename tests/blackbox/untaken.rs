@@ -7,7 +7,7 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use crate::{
-    support::until_async,
+    support::{PATIENCE, until_async},
     workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
 };
 
@@ -47,6 +47,34 @@ async fn an_answer_that_its_channel_does_not_take_goes_to_who_asked() {
     scene.behaved();
 }
 
+/// Once, only who had written last was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_several_asked_together_goes_to_each_of_them() {
+    let queue = json!({"mode": "collect", "debounceMs": 1});
+    let settings = json!({"version": 1, "language": "en", "slack": {"stream": "off"}, "queue": queue});
+    let scene = Scene::new(rules(), &settings).await;
+    let _gateway = scene.start().await;
+    let first = asked(&scene, "When is the launch?").await;
+    scene.anthropic.push(Behaviour::answer("In **Taipei**."));
+    for (user, text) in [("U2", "Where is it?"), ("U3", "And where do we meet?")] {
+        let sent = scene.slack.mention("C1", user, text, Some(&first.ts));
+        assert!(scene.slack.await_ack(&sent.event_id, PATIENCE).await.is_some(), "{user}");
+    }
+    scene.slack.keep_out("C1");
+    scene.anthropic.release();
+    scene.home.await_events("turn.processed", 2);
+    assert!(shown(&scene.slack, &dm_channel("U1"))[0].contains("On **Friday**."));
+    for user in ["U2", "U3"] {
+        let told = shown(&scene.slack, &dm_channel(user));
+        assert_eq!(told.len(), 1, "{user}: {told:#?}");
+        assert!(
+            ["> Where is it?", "> And where do we meet?", "In **Taipei**."].iter().all(|one| told[0].contains(one))
+        );
+    }
+    assert_eq!(shown(&scene.slack, "C1"), [] as [&str; 0]);
+    scene.behaved();
+}
+
 /// Once, an error that nobody had listed was the end of an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_that_nobody_knows_is_waited_out() {
@@ -81,6 +109,22 @@ async fn an_answer_that_nobody_can_be_given_is_parked_and_delivered_later_withou
     let answers = shown(&scene.slack, "C1").into_iter().filter(|shown| shown.contains("Friday")).count();
     assert_eq!((answers, scene.anthropic.requests().len()), (1, 1));
     scene.behaved();
+}
+
+/// Once, whom their channel kept out never heard that their question was parked.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_told_in_person() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("chat.update", Fault::Error("token_revoked"));
+    asked(&scene, "When is the launch?").await;
+    scene.anthropic.release();
+    scene.home.await_events("turn.parked", 1);
+    scene.slack.keep_out("C1");
+    scene.slack.heal("chat.update");
+    assert!(scene.slack.await_replies(&dm_channel("U1"), 1, PATIENCE).await, "nobody tells them");
+    let told = shown(&scene.slack, &dm_channel("U1"));
+    assert!(told[0].contains("> When is the launch?") && told[0].contains("cannot be answered yet"), "{told:#?}");
 }
 
 /// Once, what Slack carried out a moment after the gateway was killed was posted a second time.

@@ -83,13 +83,12 @@ impl Offer {
         usize::from(self.mra) + 2 * usize::from(self.people)
     }
 
-    /// Whether there is anything.
-    pub const fn is_something(self) -> bool {
-        self.mra || self.people
+    /// The kinds that are offered, always in this order.
+    pub fn kinds(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |kind| self.has(*kind))
     }
 
-    /// Whether this kind is among them.
-    pub const fn has(self, kind: Kind) -> bool {
+    const fn has(self, kind: Kind) -> bool {
         match kind {
             Kind::MraAsk => self.mra,
             Kind::Escalate => self.people,

@@ -94,7 +94,7 @@ impl Preambles {
     /// What the model is told about itself, its readers and, where it may call any, its tools.
     pub(crate) fn of(&self, audience: Audience, offer: Offer, with_tools: bool) -> Arc<Preamble> {
         // A history that speaks of tools wants some defined: where there are none, it goes as text.
-        if self.takes_tools() == Some(false) || with_tools && !offer.is_something() {
+        if self.takes_tools() == Some(false) || with_tools && !offer.is_any() {
             return self.as_text(audience, offer);
         }
         Arc::clone(&self.preambles[audience as usize][offer.number()][usize::from(with_tools)])
@@ -178,10 +178,7 @@ mod tests {
                     Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer, prompts.language()));
                 let fenced = Preamble::without_tools(system(Toolbox::Fenced));
                 let (fenced, native) = (fenced.tokens, native.tokens);
-                assert!(
-                    fenced < native || !offer.is_something() && fenced == native,
-                    "{audience}: {fenced} and {native}"
-                );
+                assert!(fenced < native || !offer.is_any() && fenced == native, "{audience}: {fenced} and {native}");
             }
         }
     }

@@ -40,7 +40,7 @@ impl Toolbox {
             (Toolbox::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.zh-TW.md"),
             (Toolbox::Native, Language::English) => include_str!("prompts/toolbox-native.en.md"),
         };
-        if offer.is_something() { offered(text, offer) } else { String::new() }
+        if offer.is_any() { offered(text, offer) } else { String::new() }
     }
 }
 
@@ -278,11 +278,7 @@ mod tests {
                 kinds.extend(directive::parse(&block[..end]).directive.as_ref().map(Directive::kind));
                 rest = &block[end..];
             }
-            let offered: Vec<_> = [directive::Kind::MraAsk, directive::Kind::Escalate]
-                .into_iter()
-                .filter(|kind| offer.has(*kind))
-                .collect();
-            assert_eq!(kinds, offered, "{text}");
+            assert_eq!(kinds, offer.kinds().collect::<Vec<_>>(), "{text}");
         }
     }
 
@@ -293,7 +289,7 @@ mod tests {
             for (tool, is_offered) in [("mra_ask", offer.mra), ("escalate", offer.people)] {
                 assert_eq!(native.contains(&format!("`{tool}`")), is_offered, "{native}");
             }
-            assert!(!native.contains("```") && native.is_empty() != offer.is_something());
+            assert!(!native.contains("```") && native.is_empty() != offer.is_any());
             let fenced = Toolbox::Fenced.text(offer, language);
             for (tag, is_offered) in [("mra-ask", offer.mra), ("escalate", offer.people)] {
                 assert_eq!(fenced.contains(tag), is_offered, "{fenced}");

@@ -9,7 +9,7 @@ use super::{Directive, Kind, Offer};
 /// A tool call that cannot be carried out; the model is [told](crate::messages::Messages::bad_call) in its language.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {
-    #[error("there is no tool `{0}`; there are `mra_ask` and `escalate`")]
+    #[error("there is no tool `{0}`")]
     UnknownTool(String),
     #[error("`{tool}` needs `{key}`, a text that is not empty")]
     MissingInput { tool: &'static str, key: &'static str },
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn bad_calls_say_what_is_wrong() {
         let error = |name, input: Value| read_call(name, &input).expect_err("a bad call").to_string();
-        assert_eq!(error("bash", json!({})), "there is no tool `bash`; there are `mra_ask` and `escalate`");
+        assert_eq!(error("bash", json!({})), "there is no tool `bash`");
         assert_eq!(error("mra_ask", json!({"repo": 7})), "`mra_ask` needs `repo`, a text that is not empty");
         assert_eq!(error("escalate", json!("x")), "`escalate` needs `question`, a text that is not empty");
     }

@@ -1,4 +1,5 @@
-//! Who is told of a message that is set aside: the person who wrote it, and the admins.
+//! Who is told of a message that is set aside: the person who wrote it, in a direct message where its place does not take that,
+//! and the admins.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,7 @@ use crate::{
     front::{Delivery, FrontError},
     services::Services,
     store::Parked,
-    talk::Speech,
+    talk::{Inbound, ReplyTo, Speech},
 };
 
 /// For so long the admins are not told once more of the same trouble: `sessions parked` lists every message.
@@ -98,14 +99,44 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
             {
                 tracing::warn!(%error, "a placeholder cannot be taken away");
             }
+            tracing::warn!(
+                session = parked.key,
+                what,
+                "the message is parked; its author is told in a direct message, because Slack refuses that where they wrote"
+            );
+            in_person(services, parked, message, &speech).await
+        }
+        Err(error) => not_yet(parked, &error),
+    }
+}
+
+/// Tells the person where the place of the message does not take it.
+async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &Speech) -> bool {
+    let sent = async {
+        let channel = services.front.direct(&message.user).await?;
+        if channel == message.reply_to.channel {
+            let what = "it was written in direct messages".to_owned();
+            return Err(FrontError::Refused { what, may_pass: false });
+        }
+        let reply_to = ReplyTo { channel, thread_ts: None };
+        let text = services.messages.in_person(&message.text) + &told.text;
+        let speech = Speech { text, pings: vec![] };
+        services.front.deliver(Delivery::notice(&message.event_id, &reply_to, &speech)).await
+    };
+    match sent.await {
+        Ok(_) => true,
+        Err(FrontError::Refused { what, .. }) => {
             tracing::error!(session = parked.key, what, "the person cannot be told that the message is parked");
             true
         }
-        Err(error) => {
-            tracing::warn!(session = parked.key, %error, "the person does not know yet that the message is parked");
-            false
-        }
+        Err(error) => not_yet(parked, &error),
     }
+}
+
+/// The next sweep tries again.
+fn not_yet(parked: &Parked, error: &FrontError) -> bool {
+    tracing::warn!(session = parked.key, %error, "the person does not know yet that the message is parked");
+    false
 }
 
 /// Whether any of them knows of the trouble, by now or since less than an hour.

@@ -2,7 +2,7 @@
 
 use super::Messages;
 use crate::{
-    directive::{Flaw, Kind, tools::BadCall},
+    directive::{Flaw, Kind, Offer, tools::BadCall},
     escalation::{Marker, reading},
     mra::{BadQuestion, Failure, MAX_QUESTION_CHARS, Outcome},
 };
@@ -66,10 +66,18 @@ impl Messages {
         }
     }
 
-    /// Why a tool call cannot be carried out.
-    pub fn bad_call(&self, bad: &BadCall) -> String {
+    /// Why a tool call cannot be carried out, where these were offered.
+    pub fn bad_call(&self, bad: &BadCall, offer: Offer) -> String {
         match bad {
-            BadCall::UnknownTool(tool) => self.text("bad-tool", [("tool", tool.as_str().into())]),
+            BadCall::UnknownTool(tool) => {
+                let tools: Vec<String> = offer.kinds().map(|kind| format!("`{}`", kind.tool())).collect();
+                match tools.as_slice() {
+                    [] => self.text("bad-tool-none", [("tool", tool.as_str().into())]),
+                    tools => {
+                        self.text("bad-tool", [("tool", tool.as_str().into()), ("tools", tools.join(", ").into())])
+                    }
+                }
+            }
             BadCall::MissingInput { tool, key } => {
                 self.text("bad-input", [("tool", (*tool).into()), ("key", (*key).into())])
             }
@@ -195,8 +203,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     ];
     let mut said = vec![
         messages.mra_refused("mra ask erp q", "why"),
-        messages.bad_call(&BadCall::UnknownTool("bash".into())),
-        messages.bad_call(&BadCall::MissingInput { tool: "mra_ask", key: "repo" }),
+        messages.bad_call(&BadCall::UnknownTool("bash".into()), Offer::ALL),
+        messages.bad_call(&BadCall::UnknownTool("bash".into()), Offer { mra: false, people: false }),
+        messages.bad_call(&BadCall::MissingInput { tool: "mra_ask", key: "repo" }, Offer::ALL),
         messages.flawed(&flaws),
         messages.flawed_too(&flaws),
         messages.told_used_up(),

@@ -162,12 +162,13 @@ async fn plan(
     let room = if may_call { MAX_CALLS.saturating_sub(work.tally.wanted) } else { 0 };
     let too_many = calls.split_off(calls.len().min(room as usize));
     work.tally.wanted += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+    let offer = work.ports.offer;
     let echoes = echoes(work, calls.iter().map(|(_, wanted)| wanted.as_ref().ok().cloned()).collect()).await;
     let looked_at = calls.into_iter().zip(echoes).map(|((id, wanted), is_echo)| {
         let step = match wanted {
             Ok(_) if is_echo => Step::Told(messages.told_echo()),
             Ok(directive) => Step::Do(directive),
-            Err(bad) => Step::Told(messages.bad_call(&bad)),
+            Err(bad) => Step::Told(messages.bad_call(&bad, offer)),
         };
         (id, step)
     });

@@ -1,13 +1,14 @@
 //! From the chunks of a streamed completion to the whole answer, or to the reason why there is none.
 //!
 //! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, `[DONE]` without a reason, tool calls that
-//! come whole and all with index 0, `stop` where calls were made, empty arguments, a completion that is not streamed at all.
+//! come whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an object, a text in parts,
+//! a completion that is not streamed at all.
 
 use std::borrow::Cow;
 
 use pmk_core::Block;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Answer, ModelError, Stop, Usage, classify,
@@ -69,9 +70,33 @@ struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Delta {
-    content: Option<String>,
+    content: Option<Content>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
+}
+
+/// What the model says: a text, or a list of parts as a request may have it.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Debug, Deserialize)]
+struct ContentPart {
+    /// A part of another kind, as one that only the model needs, has none.
+    #[serde(default)]
+    text: Option<String>,
+}
+
+impl Content {
+    fn into_text(self) -> String {
+        match self {
+            Content::Text(text) => text,
+            Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
 }
 
 impl Delta {
@@ -98,7 +123,24 @@ struct CallDelta {
 #[serde(default)]
 struct FunctionDelta {
     name: Option<String>,
-    arguments: Option<String>,
+    arguments: Option<Arguments>,
+}
+
+/// JSON in a text, in pieces, or an object at once.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Arguments {
+    Text(String),
+    Object(Map<String, Value>),
+}
+
+impl Arguments {
+    fn into_json(self) -> String {
+        match self {
+            Arguments::Text(json) => json,
+            Arguments::Object(fields) => Value::Object(fields).to_string(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -176,7 +218,7 @@ impl Assembly {
         self.started = true;
         let Delta { content, refusal, tool_calls } =
             choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
-        self.text.push_str(content.as_deref().unwrap_or_default());
+        self.text.push_str(&content.map(Content::into_text).unwrap_or_default());
         self.refusal.push_str(refusal.as_deref().unwrap_or_default());
         for delta in tool_calls.unwrap_or_default() {
             self.extend_call(delta)?;
@@ -208,7 +250,7 @@ impl Assembly {
         if call.name.is_empty() {
             call.name = delta.function.name.unwrap_or_default();
         }
-        call.arguments.push_str(delta.function.arguments.as_deref().unwrap_or_default());
+        call.arguments.push_str(&delta.function.arguments.map(Arguments::into_json).unwrap_or_default());
         Ok(())
     }
 
@@ -359,6 +401,15 @@ mod tests {
         let events = [delta(json!({"tool_calls": [whole("a"), whole("b")]})), finish("stop")];
         let answer = assemble(&events).expect("an answer").expect("a whole one");
         assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
+    }
+
+    #[test]
+    fn a_text_in_parts_and_arguments_that_are_an_object_cost_no_answer() {
+        let parts = json!([{"type": "text", "text": "預"}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "算"}]);
+        let whole = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"repo": "erp"}}});
+        let events = [delta(json!({"content": parts})), delta(json!({"tool_calls": [whole]})), finish("tool_calls")];
+        let answer = assemble(&events).expect("an answer").expect("a whole one");
+        assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }, call("a", "f", json!({"repo": "erp"}))]);
     }
 
     #[test]

@@ -15,7 +15,8 @@ bad-no-repo = the repository is empty
 bad-repo = `{ $repo }` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, `/` stands between the parts of a nested one, it is not a path out of anything and no part begins with `-`
 bad-no-question = the question is empty
 bad-long-question = the question has { $chars } characters and may have { $most }
-bad-tool = there is no tool `{ $tool }`; there are `mra_ask` and `escalate`
+bad-tool = there is no tool `{ $tool }`; there is { $tools }
+bad-tool-none = there is no tool `{ $tool }`, and none at all now: answer in words
 bad-input = `{ $tool }` needs `{ $key }`, a text that is not empty
 
 flaw-key = `{ $tag }` without `{ $key }`

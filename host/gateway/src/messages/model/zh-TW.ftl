@@ -15,7 +15,8 @@ bad-no-repo = 沒有指明儲存庫
 bad-repo = `{ $repo }` 不是儲存庫的名稱：名稱由字母、數字、`.`、`_`、`-` 組成，巢狀的各段之間用 `/`，不能是往外的路徑，也沒有任何一段以 `-` 開頭
 bad-no-question = 問題是空的
 bad-long-question = 問題有 { $chars } 個字元，最多 { $most } 個
-bad-tool = 沒有 `{ $tool }` 這個工具，只有 `mra_ask` 和 `escalate`
+bad-tool = 沒有 `{ $tool }` 這個工具，只有 { $tools }
+bad-tool-none = 沒有 `{ $tool }` 這個工具，現在也沒有其他工具：請直接用文字回答
 bad-input = `{ $tool }` 需要 `{ $key }`，而且不能是空的
 
 flaw-key = `{ $tag }` 缺少 `{ $key }`

@@ -118,6 +118,7 @@ const BY_INDEX: &[&str] = &[
     experiments::DRAW_ARM,
     experiments::FIND_ANSWER,
     experiments::VOTE,
+    turns::ASKED_ALONG,
     turns::UNSENT_PARTS,
     turns::PART_SENT,
     turns::OUTSTANDING,

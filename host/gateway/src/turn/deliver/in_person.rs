@@ -1,5 +1,5 @@
-//! An answer that the place of its question does not take goes to who asked, in a direct message. That quotes the question, for
-//! it stands elsewhere; a command is known by its answer.
+//! An answer that the place of its question does not take goes to who asked, in a direct message to each of them. That quotes the
+//! question, for it stands elsewhere; a command is known by its answer.
 
 use super::post::{Doubt, post};
 use crate::{
@@ -10,20 +10,52 @@ use crate::{
     turn::{TurnError, placeholder},
 };
 
-/// Delivers a part of an answer that its place has refused; the id of the message, if there is one now.
+/// Delivers a part of an answer that its place has refused; the id of the message, if there is one now. Where several have asked,
+/// it is enough that one of them gets it.
 pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,
     part: &Part,
     doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
-    let Answered { inbound, report, .. } = answered;
+    let Answered { inbound, .. } = answered;
     // An answer that others gave is not who gave it to be told.
-    let is_to_asker = part.outgoing.purpose == Purpose::Reply && !store::is_handed_on(inbound);
-    if !is_to_asker || !services.people.may_hear(&inbound.user) {
+    if part.outgoing.purpose != Purpose::Reply || store::is_handed_on(inbound) {
         return Ok(None);
     }
-    let channel = services.front.direct(&inbound.user).await?;
+    let mut askers = services.store.asked_along(answered.turn).await?;
+    askers.retain(|asker| *asker != inbound.user);
+    askers.insert(0, inbound.user.clone());
+    let mut id = None;
+    for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
+        match tell(services, answered, part, doubt, asker).await {
+            Err(TurnError::Front(FrontError::Refused { what, .. })) => {
+                tracing::warn!(what, "an answer does not go in a direct message either");
+            }
+            told => id = id.or(told?),
+        }
+    }
+    if id.is_none() {
+        return Ok(None);
+    }
+    tracing::warn!(session = %inbound.key, "an answer goes to who asked in a direct message: its place does not take it");
+    if part.number == 0
+        && let Some(waits) = &answered.placeholder
+    {
+        placeholder::withdraw(services, &inbound.reply_to, waits).await?;
+    }
+    Ok(id)
+}
+
+/// Tells one person; `None` where they have asked in their direct messages, which have refused it.
+async fn tell(
+    services: &Services,
+    Answered { inbound, report, .. }: &Answered,
+    part: &Part,
+    doubt: Option<Doubt<'_>>,
+    asker: &str,
+) -> Result<Option<String>, TurnError> {
+    let channel = services.front.direct(asker).await?;
     if channel == inbound.reply_to.channel {
         return Ok(None);
     }
@@ -36,20 +68,5 @@ pub(super) async fn deliver(
     let speech = Speech { text, pings };
     let delivery =
         Delivery { number: part.number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, &speech) };
-    match post(services, delivery, doubt).await {
-        Err(FrontError::Refused { what, .. }) => {
-            tracing::warn!(what, "an answer does not go in a direct message either");
-            Ok(None)
-        }
-        posted => {
-            let id = posted?;
-            tracing::warn!(session = %inbound.key, "an answer goes to who asked in a direct message: its place does not take it");
-            if part.number == 0
-                && let Some(waits) = &answered.placeholder
-            {
-                placeholder::withdraw(services, &inbound.reply_to, waits).await?;
-            }
-            Ok(id)
-        }
-    }
+    Ok(post(services, delivery, doubt).await?)
 }
