@@ -198,7 +198,7 @@ fn a_link_to_a_gateway_json_that_is_not_there_was_taken_for_none_and_another_gat
         let finished = home.run(arguments, "");
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("it is a link to `/gone/gateway.json`, which is not there"), "{arguments:?}: {said}");
+        assert!(said.contains("it is a link to `/gone/gateway.json`, which does not exist"), "{arguments:?}: {said}");
         assert!(said.contains("hint: ") && !said.contains("--home"), "{arguments:?}: {said}");
     }
     assert!(link.is_symlink(), "nobody puts a file in its place");

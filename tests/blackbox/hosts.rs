@@ -175,7 +175,7 @@ impl Host {
     /// How it ends, which it does sooner or later.
     async fn ends(&mut self) -> ExitStatus {
         let mut gateway = self.running();
-        until_async("it ends", || gateway.ended()).await
+        until_async("it is stopping", || gateway.ended()).await
     }
 
     /// Nobody hears of it, and it of nobody, or that is over.

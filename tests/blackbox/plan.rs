@@ -249,7 +249,7 @@ fn a_number_of_tokens_is_positive() {
         }
         let finished = home.run(&arguments, "");
         assert_eq!(finished.status.code(), Some(2), "{arguments:?}");
-        assert!(finished.stderr.contains("give a whole number of tokens, 1 or more"), "{}", finished.stderr);
+        assert!(finished.stderr.contains("expected a whole number of tokens, 1 or more"), "{}", finished.stderr);
         assert!(finished.stderr.contains(&format!("'{value}'")), "{}", finished.stderr);
     }
 }

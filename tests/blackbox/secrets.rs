@@ -93,7 +93,7 @@ fn a_command_that_takes_its_time_keeps_the_gateway_from_nobody_who_looks_or_stop
     });
     assert_eq!((&looked["level"], &looked["phase"]), (&"degraded".into(), &"starting".into()), "{looked:#}");
     assert_eq!(home.run(&["stop"], "").ok().stdout, "stopped\n");
-    assert!(!gateway.wait().expect("it ends").success());
+    assert!(!gateway.wait().expect("it is stopping").success());
 }
 
 /// Once, nothing said that it was waited for, and it went on without the gateway.
@@ -110,7 +110,7 @@ fn a_command_that_is_waited_for_is_named_and_does_not_outlive_a_gateway_that_is_
     assert!(told.is_some_and(|told| told.contains("`slack.appToken.cmd` of gateway.json")));
     let pids = std::fs::read_to_string(pids).expect("it runs");
     gateway.kill().expect("killed");
-    gateway.wait().expect("it ends");
+    gateway.wait().expect("it is stopping");
     for pid in pids.split_whitespace() {
         until("the end of what it has started", || (!is_alive(pid)).then_some(()));
     }

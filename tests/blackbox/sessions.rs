@@ -61,7 +61,7 @@ fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
     let nowhere = home.path().join("nowhere").display().to_string();
     let missing = home.run(&["sessions", "list", "--home", &nowhere], "");
     assert_eq!((missing.status.code(), missing.stdout.as_str()), (Some(1), ""));
-    assert!(missing.stderr.starts_with("error: there is no home `"), "{}", missing.stderr);
+    assert!(missing.stderr.starts_with("error: home `"), "{}", missing.stderr);
     for arguments in [&["sessions", "list"][..], &["sessions", "show", KEY]] {
         let finished = home.run(arguments, "");
         assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{arguments:?}");

@@ -121,7 +121,7 @@ async fn a_bad_start_is_one_clear_line() {
         slack.fault(method, fault.clone());
         let home = Home::new();
         let command = command(&home, &slack, &[]);
-        let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends");
+        let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it is stopping");
         assert_eq!(finished.status.code(), Some(1), "{method} {fault:?}");
         let errors: Vec<&str> = finished.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
         assert_eq!(errors.len(), 1, "{}", finished.stderr);

@@ -44,7 +44,7 @@ impl AuditCommand {
         let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
             .map_err(|error| format!("cannot read the ledger: {error}"))
-            .or_hint("is `--home` a folder that you may read?")?;
+            .or_hint("check that `--home` is a folder that you can read")?;
         let Stored { pending, learnt, parked } = stored(context)?;
         let atoms = atoms(context, at)?;
         let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked };
@@ -85,7 +85,7 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
         // The ledger tells all the more then.
         Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
-            context.warn_of("the store is left out", &error.into());
+            context.warn_of("the store is skipped", &error.into());
             Ok(Stored::default())
         }
         Err(error) => Err(error.into()),

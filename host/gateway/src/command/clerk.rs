@@ -34,7 +34,7 @@ pub enum Failed {
     Change(#[from] ChangeError),
     #[error(transparent)]
     Atom(#[from] ModerationError),
-    #[error("the log cannot be read: {0}")]
+    #[error("cannot read the log: {0}")]
     Log(#[from] io::Error),
 }
 

@@ -244,7 +244,7 @@ fn health() -> Vec<Key> {
     let address = Shape::Like {
         is_it: |text| text.parse::<SocketAddr>().is_ok(),
         pattern: r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$".to_owned(),
-        noun: "an address with a port, as `127.0.0.1:8086` is".to_owned(),
+        noun: "an address with a port, such as `127.0.0.1:8086`".to_owned(),
         shown: plainly,
     };
     vec![
@@ -300,7 +300,7 @@ fn address() -> Shape {
         is_it: |text| text == text.trim() && http::base_url("baseUrl", text, true).is_ok(),
         pattern: r"^(https://[^\s/?#@]+|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
             .to_owned(),
-        noun: "an `https://` address, or an `http://` one of this machine".to_owned(),
+        noun: "an `https://` address, or an `http://` address of this machine".to_owned(),
         shown: plainly,
     }
 }
@@ -310,11 +310,11 @@ fn word<const N: usize>(words: [&'static str; N], any_case: bool) -> Shape {
 }
 
 fn text() -> Shape {
-    Shape::Text("a text")
+    Shape::Text("a string")
 }
 
 fn texts() -> Shape {
-    Shape::list(text(), "a list of texts")
+    Shape::list(text(), "a list of strings")
 }
 
 fn users() -> Shape {

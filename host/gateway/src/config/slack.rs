@@ -147,7 +147,7 @@ fn some_text() -> Shape {
     Shape::Like {
         is_it: |text| !text.trim().is_empty(),
         pattern: r"\S".to_owned(),
-        noun: "a text with something in it".to_owned(),
+        noun: "a non-empty string".to_owned(),
         shown: plainly,
     }
 }

@@ -47,7 +47,7 @@ pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<Vitals>) -> Result<J
     if let Some(address) = listen {
         let cannot = |error: io::Error| {
             Failure::new(format!("cannot listen on {address}: {error}"))
-                .hint("`health.listen` in gateway.json says where; port 0 takes any that is free")
+                .hint("set the address with `health.listen` in gateway.json; port 0 uses any free port")
         };
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         tracing::info!("health: http://{}/healthz", listener.local_addr().map_err(cannot)?);

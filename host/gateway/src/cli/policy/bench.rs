@@ -36,7 +36,7 @@ pub(in crate::cli) struct Bench {
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=3_600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("give a number of seconds from 0.001 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0.001 to 3600".to_owned()),
     }
 }
 

@@ -47,9 +47,9 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
     }
     let least = (window..).find(|&window| does(window)).unwrap_or(u64::MAX);
     Err(Failure::new(format!(
-        "a context window of {window} tokens leaves no room for a conversation beside the system prompt and the answer"
+        "a context window of {window} tokens leaves no room for a conversation besides the system prompt and the answer"
     ))
-    .hint(format!("give `--window` at least {least}, or leave it out")))
+    .hint(format!("use a `--window` of at least {least}, or omit it")))
 }
 
 /// What opens a session.
