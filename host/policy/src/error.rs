@@ -113,7 +113,7 @@ pub enum LoadError {
     #[error("the compile cache is not used: {0}")]
     Cache(NotOurs),
     /// It was built for another version of the contract.
-    #[error("policy `{file}` wants `{wants}`, this host offers {}", contract::VERSION)]
+    #[error("policy `{file}` requires `{wants}`, this host offers {}", contract::VERSION)]
     OtherVersion {
         /// The file as it was named.
         file: String,
@@ -121,7 +121,7 @@ pub enum LoadError {
         wants: String,
     },
     /// It uses something of a later minor of the contract.
-    #[error("policy `{file}` wants `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
+    #[error("policy `{file}` requires `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
     LaterVersion {
         /// The file as it was named.
         file: String,

@@ -98,7 +98,7 @@ impl Number {
 
     async fn case(&self, store: &Store) -> Result<Case, Failure> {
         let unknown =
-            || Failure::new(format!("there is no case {}", self.id)).hint("`pmk-host case list` shows them all");
+            || Failure::new(format!("case {} does not exist", self.id)).hint("`pmk-host case list` shows them all");
         store.case(self.id).await?.ok_or_else(unknown)
     }
 }

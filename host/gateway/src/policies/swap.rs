@@ -191,8 +191,8 @@ enum NotMade {
 impl From<NotMade> for Failure {
     fn from(not_made: NotMade) -> Failure {
         match not_made {
-            NotMade::Outdated => Failure::new("policies that were asked for later decide already")
-                .hint("ask again if these are the ones that you want"),
+            NotMade::Outdated => Failure::new("policies that were requested later already decide")
+                .hint("run the command again if you want these"),
             NotMade::Failed(failure) => failure,
         }
     }
@@ -281,8 +281,8 @@ impl Swapper {
             (chosen.previous.clone(), chosen.ask())
         };
         let Some(Previous { files, stack }) = previous else {
-            return Err(Failure::new("no other policies have served since the gateway was started")
-                .hint("name the components: `pmk-host policy use FILE…`"));
+            return Err(Failure::new("no other policies have been used since the gateway was started")
+                .hint("specify the components: `pmk-host policy use FILE…`"));
         };
         let wanted = stack.clone();
         if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {

@@ -32,6 +32,6 @@ pub enum SharingError {
     #[error("what the database has of gateway.json cannot be used: {0}")]
     Unusable(String),
     /// What was last the same cannot be remembered.
-    #[error("`{}` cannot be written: {source}", path.display())]
+    #[error("cannot write `{}`: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
 }

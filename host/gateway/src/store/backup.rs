@@ -38,7 +38,7 @@ pub enum BackupError {
     #[error("`{}` is the store itself, and no backup of it", .0.display())]
     Itself(PathBuf),
     /// The copy is to go to a folder that is not there.
-    #[error("there is no folder `{}`", .0.display())]
+    #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
     /// The copy would be written over another file.
     #[error("`{}` exists already", .0.display())]

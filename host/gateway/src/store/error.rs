@@ -65,7 +65,7 @@ pub enum StoreError {
     #[error("the disk is full: `{}` cannot be written", path.display())]
     Full { path: PathBuf },
     /// The file is as large as the process's files may be. The store goes on once it may grow.
-    #[error("`{}` cannot be written: files of this process may not grow beyond {bytes} bytes", path.display())]
+    #[error("cannot write `{}`: files of this process may not grow beyond {bytes} bytes", path.display())]
     Limited { path: PathBuf, bytes: u64 },
     /// The file cannot be read or written.
     #[error("cannot use the store `{}`: {message}", path.display())]

@@ -61,7 +61,7 @@ fn a_component_cut_short_is_refused() {
 fn another_version_of_the_contract_says_both() {
     let error = refused(&good().version("2.0.0").build());
     let offers = pmk_policy::contract::VERSION;
-    let expected = format!("policy `p.wasm` wants `pmk:policy/context@2.0.0`, this host offers {offers}");
+    let expected = format!("policy `p.wasm` requires `pmk:policy/context@2.0.0`, this host offers {offers}");
     assert_eq!(error.to_string(), expected);
     assert!(matches!(refused(&good().version("0.9.0").build()), LoadError::OtherVersion { .. }));
     assert!(matches!(refused(&good().version("1.1.0-rc.1").build()), LoadError::OtherVersion { .. }));

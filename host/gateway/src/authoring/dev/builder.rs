@@ -33,7 +33,7 @@ const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
 #[derive(Debug, Error)]
 pub enum BuilderError {
     /// There is no such folder.
-    #[error("there is no folder `{}`", .0.display())]
+    #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
     /// Nothing in it is known.
     #[error("nothing in `{}` says how it is built", .0.display())]

@@ -110,7 +110,7 @@ struct Told {
 impl Dev {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let folder = std::path::absolute(&self.dir)
-            .map_err(|error| Failure::new(format!("there is no folder `{}`: {error}", self.dir.display())))?;
+            .map_err(|error| Failure::new(format!("folder `{}` does not exist: {error}", self.dir.display())))?;
         let builder = match (&self.build, &self.component) {
             (Some(build), Some(component)) => Builder::given(&folder, build, component)?,
             _ => Builder::find(&folder)?,

@@ -26,7 +26,7 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     assert_eq!(fs::metadata(&copy).unwrap().len(), bytes);
     let nowhere = home.path().join("nowhere");
     let told = store.back_up(&nowhere.join("copy.db")).await.unwrap_err().to_string();
-    assert_eq!(told, format!("there is no folder `{}`", nowhere.display()));
+    assert_eq!(told, format!("folder `{}` does not exist", nowhere.display()));
     assert!(matches!(store.back_up(&copy).await, Err(BackupError::Exists(_))), "nothing is written over");
     drop(store);
 
