@@ -181,6 +181,11 @@ const REASONS: &[(&str, &str, &[&str])] = &[
     ("`` is on the blocklist", "failed-blocked", &["user"]),
     ("last-admin protection", "failed-last-admin", &[]),
     ("no atom's id begins with ``", "failed-no-atom", &["prefix"]),
+    // As older lines of the log have it.
+    ("`` has no audience of its own", "failed-no-audience", &["id"]),
+    ("`` is in the pool `` already", "failed-in-pool", &["user", "pool"]),
+    ("`` is an admin already", "failed-is-admin", &["user"]),
+    ("`` is no admin", "failed-no-admin", &["user"]),
     (FORM, "refused-form", &[]),
     (WORD, "refused-word", &[]),
     ("on the blocklist", "refused-blocked", &[]),
