@@ -32,9 +32,9 @@ fn the_marker_of_dropped_turns_is_shown() {
 fn an_empty_window_says_so() {
     let home = pruned();
     let reset = home.run(&["sessions", "reset", KEY], "").ok();
-    assert!(reset.stderr.contains("starts afresh; its 22 messages stay in the archive"), "{}", reset.stderr);
+    assert!(reset.stderr.contains("starts over; its 22 messages stay in the archive"), "{}", reset.stderr);
     let again = home.run(&["sessions", "reset", KEY], "").ok();
-    assert_eq!(again.stderr, format!("`{KEY}` was empty already\n"));
+    assert_eq!(again.stderr, format!("`{KEY}` was already empty\n"));
     let shown = home.run(&["sessions", "show", KEY], "").ok();
     assert_eq!(shown.stdout, "");
     assert!(

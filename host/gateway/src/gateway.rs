@@ -117,8 +117,8 @@ impl Gateway {
     /// go. It waits for ever where that does not happen.
     pub async fn cut_off(&self) -> Failure {
         deaf::until_others_hear_alone(Arc::clone(&self.services)).await;
-        Failure::new("this host does not reach Slack any more, and another one does")
-            .hint("what it was at is answered by the others; start it again once its network lets it through")
+        Failure::new("this host can no longer reach Slack, but another one can")
+            .hint("the other hosts answer what it was working on; start it again once its network works")
     }
 }
 

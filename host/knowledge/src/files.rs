@@ -67,7 +67,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// Another atom has this id.
-    #[error("`{}` exists already", path.display())]
+    #[error("`{}` already exists", path.display())]
     Exists {
         /// Where it lies.
         path: PathBuf,

@@ -35,7 +35,7 @@ pub enum Language {
 #[derive(Debug, Error)]
 pub enum ScaffoldError {
     /// Nothing is written over.
-    #[error("`{}` exists already", .0.display())]
+    #[error("`{}` already exists", .0.display())]
     Exists(PathBuf),
     /// The folder that was named holds no SDK.
     #[error("there is no `pmk-policy-sdk` in `{}`", .0.display())]

@@ -82,8 +82,8 @@ impl PlanCommand {
             tracing::warn!("{warning}");
         }
         if full::is_full(&self.history) {
-            return Err(Failure::new(format!("`{}` may hold many conversations", self.history.display()))
-                .hint("`pmk-host sessions export KEY --format pmk --to FILE.json` writes the one to plan for"));
+            return Err(Failure::new(format!("`{}` can contain many conversations", self.history.display()))
+                .hint("export the one to plan for with `pmk-host sessions export KEY --format pmk --to FILE.json`"));
         }
         let recorded = Recorded::read(&self.history)?;
         for oddity in &recorded.oddities {

@@ -43,7 +43,7 @@ pub enum QuestionsError {
     Read { path: String, source: std::io::Error },
     #[error("the questions `{path}`: line {line} is not JSON: {source}")]
     NotJson { path: String, line: usize, source: serde_json::Error },
-    #[error("the questions `{path}`: there is none in it")]
+    #[error("the questions `{path}`: the file contains no questions")]
     Empty { path: String },
     #[error("the questions `{path}`: question {number} has no `{field}`")]
     Missing { path: String, number: usize, field: &'static str },

@@ -60,7 +60,7 @@ impl FromStr for Turns {
         };
         match turns {
             Some((from, to)) if from > 0 && to >= from => Ok(Turns { from, to }),
-            _ => Err("give turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned()),
+            _ => Err("expected turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned()),
         }
     }
 }

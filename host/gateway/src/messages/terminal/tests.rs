@@ -164,11 +164,11 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
             "`a.txt` 不是文字：從第 7 個位元組起有 1 個位元組不是 UTF-8",
         ),
         (
-            "the database `postgres://h/d` is away: error connecting to server: Connection refused (os error 111)",
+            "cannot reach the database `postgres://h/d`: error connecting to server: Connection refused (os error 111)",
             "資料庫 `postgres://h/d` 連不上：連不上伺服器：連線被拒絕（os error 111）",
         ),
         (
-            "the address of the store is none of a PostgreSQL: unexpected EOF",
+            "the address of the store is not a PostgreSQL address: unexpected EOF",
             "資料庫的位址不是 PostgreSQL 的位址：還沒寫完就結束了",
         ),
         ("nothing of the history `h` would be sent: it has no messages", "歷史 `h` 沒有任何內容會送出：沒有訊息"),

@@ -155,7 +155,7 @@ fn what_is_no_file_is_refused_as_a_backup_at_once() {
     let pipe = home.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let refused = Store::put_back(&lock(&home), &pipe, at(0)).unwrap_err().to_string();
-    assert_eq!(refused, format!("`{}` is no backup of a store: a pipe", pipe.display()));
+    assert_eq!(refused, format!("`{}` is not a backup of a store: a pipe", pipe.display()));
 }
 
 #[tokio::test]
