@@ -58,7 +58,7 @@ fn a_start_says_what_the_check_says() {
     home.write("gateway.json", r#"{"version":1,"model":"sim:window=5"}"#);
     let (checked, refused) = (home.run(&["config", "check"], ""), home.run(&["run"], ""));
     assert_eq!((checked.status.code(), refused.status.code()), (Some(1), Some(1)));
-    let why = "there is no `window`, only `factor`, `overhead` and `delay`";
+    let why = "unknown setting `window`; use `factor`, `overhead` or `delay`";
     assert!(checked.stdout.contains(why) && refused.stderr.contains(why), "{}", refused.stderr);
 }
 

@@ -288,7 +288,7 @@ mod tests {
         assert!(refused("postgres://u@h/d?sslmode=prefer").contains("protects nothing"));
         assert!(refused("postgres://u@h/d?sslmode=verify-ca").contains("`verify-full`"));
         assert!(refused("postgres://u@h/d?pool=7").contains("there are `sslmode`"));
-        assert!(refused("postgres://u@/d").contains("names no host"));
+        assert!(refused("postgres://u@/d").contains("has no host"));
         assert!(refused("postgres://u@h:port/d").contains("none of a PostgreSQL"));
     }
 }

@@ -444,8 +444,8 @@ fn check_scope(folder: &Path, scope: &str) -> Result<(), String> {
     match fs::symlink_metadata(folder) {
         _ if !is_plain(scope) => Err(format!("`{}` has a name that other homes cannot have", folder.display())),
         Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => Err(format!("`{}` is no folder, or a link to one", folder.display())),
-        Err(error) => Err(format!("`{}` cannot be looked at: {error}", folder.display())),
+        Ok(_) => Err(format!("`{}` is not a folder, or is a link to one", folder.display())),
+        Err(error) => Err(format!("cannot access `{}`: {error}", folder.display())),
     }
 }
 
@@ -457,7 +457,7 @@ fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return (Stamp::unsettled(), Local::Missing);
         }
-        Err(error) => return unusable(format!("`{}` cannot be looked at: {error}", file.display())),
+        Err(error) => return unusable(format!("cannot access `{}`: {error}", file.display())),
     };
     let stamp = Stamp::of(&meta);
     if let Some((before, local)) = before
@@ -470,7 +470,7 @@ fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
     }
     match read_text(file) {
         // No database holds it.
-        Ok(text) if text.contains('\0') => unusable(format!("`{}` has a NUL in it", file.display())),
+        Ok(text) if text.contains('\0') => unusable(format!("`{}` contains a NUL character", file.display())),
         Ok(text) => (stamp, Local::Text(TextDigest::of(&text))),
         Err(error) if error.is_missing() => (stamp, Local::Missing),
         Err(error) => unusable(error.to_string()),

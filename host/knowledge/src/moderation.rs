@@ -51,7 +51,7 @@ pub enum ModerationError {
     #[error("no atom's id begins with `{0}`")]
     NotFound(String),
     /// Several do.
-    #[error("`{prefix}` is the beginning of {} ids: {}", ids.len(), list_of(ids))]
+    #[error("`{prefix}` is ambiguous: {} ids begin with it: {}", ids.len(), list_of(ids))]
     Ambiguous {
         /// What was asked for.
         prefix: String,
@@ -230,10 +230,8 @@ impl From<ModerationError> for Failure {
         match error {
             ModerationError::File(error) => error.into(),
             ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
-            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
-            ModerationError::Copied { .. } => {
-                Failure::new(error).hint("delete the copy, or give what is in it another `id`")
-            }
+            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more characters of it"),
+            ModerationError::Copied { .. } => Failure::new(error).hint("delete the copy, or give it another `id`"),
             error => Failure::new(error),
         }
     }

@@ -68,7 +68,7 @@ pub enum Problem {
     #[error("is a link to a folder and not followed")]
     FolderLink,
     /// More levels or files than are packed.
-    #[error("lies too deep, or there are too many files: it is left out")]
+    #[error("is nested too deeply, or there are too many files: it is left out")]
     TooMany,
     /// The list of repositories is no list, or an entry of it names nothing; says which.
     #[error("is not a list of repositories: {0}")]
@@ -189,7 +189,7 @@ impl Workspace {
         let mut problems = Vec::new();
         for entry in entries {
             let Some(entry) = entry else {
-                problems.push(not_a_list("an entry names neither path nor name"));
+                problems.push(not_a_list("an entry has neither path nor name"));
                 continue;
             };
             match self.locate(&entry) {

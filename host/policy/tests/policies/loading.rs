@@ -143,7 +143,7 @@ fn descriptions_are_checked() {
     let twice = Component::new().describing(&format!("{} {}", declare(1, 0, 2), declare(1, 0, 2)));
     assert_eq!(
         refused(&twice.build()).to_string(),
-        "policy `p.wasm` describes itself badly: setting `test` is declared twice"
+        "policy `p.wasm` has an invalid description: setting `test` is declared twice"
     );
     let outside = Component::new().describing(&declare(3, 0, 2));
     assert!(refused(&outside.build()).to_string().contains("a default of 3 outside 0 to 2"));
@@ -163,7 +163,7 @@ fn a_policy_that_fails_to_describe_itself_says_how() {
     let error = refused(&good().items("(func $spin (loop $l (br $l))) (start $spin)").build());
     assert!(error.to_string().contains("used up its 20000000 units of fuel"), "{error}");
     let error = refused(&good().pages(200).build());
-    assert!(error.to_string().contains("asked for 13107200 bytes of memory where 8388608 are allowed"), "{error}");
+    assert!(error.to_string().contains("asked for 13107200 bytes of memory, but only 8388608 are allowed"), "{error}");
     assert!(error.hint().unwrap().contains("memory"));
 }
 

@@ -55,7 +55,7 @@ fn of_failure(kind: &str) -> &'static str {
         "fuel" | "time" => "read columns from the newest message back, and stop early",
         "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
         "host-allocation" => "pass shorter texts to the host",
-        "system" => "nothing is wrong with the policy; see that memory and address space are not used up",
+        "system" => "the policy itself is fine; check that memory and address space are not exhausted",
         "exit" => "return instead of ending the program",
         _ => "its last words and the stack say where; names are there when it is built with `strip = \"debuginfo\"`",
     }

@@ -100,7 +100,7 @@ impl Web {
         let met = met.map(|(met, _)| Identity::of(met)).map_err(failed(AUTH_TEST))?;
         match self.tokens.owner.get() {
             Some(me) if (&me.user, &me.team_id) != (&met.user, &met.team_id) => Err(format!(
-                "{token} is now that of @{} in {}, and this is @{} in {}; a restart goes over to another bot",
+                "{token} now belongs to @{} in {}, but this gateway is @{} in {}; to switch to another bot, restart",
                 met.name, met.team, me.name, me.team
             )),
             _ => Ok(()),
