@@ -58,7 +58,7 @@ fn a_page_for_standard_output_went_into_a_file_called_so() {
     let home = Home::new();
     let finished = home.run(&["compare", "--policy", "strict", "--html", "-"], "");
     assert_eq!(finished.status.code(), Some(2));
-    assert!(finished.stderr.contains("name a file: standard output is for the report"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("specify a file: standard output is for the report"), "{}", finished.stderr);
 }
 
 fn text(path: &Path) -> String {

@@ -70,7 +70,7 @@ pub enum ModerationError {
     #[error("the edited text is not an atom: {0}")]
     Invalid(#[from] AtomError),
     /// It is another atom.
-    #[error("the edited text has another `{key}`: `{edited}` instead of `{original}`")]
+    #[error("the edited text has a different `{key}`: `{edited}` instead of `{original}`")]
     Identity {
         /// What must not be edited: `id` or `scope`.
         key: &'static str,

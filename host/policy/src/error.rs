@@ -281,7 +281,7 @@ impl LoadError {
             LoadError::NoMemory { .. } => {
                 "the policy itself is fine; check that memory and address space are not exhausted".into()
             }
-            LoadError::Unreadable { .. } => "check that it is a file that you may read".into(),
+            LoadError::Unreadable { .. } => "check that it is a file that you can read".into(),
             LoadError::BadDescription { .. } => "correct `describe` in the policy's source and build it again".into(),
             LoadError::Engine { .. } => return None,
         })

@@ -49,7 +49,7 @@ fn forget(context: &Context) -> Result<(), Failure> {
         return print_json(&json!({"forgotten": forgotten}));
     }
     context.say(&format!(
-        "forgot how {forgotten} models count, and whether they take tools; a running gateway goes on until it is started again"
+        "forgot how {forgotten} models count, and whether they accept tools; a running gateway is not affected until it is restarted"
     ));
     Ok(())
 }

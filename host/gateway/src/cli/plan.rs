@@ -63,8 +63,8 @@ impl PlanCommand {
     fn limit(&self, preamble: &Preamble) -> Result<u64, Failure> {
         match (self.budget, self.window) {
             (Some(budget), Some(window)) if budget > window => {
-                Err(Failure::new(format!("no window of {window} tokens leaves {budget}"))
-                    .hint("give a larger `--window`, or a smaller `--budget`"))
+                Err(Failure::new(format!("a window of {window} tokens cannot leave {budget}"))
+                    .hint("use a larger `--window`, or a smaller `--budget`"))
             }
             (Some(budget), _) => Ok(budget),
             (None, _) => Ok(TokenBudget::of(self.window(), preamble.tokens).limit),
@@ -90,7 +90,7 @@ impl PlanCommand {
             context.warn(&format!("`{}`: {oddity}", self.history.display()));
         }
         if recorded.transcript.is_empty() {
-            let why = if recorded.total == 0 { "it has no messages" } else { "nobody asks anything in it" };
+            let why = if recorded.total == 0 { "it has no messages" } else { "it contains no user message" };
             return Err(self.nothing(why));
         }
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
@@ -110,7 +110,7 @@ impl PlanCommand {
         }
         if decided.applied.kept.is_empty() {
             return Err(self.nothing(&format!(
-                "it has no new message, which would stay, and `{}` keeps nothing else within {limit} tokens",
+                "it has no new message, which is always kept, and `{}` keeps nothing else within {limit} tokens",
                 decided.decided_by
             )));
         }
@@ -284,8 +284,9 @@ impl Decided {
             out.tell("recalled", &format!("{} ({} tokens)", indexes.join(", "), recall.tokens));
         }
         if let Some((from, to)) = compacted(recorded, applied) {
-            let sentence =
-                format!("the model is asked to sum up {from} to {to} first; what stands here holds if it fails");
+            let sentence = format!(
+                "the model is asked to summarize {from} to {to} first; if that fails, what is shown here is done"
+            );
             out.tell("compact", &sentence);
         }
         for replaced in &applied.replaced {

@@ -129,7 +129,8 @@ pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Pl
         let mut find = |id: &String| {
             let found = recording.find(id);
             if found.is_none() {
-                problems.push(format!("question `{}`: there is no message `{id}`; it is not asked", question.id));
+                problems
+                    .push(format!("question `{}`: message `{id}` does not exist; skipping the question", question.id));
             }
             found
         };

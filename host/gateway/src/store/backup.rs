@@ -67,7 +67,7 @@ impl From<BackupError> for Failure {
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("specify a file made by `pmk-host store backup FILE`")
             }
-            BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you may read"),
+            BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you can read"),
             BackupError::NoFile(_) => Failure::new(error).hint(
                 "use PostgreSQL's own tools: `pg_dump` and `pg_restore`, WAL archiving, `pg_amcheck`; `pmk-host store \
                  copy` moves a store",

@@ -281,7 +281,7 @@ impl StoreError {
             StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),
             StoreError::Panicked { .. } => Some("the log says where; please report this"),
             StoreError::Full { .. } => Some("free disk space"),
-            StoreError::Io { .. } => Some("check the disk, and that you own the file and may write to it"),
+            StoreError::Io { .. } => Some("check the disk, and that you own the file and can write to it"),
             StoreError::Busy { .. } => Some("close whatever else has the file open"),
             StoreError::Leased { .. } => Some("try again when its current turn is finished"),
             StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),

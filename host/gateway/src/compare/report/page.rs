@@ -161,7 +161,7 @@ impl Page {
         self.push(&format!("<h2>{title}</h2>\n"));
         if points.is_empty() {
             let why = self
-                .translated("Without questions nobody knows what of a conversation was needed: `--questions FILE`.");
+                .translated("Without questions it is not known what in a conversation was needed: `--questions FILE`.");
             return self.push(&format!("<p>{why}</p>\n"));
         }
         let caption = self.translated(
@@ -265,7 +265,7 @@ impl Page {
         if problems.is_empty() {
             return;
         }
-        let told = self.translated(&format!("{} things were not as they should be", problems.len()));
+        let told = self.translated(&format!("{} problems", problems.len()));
         self.push(&format!("<details><summary>{told}</summary><ul>"));
         for problem in problems {
             self.push(&format!("<li>{}</li>", escape(&terminal::translated(problem, self.language))));
@@ -308,7 +308,7 @@ const fn sign(state: State) -> (&'static str, &'static str, &'static str) {
         State::Kept => ("kept", "●", "kept"),
         State::Shortened => ("shortened", "◐", "shortened"),
         State::Recalled => ("recalled", "↺", "recalled"),
-        State::Summarised => ("summarised", "Σ", "summed up"),
+        State::Summarised => ("summarised", "Σ", "summarized"),
         State::Dropped => ("dropped", "○", "dropped"),
     }
 }
