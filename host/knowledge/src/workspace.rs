@@ -254,7 +254,7 @@ pub fn find(configured: Option<PathBuf>, standing: &Path) -> Option<PathBuf> {
     let is_marked = |folder: &&Path| MARKS.iter().any(|mark| is_own(&folder.join(mark)));
     let found = standing.ancestors().find(is_marked).map(Path::to_owned);
     if let (Some(gone), Some(found)) = (&configured, &found) {
-        tracing::warn!("the workspace `{}` is not there: `{}` is used", gone.display(), found.display());
+        tracing::warn!("the workspace `{}` does not exist: using `{}`", gone.display(), found.display());
     }
     found.or(configured)
 }

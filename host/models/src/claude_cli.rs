@@ -258,7 +258,7 @@ impl Model for ClaudeCli {
                     model = self.config.model,
                     class = error.class(),
                     wait_ms = wait.as_millis() as u64,
-                    "the model call failed, trying again: {error}"
+                    "the model call failed, retrying: {error}"
                 );
             })
             .await

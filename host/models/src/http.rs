@@ -212,7 +212,7 @@ impl Endpoint {
                     host = self.url.host_str(),
                     class = failure.error.class(),
                     wait_ms = wait.as_millis() as u64,
-                    "the model call failed, trying again: {}",
+                    "the model call failed, retrying: {}",
                     failure.error
                 );
             })

@@ -51,7 +51,7 @@ impl StopCommand {
                     .hint("run this as the account that runs the gateway"));
             }
         };
-        let waiting = Waiting::when_long("waiting for it to finish what it answers");
+        let waiting = Waiting::when_long("waiting for it to finish its answers");
         let ends = ends_within(&process, Duration::from_secs(self.timeout));
         drop(waiting);
         if !ends {

@@ -206,7 +206,7 @@ impl Secret {
         thread::scope(|scope| {
             scope.spawn(move || {
                 if ended.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
-                    tracing::warn!("the gateway waits for the command that `{}.cmd` of gateway.json names", self.key);
+                    tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
                 }
             });
             let output = shell.output();

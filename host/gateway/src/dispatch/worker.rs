@@ -104,7 +104,7 @@ impl Dispatcher {
                 }
                 Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
                 Ok(Err(Stuck::Refused { why })) => {
-                    tracing::warn!(session = %batch.key(), why, "the turn is refused and will be tried again");
+                    tracing::warn!(session = %batch.key(), why, "the turn is refused and will be retried");
                     trouble.refusals += 1;
                     if trouble.refusals >= MAX_REFUSALS {
                         return self.give_up(batch, &why).await;
@@ -114,7 +114,7 @@ impl Dispatcher {
                 Ok(Err(Stuck::Passing { why, retry_after })) => {
                     let session = batch.key();
                     if self.is_news(&why) {
-                        tracing::warn!(%session, why, "the turn is held up and will be tried again");
+                        tracing::warn!(%session, why, "the turn is delayed and will be retried");
                     } else {
                         tracing::debug!(%session, why, "so is this turn");
                     }

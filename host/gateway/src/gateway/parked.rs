@@ -72,7 +72,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         return true;
     };
     if let Err(error) = services.front.clear(&message.event_id).await {
-        tracing::warn!(session = parked.key, %error, "what was shown of an answer stays");
+        tracing::warn!(session = parked.key, %error, "the part of an answer that was shown stays");
     }
     services.front.over(&message.event_id).await;
     if parked.answered {
@@ -96,13 +96,13 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
             if let Some(placeholder) = &parked.placeholder
                 && let Err(error) = services.front.withdraw(&message.reply_to, placeholder).await
             {
-                tracing::warn!(%error, "a placeholder cannot be taken away");
+                tracing::warn!(%error, "cannot remove a placeholder");
             }
-            tracing::error!(session = parked.key, what, "the person cannot be told that the message is parked");
+            tracing::error!(session = parked.key, what, "cannot tell the person that the message is parked");
             true
         }
         Err(error) => {
-            tracing::warn!(session = parked.key, %error, "the person does not know yet that the message is parked");
+            tracing::warn!(session = parked.key, %error, "the person has not been told yet that the message is parked");
             false
         }
     }

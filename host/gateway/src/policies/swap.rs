@@ -365,7 +365,7 @@ impl Swapper {
             self.taken_over(&mut self.chosen(), By::Promotion, from, serving.clone(), before.clone());
             match self.publish(serving.stack()).await {
                 Ok(version) => self.chosen().for_all.made(version),
-                Err(failure) => tracing::warn!("the arm that was promoted decides on this host alone: {failure}"),
+                Err(failure) => tracing::warn!("the promoted arm decides on this host only: {failure}"),
             }
         }
     }
@@ -454,7 +454,7 @@ impl Swapper {
     }
 
     pub(super) fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
-        tracing::warn!(by = by.name(), "policies not swapped, those before still decide: {failure}");
+        tracing::warn!(by = by.name(), "policies not swapped, the previous ones still decide: {failure}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });

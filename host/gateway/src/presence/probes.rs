@@ -73,7 +73,7 @@ async fn serve(listener: TcpListener, vitals: Arc<Vitals>) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "somebody who asked how the gateway does was not answered");
+                tracing::warn!(%error, "cannot answer a health probe");
                 // Where there are no handles left, the next call fails at once, too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

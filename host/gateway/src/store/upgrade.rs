@@ -65,7 +65,7 @@ pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
     );
     for (_, earlier) in paths::of_schemas(path).into_iter().filter(|(_, other)| other != backup) {
         if let Err(error) = fs::remove_file(&earlier) {
-            tracing::warn!(path = %earlier.display(), %error, "a backup of an earlier schema is not deleted");
+            tracing::warn!(path = %earlier.display(), %error, "cannot delete a backup of an earlier schema");
         }
     }
 }

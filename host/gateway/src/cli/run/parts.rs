@@ -57,7 +57,7 @@ pub(super) fn seeder(config: &Config) -> Option<Seeder> {
     let ingest = config.default_ingest.clone()?;
     if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {
         tracing::warn!(
-            "`defaultIngest` is `{ingest}`, but no workspace is named: sessions begin without a seed\n  hint: set \
+            "`defaultIngest` is `{ingest}`, but no workspace is set: sessions start without a seed\n  hint: set \
              `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE"
         );
         return None;

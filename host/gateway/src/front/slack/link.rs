@@ -196,7 +196,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             while self.in_flight.next().await.is_some() {}
         };
         if timeout(drain, storing).await.is_err() {
-            tracing::warn!("a message could not be stored in time; Slack will send it again");
+            tracing::warn!("cannot store a message in time; Slack will send it again");
         }
     }
 

@@ -55,7 +55,7 @@ impl Web {
             Err(why) => Err(why),
         };
         let is_renewed = renewed.unwrap_or_else(|why| {
-            tracing::warn!("Slack's tokens may have changed, and those of before stay in use: {why}");
+            tracing::warn!("Slack's tokens may have changed, but the previous ones stay in use: {why}");
             false
         });
         // Looking at files that have changed keeps no refused call from looking, too.

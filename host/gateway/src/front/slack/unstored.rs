@@ -23,7 +23,9 @@ impl Unstored {
         if self.0.load(Ordering::Relaxed) > 0 {
             match self.0.swap(0, Ordering::Relaxed) {
                 0 | 1 => {}
-                more => tracing::warn!("{more} deliveries from Slack could not be stored; what comes can be again"),
+                more => {
+                    tracing::warn!("{more} deliveries from Slack could not be stored; new ones can be stored again")
+                }
             }
         }
     }

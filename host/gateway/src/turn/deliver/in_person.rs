@@ -38,12 +38,12 @@ pub(super) async fn deliver(
         Delivery { number: part.number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, &speech) };
     match post(services, delivery, doubt).await {
         Err(FrontError::Refused { what, .. }) => {
-            tracing::warn!(what, "an answer does not go in a direct message either");
+            tracing::warn!(what, "cannot send an answer as a direct message either");
             Ok(None)
         }
         posted => {
             let id = posted?;
-            tracing::warn!(session = %inbound.key, "an answer goes to who asked in a direct message: its place does not take it");
+            tracing::warn!(session = %inbound.key, "an answer is sent as a direct message to the person who asked: its place does not accept it");
             if part.number == 0
                 && let Some(waits) = &answered.placeholder
             {

@@ -31,7 +31,7 @@ pub(super) async fn send(
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
     let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
     if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
-        tracing::warn!(%error, "a placeholder cannot be taken away");
+        tracing::warn!(%error, "cannot remove a placeholder");
     }
     Ok(id)
 }

@@ -62,7 +62,7 @@ where
                 // The try before has done it, though nobody heard of that.
                 Err(FrontError::Refused { .. }) if attempt > 1 => return,
                 Err(error) => {
-                    tracing::warn!(%error, "a placeholder cannot be taken away");
+                    tracing::warn!(%error, "cannot remove a placeholder");
                     return;
                 }
             }
