@@ -97,7 +97,7 @@ impl Gateway {
         let store = services.store.clone();
         services.tasks.spawn(async move {
             if let Err(error) = store.leaves().await {
-                tracing::debug!(%error, "others take up what is left here once this host is gone");
+                tracing::debug!(%error, "other hosts will take over what is left once this host is gone");
             }
         });
         let drained = dispatcher.drain().await;

@@ -74,7 +74,7 @@ impl Watched {
                         tracing::warn!("{warning}");
                     }
                     tracing::info!(
-                        "gateway.json has changed: people, experiment and Slack tokens are as it says now, the rest at the next start"
+                        "gateway.json has changed: people, experiment and Slack tokens apply now, the rest after the next start"
                     );
                     seen.people = Arc::new(config.people);
                     seen.trial = Arc::new(Trial { experiment: config.experiment, policy: config.policy });

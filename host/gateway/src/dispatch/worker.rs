@@ -116,7 +116,7 @@ impl Dispatcher {
                     if self.is_news(&why) {
                         tracing::warn!(%session, why, "the turn is delayed and will be retried");
                     } else {
-                        tracing::debug!(%session, why, "so is this turn");
+                        tracing::debug!(%session, why, "this turn is delayed, too");
                     }
                     // Who is told when to come again is not left alone.
                     if retry_after.is_zero()
@@ -159,7 +159,7 @@ impl Dispatcher {
             () = goes_on.cancelled() => {}
         }
         if let Err(error) = self.look_at(key).await {
-            tracing::debug!(session = %key, %error, "what else is open there is looked up later");
+            tracing::debug!(session = %key, %error, "open work there will be looked up later");
         }
     }
 

@@ -244,7 +244,7 @@ impl RunningExperiment {
             LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
         });
         let on = event(&config, loaded.collect());
-        tracing::info!(experiment = config.name, "the experiment is on");
+        tracing::info!(experiment = config.name, "the experiment is running");
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();

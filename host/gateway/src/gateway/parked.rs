@@ -72,7 +72,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         return true;
     };
     if let Err(error) = services.front.clear(&message.event_id).await {
-        tracing::warn!(session = parked.key, %error, "the part of an answer that was shown stays");
+        tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
     }
     services.front.over(&message.event_id).await;
     if parked.answered {

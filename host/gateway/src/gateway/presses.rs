@@ -182,7 +182,7 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Jud
         (Judged::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
         (Judged::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
         (Judged::NotAwaited, Choice::Like | Choice::Dislike) => {
-            tracing::debug!(ts = press.ts, "an opinion on something that is no answer");
+            tracing::debug!(ts = press.ts, "a vote on a message that is not an answer");
         }
         (Judged::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
         (Judged::NotAwaited, _) => whisper(services, press, messages.not_awaited()),

@@ -44,7 +44,7 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
         let wait = match services.front.deliver(shown).await {
             Ok(_) => return true,
             Err(FrontError::Transient { what, retry_after }) => {
-                tracing::debug!(what, "a message does not show yet what became of it");
+                tracing::debug!(what, "a message does not show its result yet");
                 retry_after.unwrap_or(TRY_AGAIN)
             }
             Err(FrontError::Refused { what, .. }) => {

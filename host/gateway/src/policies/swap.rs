@@ -323,7 +323,7 @@ impl Swapper {
             Err(failure) => return self.unusable(By::File, &files, &failure),
         };
         if identities(&stack) == identities(followed.serving.stack()) {
-            tracing::debug!("the policy files were written anew with the same components");
+            tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
             return;
         }
@@ -336,7 +336,7 @@ impl Swapper {
         match self.replace(wanted).await {
             Ok(_) => {}
             Err(NotMade::Outdated) => {
-                tracing::debug!(by = by.name(), "policies were loaded, and meanwhile others took over");
+                tracing::debug!(by = by.name(), "loaded policies are not used: others were chosen in the meantime");
             }
             Err(NotMade::Failed(failure)) => self.refused(by, &files, &failure),
         }
@@ -358,7 +358,7 @@ impl Swapper {
             let Promotion { files, serving, before } = &*promotion;
             let _alone = self.swapping.lock().await;
             if !serving.is(&self.ports.policies.serving()) {
-                tracing::debug!("an arm was promoted, and meanwhile others took over");
+                tracing::debug!("a promoted arm is not used: other policies were chosen in the meantime");
                 continue;
             }
             let from = Origins { files: absolute(files), is_back: false };

@@ -138,7 +138,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
             let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
             let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
             if was_not_said && let Err(error) = ports.store.untold(&listener.id).await {
-                tracing::debug!(%error, "somebody counts as told who was not");
+                tracing::debug!(%error, "somebody who was not told counts as told");
             }
             !is_put_off
         }

@@ -90,7 +90,7 @@ impl SharedConfig {
         match write_followed(&self.home, &merged, file) {
             Ok(()) => {
                 let keys = changed(file, &merged).join(", ");
-                tracing::info!(keys, "gateway.json says what other hosts have changed");
+                tracing::info!(keys, "gateway.json was updated with changes of other hosts");
                 self.taken = Some(merged);
                 Ok(())
             }

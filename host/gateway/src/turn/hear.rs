@@ -63,7 +63,7 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
         return Ok(Heard::Talk(turn));
     };
     let reading = read(services, &turn, &marker).await?;
-    tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
+    tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(services, turn, marker, reading).await,

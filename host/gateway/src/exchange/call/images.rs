@@ -35,7 +35,7 @@ impl Images {
         if !has_images || !may_be_they || std::mem::replace(&mut self.was_suspected, true) {
             return Ok(false);
         }
-        tracing::info!(session = exchange.key, %error, "the same is asked without its images");
+        tracing::info!(session = exchange.key, %error, "asking again without the images");
         self.suspected = Some(exchange.window.hide_images());
         budget::budget(ports, exchange).await?;
         Ok(true)

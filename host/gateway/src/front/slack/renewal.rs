@@ -82,7 +82,7 @@ impl Web {
         }
         self.tokens.replace(pair);
         let changed: Vec<String> = changed.iter().map(Token::to_string).collect();
-        tracing::info!("another token of Slack's is in use from now on: {}", changed.join(" and "));
+        tracing::info!("a new Slack token is in use from now on: {}", changed.join(" and "));
         Ok(true)
     }
 

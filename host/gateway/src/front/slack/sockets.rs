@@ -171,7 +171,7 @@ impl<'a> Sockets<'a> {
 
     fn accepted(&self) {
         if self.refusal.ends() {
-            tracing::info!("Slack takes connections from this app again");
+            tracing::info!("Slack accepts connections from this app again");
             self.reception.intake.notice(Notice::Accepted);
         }
     }

@@ -14,7 +14,7 @@ impl Unstored {
     pub(super) fn failed(&self, error: &Failure, tell: impl FnOnce(&str)) {
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => tell(error.message()),
-            _ => tracing::debug!(error = error.message(), "it could not be stored either"),
+            _ => tracing::debug!(error = error.message(), "this could not be stored either"),
         }
     }
 

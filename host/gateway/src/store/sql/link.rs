@@ -175,7 +175,7 @@ impl Link {
     pub(super) fn is_there(&self) {
         if let Some(outage) = self.outage().take() {
             let seconds = outage.since.elapsed().as_secs_f32();
-            tracing::info!("the database `{}` is there again, after {seconds:.1} s", self.name);
+            tracing::info!("the database `{}` can be reached again, after {seconds:.1} s", self.name);
             self.back.notify_waiters();
         }
     }

@@ -53,7 +53,7 @@ pub(super) async fn post(
         match services.front.deliver(part.clone()).await {
             // What is put off was not posted. Waiting here, nobody has to doubt it.
             Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
-                tracing::debug!(what, ?wait, "a part of a reply is put off");
+                tracing::debug!(what, ?wait, "a part of a reply is postponed");
                 tokio::select! {
                     biased;
                     () = services.stop.cancelled() => {}
