@@ -175,7 +175,7 @@ fn a_policy_that_fails_has_no_answer_to_bless_and_none_to_time() {
     let timed = home.run(&["policy", "bench", &file, "--time", "0.001"], "");
     assert_eq!(timed.status.code(), Some(1), "{}", timed.stdout);
     assert!(timed.stdout.contains("prune was not usable"), "{}", timed.stdout);
-    assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no answer that could be used"));
+    assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no usable answer"));
 }
 
 #[test]

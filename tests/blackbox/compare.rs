@@ -344,5 +344,5 @@ fn a_window_in_which_nothing_fits_is_refused() {
     let arguments = ["compare", "--policy", "standard", "--policy", &component("strict"), "--histories"];
     let finished = home.run(&[&arguments[..], &[&text(&histories), "--window", "100"]].concat(), "");
     assert_eq!(finished.status.code(), Some(1));
-    assert!(finished.stderr.contains("hint: give a larger `--window`"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("hint: use a larger `--window`"), "{}", finished.stderr);
 }

@@ -372,7 +372,7 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
         "WARN the database",
         "ERROR a message could not be stored",
         "deliveries from Slack could not be stored",
-        "is there again",
+        "can be reached again",
     ];
     assert_eq!(told.map(times), [1; 4], "{log}");
     // What waits for it is told of once each: a turn, the ledger, what was pressed.

@@ -56,7 +56,7 @@ fn a_store_deleted_while_it_is_open_ends_the_gateway_and_is_not_begun_anew() {
     let refused = run(&home, &question("Ev3", "hello"));
     assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("no longer exists\n  hint: if it was moved, put it back under its name"),
+        refused.stderr.contains("no longer exists\n  hint: if it was moved, move it back to its name"),
         "{}",
         refused.stderr
     );

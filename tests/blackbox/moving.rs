@@ -385,10 +385,10 @@ fn a_key_is_for_one_history_that_has_messages() {
     desk.write("none.json", r#"{"messages":[]}"#);
     pmk_tree(&desk);
     for (path, why) in [
-        (all, "`--key` is for a single file of pmk's"),
-        (desk.path("slack"), "`--key` is for a single file of pmk's"),
-        (desk.path("rubbish.jsonl"), "no message can be read in"),
-        (desk.path("none.json"), "no message can be read in"),
+        (all, "`--key` is only for a single file of pmk"),
+        (desk.path("slack"), "`--key` is only for a single file of pmk"),
+        (desk.path("rubbish.jsonl"), "contains no readable message"),
+        (desk.path("none.json"), "contains no readable message"),
     ] {
         let refused = home.run(&["sessions", "import", &path, "--key", "slack:dm:U55", "--replace"], "");
         assert_eq!(refused.status.code(), Some(1), "{path}: {}", refused.stderr);

@@ -13,7 +13,7 @@ use crate::{
 
 const COLUMNS: [u16; 2] = [80, 40];
 /// What is shown while something takes its time, which is up to the machine.
-const WAITED_FOR: [&str; 4] = ["asking those", "正在詢問", "compiling `", "正在編譯"];
+const WAITED_FOR: [&str; 4] = ["checking what", "正在詢問", "compiling `", "正在編譯"];
 const LANGUAGES: [&str; 2] = ["en", "zh-TW"];
 
 /// A home of a person who reads this.
@@ -129,7 +129,7 @@ fn the_chat_fits_a_narrow_terminal() {
 #[test]
 fn a_warning_stands_above_the_prompt_in_the_language_of_the_chat() {
     for (language, warning) in [
-        ("en", "warning: gateway.json has changed and cannot be used"),
+        ("en", "warning: gateway.json has changed but cannot be used"),
         ("zh-TW", "警告：gateway.json 有變更，但無法使用"),
     ] {
         let home = home(language);

@@ -261,7 +261,7 @@ fn a_budget_over_the_window_was_planned_for_a_model_that_takes_no_such_prompt() 
     let finished = home.run(&["plan", "--history", &path, "--budget", "300000", "--window", "200000"], "");
     assert_eq!(finished.status.code(), Some(1));
     assert!(finished.stderr.contains("a window of 200000 tokens cannot leave 300000"), "{}", finished.stderr);
-    assert!(finished.stderr.contains("\n  hint: give a larger `--window`"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("\n  hint: use a larger `--window`"), "{}", finished.stderr);
     // A budget alone is of a model that takes it.
     home.run(&["plan", "--history", &path, "--budget", "300000"], "").ok();
 }

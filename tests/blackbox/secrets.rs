@@ -63,7 +63,7 @@ async fn tokens_of_files_connect_slack() {
     let credential = json!({"file": "bot-token"});
     let refused = run_with(&with_slack(&credential, &credential), &[], &[]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("names the credential `bot-token`, and no service manager"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("names the credential `bot-token`, but no service manager"), "{}", refused.stderr);
 }
 
 /// Once, a key's command was run whatever model was asked, and a token could be neither a variable nor a command.
@@ -200,7 +200,7 @@ fn a_file_that_a_command_has_written_names_no_model_and_wants_none() {
         config["version"] = json!(1);
         home.write("gateway.json", config.to_string());
         let refused = home.run(&["run", "--front", "console"], "");
-        assert!(refused.stderr.starts_with("error: gateway.json names no `model`"), "{}", refused.stderr);
+        assert!(refused.stderr.starts_with("error: gateway.json does not set `model`"), "{}", refused.stderr);
     }
 }
 

@@ -78,7 +78,7 @@ fn a_store_that_cannot_be_opened_is_not_called_missing() {
     let in_a_file = home.run(&["sessions", "list", "--home", &file], "").stderr;
     std::fs::create_dir_all(home.path().join("gateway/pmk-host.db")).expect("a folder in the store's place");
     let a_folder = home.run(&["sessions", "list"], "").stderr;
-    assert!(in_a_file.contains("is no folder, so it is no home\n  hint: "), "{in_a_file}");
+    assert!(in_a_file.contains("is not a folder, so it cannot be a home\n  hint: "), "{in_a_file}");
     assert!(a_folder.starts_with("error: cannot use the store `") && a_folder.contains("\n  hint: "), "{a_folder}");
     assert!(!a_folder.contains("immutable"), "{a_folder}");
 }

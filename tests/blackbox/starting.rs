@@ -72,8 +72,8 @@ fn slack_without_its_tokens_is_told_at_a_terminal_and_refused_without_one() {
     home.write("gateway.json", r#"{"version":1,"language":"en","model":"sim","slack":{"replyIn":"thread"}}"#);
     let refused = home.run(&["run"], "");
     assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("error: cannot connect Slack, which gateway.json is about"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("`--front console` does without Slack"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: cannot connect to Slack as gateway.json asks"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`--front console` does not need Slack"), "{}", refused.stderr);
     home.run(&["run", "--front", "console"], "").ok();
     let mut terminal = Terminal::start(home.command(&["run"]));
     terminal.wait_for("Slack is not connected", 1);
@@ -155,7 +155,7 @@ fn nothing_is_said_before_an_error_of_the_start() {
     assert!(finished.stderr.starts_with("error: "), "{}", finished.stderr);
     home.write("gateway.json", r#"{"version":1,"apiKey":"sk-1"}"#);
     let finished = home.run(&["run"], "");
-    assert!(finished.stderr.starts_with("error: gateway.json names no `model`"), "{}", finished.stderr);
+    assert!(finished.stderr.starts_with("error: gateway.json does not set `model`"), "{}", finished.stderr);
 }
 
 #[test]

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(History::parse(lines).expect("lines").messages, [Message::user("q"), Message::assistant("a")]);
         let cut = &lines[..lines.trim_end().len() - 9];
         let error = History::parse(cut).expect_err("the last line is cut off");
-        assert!(error.hint().starts_with("it ends too early"), "{}", error.hint());
+        assert!(error.hint().starts_with("it is truncated"), "{}", error.hint());
         let error = error.to_string();
         assert!(error.starts_with("line 3 is not JSON") && !error.contains('\n'), "{error}");
         assert!(!error.contains("line 1"), "{error}");

@@ -287,8 +287,8 @@ mod tests {
         assert!(refused("postgres://u@h/d?sslmod=require").contains("did you mean `sslmode`?"));
         assert!(refused("postgres://u@h/d?sslmode=prefer").contains("protects nothing"));
         assert!(refused("postgres://u@h/d?sslmode=verify-ca").contains("`verify-full`"));
-        assert!(refused("postgres://u@h/d?pool=7").contains("there are `sslmode`"));
+        assert!(refused("postgres://u@h/d?pool=7").contains("use one of `sslmode`"));
         assert!(refused("postgres://u@/d").contains("has no host"));
-        assert!(refused("postgres://u@h:port/d").contains("none of a PostgreSQL"));
+        assert!(refused("postgres://u@h:port/d").contains("not a PostgreSQL address"));
     }
 }

@@ -178,5 +178,5 @@ fn settings_that_an_arm_did_without_are_told() {
     let policy = json!({"settings": {"standard": {"low-water": 60}}});
     home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
-    assert!(promoted.stderr.contains("no settings of `standard` any more"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains("no longer has settings for `standard`"), "{}", promoted.stderr);
 }

@@ -182,14 +182,10 @@ pub(crate) mod tests {
             ("/arms/1/name", json!("x\u{1b}"), "`experiment.arms[1].name`"),
             ("/arms/1/weight", json!(-1), "invalid value"),
             ("/arms/1/weight", json!(2_000_000), "more than 1000000"),
-            (
-                "/arms/1",
-                json!({"name": "b", "shadow": true, "weight": 1}),
-                "`experiment.arms[1].weight` has no meaning",
-            ),
+            ("/arms/1", json!({"name": "b", "shadow": true, "weight": 1}), "`experiment.arms[1].weight` has no effect"),
             ("/arms/0", json!({"name": "a", "shadow": true}), "which is a shadow arm"),
             ("/arms/1", json!({"name": "b", "files": []}), "unknown field `files`"),
-            ("/arms", json!([{"name": "a"}]), "the control alone"),
+            ("/arms", json!([{"name": "a"}]), "only the control"),
             ("/arms", json!([{"name": "a", "weight": 0}, {"name": "b", "weight": 0}]), "every weight is 0"),
         ] {
             let mut bad = good.clone();

@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(why("__1.2.json", JSON), "its name is not `CHANNEL__THREAD.json`");
         assert!(why(NAME, "{").starts_with("it is not a marker: "));
         assert!(why(NAME, r#"{"channelId":7}"#).starts_with("it is not a marker: "));
-        assert!(why("C1__1.2.json", JSON).contains("not what its name says"));
+        assert!(why("C1__1.2.json", JSON).contains("does not match its file name"));
         assert_eq!(why(NAME, &JSON.replace(r#""U_IT1", "U_IT2""#, "")), "it mentions nobody, so nobody can answer");
     }
 

@@ -204,7 +204,7 @@ mod tests {
             "{\"user\":\"U1\\u001b[2J\",\"text\":\"q\"}",
             r#"{"user":"U 1","text":"q"}"#,
         ] {
-            assert!(refused(line).contains("is no id"), "{line}");
+            assert!(refused(line).contains("is not an id"), "{line}");
         }
     }
 

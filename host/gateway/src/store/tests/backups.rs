@@ -167,5 +167,5 @@ async fn a_restore_that_was_cut_short_says_where_the_store_of_before_is() {
     fs::rename(&path, &aside).unwrap();
     let error = Store::open(home.path()).map(drop).unwrap_err();
     let hint = error.hint().unwrap().into_owned();
-    assert!(hint.contains(&format!("moved aside, to `{}`", aside.display())), "{hint}");
+    assert!(hint.contains(&format!("moved aside to `{}`", aside.display())), "{hint}");
 }
