@@ -228,7 +228,7 @@ fn a_policy_that_searches_is_timed_on_an_archive() {
     let home = Home::new();
     // Each by its name.
     let bench = |policy: &str| home.run(&["policy", "bench", policy, "--time", "0.001"], "").ok().stdout;
-    let line = "archive   10000 older messages to search, made up and in memory\n";
+    let line = "archive   10000 older messages to search, generated and in memory\n";
     assert!(bench("recall").contains(line));
     assert!(!bench("strict").contains("archive"), "it searches nothing");
 }

@@ -229,7 +229,7 @@ impl From<ModerationError> for Failure {
     fn from(error: ModerationError) -> Self {
         match error {
             ModerationError::File(error) => error.into(),
-            ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
+            ModerationError::NotFound(_) => Failure::new(error).hint("list all atoms with `pmk-host atoms list`"),
             ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more characters of it"),
             ModerationError::Copied { .. } => Failure::new(error).hint("delete the copy, or give it another `id`"),
             error => Failure::new(error),

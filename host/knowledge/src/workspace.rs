@@ -48,7 +48,7 @@ pub enum Problem {
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// It has a `..` in it, or a link that leaves the workspace.
-    #[error("is refused: it leads out of the workspace")]
+    #[error("is rejected: it leads out of the workspace")]
     Outside,
     /// It is a folder, a pipe, a device.
     #[error("is not a file")]

@@ -21,7 +21,7 @@ pub enum OpenError {
     #[error("a context window of 0 tokens leaves no room for a prompt")]
     EmptyWindow,
     /// The environment has no key for it.
-    #[error("`{provider}` needs a key, and {variable} is not set")]
+    #[error("`{provider}` needs a key, but {variable} is not set")]
     MissingKey {
         /// The provider's name on the command line.
         provider: &'static str,

@@ -139,7 +139,7 @@ pub enum LoadError {
         import: String,
     },
     /// It imports WASI, which the operator does not want.
-    #[error("policy `{file}` imports `{import}`, and with `--no-wasi` only the contract may be imported")]
+    #[error("policy `{file}` imports `{import}`, but with `--no-wasi` only the contract may be imported")]
     NoWasi {
         /// The file as it was named.
         file: String,

@@ -94,11 +94,11 @@ impl ChangeError {
                 "in Slack, copy a member id from the menu of the profile; a channel id is at the end of the channel's details",
             ),
             ChangeError::Repo(_) => Some("`default` is the pool of all repositories without their own"),
-            ChangeError::NoAudience(_) => Some("`pmk-host audience list` shows who has one"),
+            ChangeError::NoAudience(_) => Some("see who has one with `pmk-host audience list`"),
             ChangeError::NoPool(_) | ChangeError::NotInPool { .. } => {
-                Some("`pmk-host escalation list` shows who is where")
+                Some("see all pools with `pmk-host escalation list`")
             }
-            ChangeError::NotAdmin(_) => Some("`pmk-host admin list` shows them"),
+            ChangeError::NotAdmin(_) => Some("list all admins with `pmk-host admin list`"),
             ChangeError::Blocked(_) => {
                 Some("remove them from `blocklist` in gateway.json first: it takes precedence over everything else")
             }
@@ -115,7 +115,7 @@ impl ChangeError {
             ChangeError::ExperimentOff(_) => Some(
                 "start it with `experiment start`, or use policies without an experiment: `policy use FILE --persist`",
             ),
-            ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
+            ChangeError::NoArm { .. } => Some("see its arms with `experiment status`"),
             ChangeError::Audience(_) => Some(
                 "`tech` gets technical details, `biz` and `exec` conclusions and impact, `pm` something in between",
             ),

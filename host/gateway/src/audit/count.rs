@@ -237,7 +237,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that continues"),
         (
             suspected(": helped"),
-            "prompts got no answer, without a reason, until they were made smaller: give `--window` the model's real window",
+            "prompts got no answer, without a reason, until they were made smaller: set `--window` to the model's real window",
         ),
         (
             suspected(": did not help"),

@@ -140,7 +140,7 @@ impl CompareCommand {
         let results = comparison.run(found.clone(), &progress);
         let elapsed = start.elapsed();
         progress.0.finish_and_clear();
-        let mut results = results.or_hint("the lines above say where; use fewer files to see which one it is")?;
+        let mut results = results.or_hint("see the lines above for where; use fewer files to see which one it is")?;
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
         tell(context, &results, questions.as_ref());
         if results.conversations.is_empty() {
@@ -148,7 +148,7 @@ impl CompareCommand {
                 Some(folder) => {
                     (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
                 }
-                None => (&context.home, "the lines above say why"),
+                None => (&context.home, "see the lines above for the reason"),
             };
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }

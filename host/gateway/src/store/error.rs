@@ -282,10 +282,10 @@ impl StoreError {
             StoreError::Panicked { .. } => Some("the log says where; please report this"),
             StoreError::Full { .. } => Some("free disk space"),
             StoreError::Io { .. } => Some("check the disk, and that you own the file and can write to it"),
-            StoreError::Busy { .. } => Some("close whatever else has the file open"),
+            StoreError::Busy { .. } => Some("close other programs that have the file open"),
             StoreError::Leased { .. } => Some("try again when its current turn is finished"),
             StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),
-            StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
+            StoreError::UnknownSession(_) => Some("list all conversations with `pmk-host sessions list`"),
             StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),
             StoreError::Sql { path, .. } if is_a_database(path) => {
                 Some("see PostgreSQL's own log for details; please report this")

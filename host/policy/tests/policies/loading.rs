@@ -148,7 +148,7 @@ fn descriptions_are_checked() {
     let outside = Component::new().describing(&declare(3, 0, 2));
     assert!(refused(&outside.build()).to_string().contains("a default of 3 outside 0 to 2"));
     let nameless = Component::new().export("describe", "");
-    assert!(refused(&nameless.build()).to_string().ends_with("it gives no name"));
+    assert!(refused(&nameless.build()).to_string().ends_with("it has no name"));
     let misnamed = Component::new()
         .data("No Name")
         .describing(&format!("(call $name (local.get $description) (i32.const {DATA}) (i32.const 7))"));

@@ -127,7 +127,9 @@ impl Case {
             Asks::Recover => exports.recover,
         };
         if !makes {
-            return Err(nonsense("the policy does not make that decision").hint("`policy inspect` lists its exports"));
+            return Err(
+                nonsense("the policy does not make that decision").hint("list its exports with `policy inspect`")
+            );
         }
         let stack = stage.with_values(self.settings.clone()).map_err(|error| {
             let failure = nonsense(&error.to_string());

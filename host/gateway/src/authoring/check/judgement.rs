@@ -40,9 +40,9 @@ pub(super) fn not_repeated() -> Judgement {
 
 fn of_rule(rule: u8) -> &'static str {
     match rule {
-        1 => "remove from one legal cut to another; `transcript.cuts` names them, and the `flags` tell them",
+        1 => "remove from one legal cut to another; `transcript.cuts` lists them, and the `flags` mark them",
         2 => "leave the message at `transcript.current` as it is",
-        3 => "leave the first `transcript.seed-end` messages in, unless `budget.seed-may-go`",
+        3 => "keep the first `transcript.seed-end` messages, unless `budget.seed-may-go`",
         4 => "let what is left begin with a message of role 1",
         5 => "compare `plan.tokens` with `transcript.total-tokens`, and `plan.clear` a plan that gains nothing",
         9 => "keep only what fits `budget.limit`; a setting is a target below it, never above",

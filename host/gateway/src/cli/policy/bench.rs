@@ -95,7 +95,7 @@ fn page(policy: &Policy, loading: Loading, measured: &[Measured], language: Lang
         out.tell("compile", &format!("{seconds:.1} s of processor time and {mib} MiB of memory, in {process}"));
     }
     if policy.capabilities().iter().any(|capability| capability.reads_archive()) {
-        out.tell("archive", &format!("{} older messages to search, made up and in memory", bench::ARCHIVED));
+        out.tell("archive", &format!("{} older messages to search, generated and in memory", bench::ARCHIVED));
     }
     let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
     let rows = measured.iter().map(|measured| {

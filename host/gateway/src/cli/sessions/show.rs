@@ -91,8 +91,10 @@ impl Show {
             return print_json(&document);
         }
         if messages.is_empty() && self.turns.is_none() {
-            context
-                .notice(&format!("the model would see nothing of `{}`", self.key), Some("`--full` shows the archive"));
+            context.notice(
+                &format!("the model would see nothing of `{}`", self.key),
+                Some("show the archive with `--full`"),
+            );
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();

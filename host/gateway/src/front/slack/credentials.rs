@@ -16,7 +16,8 @@ use super::{
 };
 use crate::front::FrontError;
 
-pub(super) const UNSAFE_SOCKET: &str = "Slack named a WebSocket that is neither encrypted nor on this machine";
+pub(super) const UNSAFE_SOCKET: &str =
+    "Slack returned a WebSocket address that is neither encrypted nor on this machine";
 pub(super) const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
 
 /// What Slack says of both tokens, each by itself.
