@@ -53,7 +53,7 @@ fn of_rule(rule: u8) -> &'static str {
 fn of_failure(kind: &str) -> &'static str {
     match kind {
         "fuel" | "time" => "read columns from the newest message back, and stop early",
-        "memory" | "table" => "keep less in memory at once, or ask the operator to raise the limit",
+        "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
         "host-allocation" => "pass shorter texts to the host",
         "system" => "the policy itself is fine; check that memory and address space are not exhausted",
         "exit" => "return instead of ending the program",
