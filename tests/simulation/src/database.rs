@@ -165,7 +165,7 @@ fn connect(runtime: &Runtime, server: &Server, name: &str) -> Client {
 }
 
 fn say(runtime: &Runtime, client: &Client, words: &str) {
-    runtime.block_on(client.batch_execute(words)).expect("it was done");
+    runtime.block_on(client.batch_execute(words)).expect("it is done");
 }
 
 /// Each row's columns that are there, what is bytes as the text that it is.
