@@ -27,7 +27,7 @@ async fn a_scope_that_nothing_goes_without_is_named_at_the_start() {
     let slack = Slack::start(rules().without_scopes(&["chat:write", "im:history", "files:write"])).await;
     let home = Home::new();
     let refused = command(&home, &slack, &[]);
-    let refused = tokio::task::spawn_blocking(move || finish(refused, "")).await.expect("it ends");
+    let refused = tokio::task::spawn_blocking(move || finish(refused, "")).await.expect("it is stopping");
     assert_eq!(refused.status.code(), Some(1));
     let said: Vec<&str> = refused.stderr.lines().filter(|line| !line.contains(" INFO ")).collect();
     insta::assert_snapshot!(said.join("\n"));

@@ -175,7 +175,7 @@ fn a_policy_that_fails_has_no_answer_to_bless_and_none_to_time() {
     let timed = home.run(&["policy", "bench", &file, "--time", "0.001"], "");
     assert_eq!(timed.status.code(), Some(1), "{}", timed.stdout);
     assert!(timed.stdout.contains("prune was not usable"), "{}", timed.stdout);
-    assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no answer that could be used"));
+    assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no usable answer"));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_policy_that_searches_is_timed_on_an_archive() {
     let home = Home::new();
     // Each by its name.
     let bench = |policy: &str| home.run(&["policy", "bench", policy, "--time", "0.001"], "").ok().stdout;
-    let line = "archive   10000 older messages to search, made up and in memory\n";
+    let line = "archive   10000 older messages to search, generated and in memory\n";
     assert!(bench("recall").contains(line));
     assert!(!bench("strict").contains("archive"), "it searches nothing");
 }

@@ -209,5 +209,5 @@ fn a_limit_of_the_system_is_told_from_one_of_gateway_json() {
     };
     let said = inspect("ulimit -f 100");
     assert!(said.contains("MiB for the compiled code, all that the system allows"), "{said}");
-    assert!(said.contains("`ulimit -f` of whoever starts pmk-host is lower"), "{said}");
+    assert!(said.contains("`ulimit -f` in the environment of pmk-host is lower"), "{said}");
 }

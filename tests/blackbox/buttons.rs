@@ -162,7 +162,7 @@ async fn what_slack_refuses_to_show_goes_without_buttons_and_is_not_offered_agai
     let posts = scene.slack.calls("chat.postMessage");
     let offered = posts.iter().filter(|call| call.body["blocks"].to_string().contains("context_actions"));
     assert_eq!(offered.count(), 1, "{posts:#?}");
-    assert!(gateway.log().contains("does not take the buttons"), "{}", gateway.log());
+    assert!(gateway.log().contains("does not accept the buttons"), "{}", gateway.log());
     assert!(gateway.terminate().success());
     // The next one tries again.
     let _gateway = scene.start().await;

@@ -366,7 +366,7 @@ async fn changes_from_both_sides_at_once_are_all_made() {
         office.slack.dm(ADMIN, &format!("/pmk admin escalation add erp U0S{number}"));
     }
     for mut command in commands {
-        assert!(command.wait().expect("it ends").success());
+        assert!(command.wait().expect("it is stopping").success());
     }
     assert!(office.slack.await_replies(&dm_channel(ADMIN), 6, PATIENCE).await);
     let contacts = office.config()["escalation"]["repos"]["erp"].as_array().expect("a pool").len();

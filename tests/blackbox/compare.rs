@@ -58,7 +58,7 @@ fn a_page_for_standard_output_went_into_a_file_called_so() {
     let home = Home::new();
     let finished = home.run(&["compare", "--policy", "strict", "--html", "-"], "");
     assert_eq!(finished.status.code(), Some(2));
-    assert!(finished.stderr.contains("name a file: standard output is for the report"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("specify a file: standard output is for the report"), "{}", finished.stderr);
 }
 
 fn text(path: &Path) -> String {
@@ -344,5 +344,5 @@ fn a_window_in_which_nothing_fits_is_refused() {
     let arguments = ["compare", "--policy", "standard", "--policy", &component("strict"), "--histories"];
     let finished = home.run(&[&arguments[..], &[&text(&histories), "--window", "100"]].concat(), "");
     assert_eq!(finished.status.code(), Some(1));
-    assert!(finished.stderr.contains("hint: give a larger `--window`"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("hint: use a larger `--window`"), "{}", finished.stderr);
 }

@@ -58,7 +58,7 @@ fn a_start_says_what_the_check_says() {
     home.write("gateway.json", r#"{"version":1,"model":"sim:window=5"}"#);
     let (checked, refused) = (home.run(&["config", "check"], ""), home.run(&["run"], ""));
     assert_eq!((checked.status.code(), refused.status.code()), (Some(1), Some(1)));
-    let why = "there is no `window`, only `factor`, `overhead` and `delay`";
+    let why = "unknown setting `window`; use `factor`, `overhead` or `delay`";
     assert!(checked.stdout.contains(why) && refused.stderr.contains(why), "{}", refused.stderr);
 }
 
@@ -198,7 +198,7 @@ fn a_link_to_a_gateway_json_that_is_not_there_was_taken_for_none_and_another_gat
         let finished = home.run(arguments, "");
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("it is a link to `/gone/gateway.json`, which is not there"), "{arguments:?}: {said}");
+        assert!(said.contains("it is a link to `/gone/gateway.json`, which does not exist"), "{arguments:?}: {said}");
         assert!(said.contains("hint: ") && !said.contains("--home"), "{arguments:?}: {said}");
     }
     assert!(link.is_symlink(), "nobody puts a file in its place");

@@ -113,7 +113,7 @@ fn an_output_that_cannot_be_written_is_an_error() {
     let mut stdin = child.stdin.take().expect("a pipe");
     writeln!(stdin, "{}", question("Ev1", "hello")).expect("the input is written");
     drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("it is stopping");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("error: cannot write to standard output: ") && stderr.contains("hint: "), "{stderr}");

@@ -256,7 +256,7 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     let (status, _) = gateway.end();
     assert!(status.success());
     let refused = home.run(&["store", "backup", "/tmp/nowhere.db"], "");
-    assert!(refused.stderr.contains("is no file") && refused.stderr.contains("pg_dump"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a file") && refused.stderr.contains("pg_dump"), "{}", refused.stderr);
     assert!(!home.path().join("gateway/pmk-host.db").exists(), "nothing is in the home");
 
     // What of an address is not understood is said before anything else, and not what it is.
@@ -275,7 +275,10 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     let mut command = home.command(&["--store", &store, "sessions", "list"]);
     command.env("PGPASSFILE", &passwords);
     let refused = finish(command, "").stderr;
-    assert!(refused.contains("cannot be asked: ") && refused.contains("may be read by others"), "{refused}");
+    assert!(
+        refused.contains("cannot connect to the database ") && refused.contains("can be read by others"),
+        "{refused}"
+    );
     assert!(refused.contains(&format!("hint: chmod 600 {}", passwords.display())), "{refused}");
 
     // To a home of its own, and to another database.
@@ -307,7 +310,7 @@ fn a_copy_needs_no_home_but_those_that_it_names() {
     let file = one.write("file", "");
     let file = file.to_str().expect("a path");
     for refused in [copy(file, &to), copy(&from, file)] {
-        assert!(refused.stderr.contains("is no folder, so it is no home"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("is not a folder, so it cannot be a home"), "{}", refused.stderr);
     }
     assert!(copy("sqlite", &to).stderr.contains("there is no home"), "of whose home it is the file");
 }

@@ -91,7 +91,7 @@ pub fn between(line: &str, before: &str, after: &str, word: &str) -> String {
 }
 
 pub async fn examine(command: Command) -> Finished {
-    tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends")
+    tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it is stopping")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -242,7 +242,7 @@ fn a_shadow_arm_counts_the_turns_that_it_was_too_busy_for() {
         until("what became of each turn", || {
             let seen = home.events("experiment.shadow");
             let log = std::fs::read_to_string(&log).expect("the log");
-            let sat_out = log.matches("sit a turn out").count();
+            let sat_out = log.matches("skip a turn").count();
             (seen.len() + sat_out == turns).then_some((seen, sat_out))
         })
     };

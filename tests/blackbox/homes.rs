@@ -117,7 +117,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
             finished.stderr
         );
         let said = finished.stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
-        assert!(said.starts_with("error: there is no home `[home]/typo`\n  hint: "), "{arguments:?}: {said}");
+        assert!(said.starts_with("error: home `[home]/typo` does not exist\n  hint: "), "{arguments:?}: {said}");
         assert!(!missing.exists(), "{arguments:?} has made one");
     }
     // What has nothing to do with any takes no offence.
@@ -134,7 +134,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         let mut command = std::process::Command::new(program());
         command.env_clear().env("HOME", home.path().join("nobody")).args(arguments);
         let said = finish(command, "").stderr;
-        assert!(said.starts_with("error: there is no home `"), "{arguments:?}: {said}");
+        assert!(said.starts_with("error: home `"), "{arguments:?}: {said}");
         assert!(!home.path().join("nobody").exists(), "{arguments:?} has made one");
     }
     // What needs none does without, as long as nobody names one.
@@ -158,7 +158,7 @@ fn a_link_that_leads_nowhere_is_named_with_where_it_leads() {
         let mut command = std::process::Command::new(program());
         command.env_clear().env("HOME", home.path()).arg("--home").arg(&link).args(arguments);
         let said = finish(command, "").stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
-        assert!(said.starts_with("error: `[home]/link` is a link to `/nowhere/pmk`, which is not there\n"), "{said}");
+        assert!(said.starts_with("error: `[home]/link` is a link to `/nowhere/pmk`, which does not exist\n"), "{said}");
     }
 }
 

@@ -20,7 +20,7 @@ fn attacks() -> Vec<(&'static str, Component, &'static str)> {
     vec![
         ("loops", Component::pruning(LOOP), "used up its "),
         ("recurses", Component::pruning("(call $deep)").items("(func $deep (call $deep))"), "call stack exhausted"),
-        ("takes memory", Component::pruning(GROW), "bytes of memory where 134217728 are allowed"),
+        ("takes memory", Component::pruning(GROW), "bytes of memory, but only 134217728 are allowed"),
         ("takes the host's memory", Component::pruning(marker), "passed more than 4194304 bytes to the host"),
         (
             "panics",

@@ -175,7 +175,7 @@ impl Host {
     /// How it ends, which it does sooner or later.
     async fn ends(&mut self) -> ExitStatus {
         let mut gateway = self.running();
-        until_async("it ends", || gateway.ended()).await
+        until_async("it is stopping", || gateway.ended()).await
     }
 
     /// Nobody hears of it, and it of nobody, or that is over.
@@ -228,11 +228,7 @@ async fn what_a_host_is_at_that_does_not_reach_slack_is_answered_by_another_that
     slack.drop_connections();
     let ended = until_async("it goes", || cut.ended()).await;
     assert!(!ended.success());
-    assert!(
-        cut.log().contains("error: this host does not reach Slack any more, and another one does"),
-        "{}",
-        cut.log()
-    );
+    assert!(cut.log().contains("error: this host can no longer reach Slack, but another one can"), "{}", cut.log());
     until_async("the other answers", || {
         let answered = server.psql(name, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL");
         (answered.as_deref() == Ok("1")).then_some(())
@@ -376,7 +372,7 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
         "WARN the database",
         "ERROR a message could not be stored",
         "deliveries from Slack could not be stored",
-        "is there again",
+        "can be reached again",
     ];
     assert_eq!(told.map(times), [1; 4], "{log}");
     // What waits for it is told of once each: a turn, the ledger, what was pressed.

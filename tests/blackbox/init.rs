@@ -125,7 +125,7 @@ async fn a_server_that_speaks_openais_api_is_set_up_by_flags_and_answers() {
     let mut other = home.command(&["doctor", "--model", "anthropic-api"]);
     other.env("KEY", openai::KEY);
     let told = examine(other).await.stdout;
-    assert!(told.contains("`anthropic-api` needs a key, and ANTHROPIC_API_KEY is not set"), "{told}");
+    assert!(told.contains("`anthropic-api` needs a key, but ANTHROPIC_API_KEY is not set"), "{told}");
     // Nor where `init` is told of the other one.
     let told = home.run(&[&flags[..], &["--model", "anthropic-api", "--offline"]].concat(), "").ok();
     assert!(told.stderr.contains("`apiKey` and `baseUrl` of openai were removed"), "{}", told.stderr);

@@ -46,22 +46,22 @@ fn lost_by(harm: impl Fn(&Home)) -> (Home, String) {
 fn a_store_deleted_while_it_is_open_ends_the_gateway_and_is_not_begun_anew() {
     let (home, errors) = lost_by(|home| fs::remove_file(store(home)).expect("deleted"));
     let last = errors.lines().rev().nth(1).expect("a line and its hint");
-    assert_eq!(last, format!("error: the store `{}` is gone", store(&home).display()), "{errors}");
+    assert_eq!(last, format!("error: the store `{}` no longer exists", store(&home).display()), "{errors}");
     let lost: Vec<Value> = home.ledger().into_iter().filter(|event| event["type"] == "store.lost").collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
     let audit = home.run(&["audit"], "").ok();
     assert!(audit.stdout.contains("WARN 1 times the store was lost while it was open"), "{}", audit.stdout);
-    assert!(audit.stderr.contains("is gone"), "{}", audit.stderr);
+    assert!(audit.stderr.contains("no longer exists"), "{}", audit.stderr);
 
     let refused = run(&home, &question("Ev3", "hello"));
     assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("is gone\n  hint: if it was moved, put it back under its name"),
+        refused.stderr.contains("no longer exists\n  hint: if it was moved, move it back to its name"),
         "{}",
         refused.stderr
     );
     let import = home.run(&["sessions", "import", &home.path().join("errors").display().to_string()], "");
-    assert!(!import.status.success() && import.stderr.contains("is gone"), "{}", import.stderr);
+    assert!(!import.status.success() && import.stderr.contains("no longer exists"), "{}", import.stderr);
     home.run(&["store", "renew"], "").ok();
     assert!(run(&home, &question("Ev3", "hello")).ok().stdout.contains("reply"));
 }
@@ -151,7 +151,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
     let refused = gateway.next_of("error");
     assert_eq!(refused["event_id"], "Ev1");
     let told = refused["message"].as_str().expect("a text");
-    assert!(told.contains("may not grow beyond"), "{told}");
+    assert!(told.contains("cannot grow beyond"), "{told}");
 
     prlimit(pid, Resource::Fsize, unlimited).expect("no limit");
     assert!(gateway.say(&question("Ev1", &long)));

@@ -116,10 +116,10 @@ fn holds(home: &Home, lines: &[Value], refused: &[u64]) {
     let guessed = "without a reason, until they were made smaller: give `--window`";
     assert!(flags.contains(said) || flags.contains(guessed), "{page}");
     assert!(
-        flags.contains("bounds of a model's window were learnt") && flags.contains("`pmk-host model forget`"),
+        flags.contains("bounds of a model's window were learned") && flags.contains("`pmk-host model forget`"),
         "{page}"
     );
-    assert!(page.contains("at most are sent") && page.contains("on a larger prompt is tried"), "{page}");
+    assert!(page.contains("so at most ") && page.contains("on a larger prompt is tried"), "{page}");
 }
 
 macro_rules! marathons {

@@ -166,7 +166,7 @@ fn the_full_format_moves_a_home() {
     assert!(desk.read("again.jsonl") == desk.read("all.jsonl"), "the second export differs from the first");
     let refused = home.run(&["sessions", "export", KEY, "--to", &file], "");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("all.jsonl` is there already\n  hint: "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("all.jsonl` already exists\n  hint: "), "{}", refused.stderr);
 }
 
 /// Each that was killed left a hidden file behind, for ever.
@@ -196,7 +196,7 @@ fn what_was_there_already_is_counted_as_such() {
     assert_eq!(counts(fresh.run(&["--json", "sessions", "import", &file], "")), [Some(2), Some(0), Some(0)]);
     assert_eq!(counts(fresh.run(&["--json", "sessions", "import", &file], "")), [Some(0), Some(2), Some(0)]);
     let again = fresh.run(&["sessions", "import", &file], "").stderr;
-    assert!(again.contains("error: 2 of 2 conversations not imported, being there already"), "{again}");
+    assert!(again.contains("error: 2 of 2 conversations not imported because they already exist"), "{again}");
 }
 
 #[test]
@@ -385,10 +385,10 @@ fn a_key_is_for_one_history_that_has_messages() {
     desk.write("none.json", r#"{"messages":[]}"#);
     pmk_tree(&desk);
     for (path, why) in [
-        (all, "`--key` is for a single file of pmk's"),
-        (desk.path("slack"), "`--key` is for a single file of pmk's"),
-        (desk.path("rubbish.jsonl"), "no message can be read in"),
-        (desk.path("none.json"), "no message can be read in"),
+        (all, "`--key` is only for a single file of pmk"),
+        (desk.path("slack"), "`--key` is only for a single file of pmk"),
+        (desk.path("rubbish.jsonl"), "contains no readable message"),
+        (desk.path("none.json"), "contains no readable message"),
     ] {
         let refused = home.run(&["sessions", "import", &path, "--key", "slack:dm:U55", "--replace"], "");
         assert_eq!(refused.status.code(), Some(1), "{path}: {}", refused.stderr);

@@ -157,7 +157,7 @@ fn one_that_takes_too_long_is_told_with_what_it_said() {
 fn a_program_that_cannot_be_started_is_named() {
     for (config, told) in [
         (json!({"mra": {"command": ["no-such-mra"]}}), "`no-such-mra` was not found"),
-        (json!({"mra": {"command": ["/etc"]}}), "`/etc` may not be run by this user"),
+        (json!({"mra": {"command": ["/etc"]}}), "this user is not allowed to run `/etc`"),
         (json!({"mraWorkspace": "/no/such/workspace"}), "the working directory `/no/such/workspace` does not exist"),
     ] {
         let stage = Stage::new("out never", json!({}));

@@ -13,7 +13,7 @@ use crate::{
 
 const COLUMNS: [u16; 2] = [80, 40];
 /// What is shown while something takes its time, which is up to the machine.
-const WAITED_FOR: [&str; 4] = ["asking those", "正在詢問", "compiling `", "正在編譯"];
+const WAITED_FOR: [&str; 4] = ["checking what", "正在詢問", "compiling `", "正在編譯"];
 const LANGUAGES: [&str; 2] = ["en", "zh-TW"];
 
 /// A home of a person who reads this.
@@ -129,7 +129,7 @@ fn the_chat_fits_a_narrow_terminal() {
 #[test]
 fn a_warning_stands_above_the_prompt_in_the_language_of_the_chat() {
     for (language, warning) in [
-        ("en", "warning: gateway.json has changed and cannot be used"),
+        ("en", "warning: gateway.json has changed but cannot be used"),
         ("zh-TW", "警告：gateway.json 有變更，但無法使用"),
     ] {
         let home = home(language);
@@ -153,8 +153,7 @@ fn a_warning_stands_above_the_prompt_in_the_language_of_the_chat() {
 /// Where nobody answers, it is shown that something is waited for.
 #[test]
 fn a_doctor_who_waits_says_so() {
-    for (language, waits) in [("en", "asking those that a gateway needs"), ("zh-TW", "正在詢問閘道需要的各方")]
-    {
+    for (language, waits) in [("en", "checking what a gateway needs"), ("zh-TW", "正在詢問閘道需要的各方")] {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", silent.local_addr().expect("an address"));
         let home = home(language);

@@ -103,7 +103,7 @@ fn a_workspace_that_is_missing_is_one_warning() {
             "`/no/such/place` is missing",
         ),
         (json!({"version": 1, "defaultIngest": "dir:/no/such/docs"}), "`/no/such/docs` is missing"),
-        (json!({"version": 1, "defaultIngest": "mra:--all"}), "no workspace is named"),
+        (json!({"version": 1, "defaultIngest": "mra:--all"}), "no workspace is set"),
     ] {
         let home = home(&config);
         let anthropic = Anthropic::start_blocking();

@@ -200,7 +200,7 @@ fn a_history_of_which_nothing_would_be_sent_is_an_error() {
     let strict = component("strict");
     for (history, budget, wanted) in [
         (json!([]), "100", "it has no messages"),
-        (json!([{"role": "assistant", "content": "hello"}]), "100", "nobody asks anything in it"),
+        (json!([{"role": "assistant", "content": "hello"}]), "100", "it contains no user message"),
         (
             json!([{"role": "user", "content": "why ".repeat(300)}, {"role": "assistant", "content": "so ".repeat(300)}]),
             "100",
@@ -249,7 +249,7 @@ fn a_number_of_tokens_is_positive() {
         }
         let finished = home.run(&arguments, "");
         assert_eq!(finished.status.code(), Some(2), "{arguments:?}");
-        assert!(finished.stderr.contains("give a whole number of tokens, 1 or more"), "{}", finished.stderr);
+        assert!(finished.stderr.contains("expected a whole number of tokens, 1 or more"), "{}", finished.stderr);
         assert!(finished.stderr.contains(&format!("'{value}'")), "{}", finished.stderr);
     }
 }
@@ -260,8 +260,8 @@ fn a_budget_over_the_window_was_planned_for_a_model_that_takes_no_such_prompt() 
     let path = home.write("history.json", session(3, 100).to_string()).display().to_string();
     let finished = home.run(&["plan", "--history", &path, "--budget", "300000", "--window", "200000"], "");
     assert_eq!(finished.status.code(), Some(1));
-    assert!(finished.stderr.contains("no window of 200000 tokens leaves 300000"), "{}", finished.stderr);
-    assert!(finished.stderr.contains("\n  hint: give a larger `--window`"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("a window of 200000 tokens cannot leave 300000"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("\n  hint: use a larger `--window`"), "{}", finished.stderr);
     // A budget alone is of a model that takes it.
     home.run(&["plan", "--history", &path, "--budget", "300000"], "").ok();
 }

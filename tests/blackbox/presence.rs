@@ -132,7 +132,7 @@ async fn a_start_that_fails_half_way_leaves_the_outage_to_the_next() {
     age(&home, 7 * MINUTE);
     slack.fault_times("auth.test", 1, Fault::Error("invalid_auth"));
     let failing = command(&home, &slack, &[]);
-    let failed = tokio::task::spawn_blocking(move || finish(failing, "")).await.expect("it ends");
+    let failed = tokio::task::spawn_blocking(move || finish(failing, "")).await.expect("it is stopping");
     assert_eq!(failed.status.code(), Some(1), "{}", failed.stderr);
     assert!(home.path().join("gateway/shutdown").exists());
     assert_eq!(home.events("gateway.online").len(), 1, "it was not there");

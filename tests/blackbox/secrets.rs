@@ -63,7 +63,7 @@ async fn tokens_of_files_connect_slack() {
     let credential = json!({"file": "bot-token"});
     let refused = run_with(&with_slack(&credential, &credential), &[], &[]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("names the credential `bot-token`, and no service manager"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("names the credential `bot-token`, but no service manager"), "{}", refused.stderr);
 }
 
 /// Once, a key's command was run whatever model was asked, and a token could be neither a variable nor a command.
@@ -93,7 +93,7 @@ fn a_command_that_takes_its_time_keeps_the_gateway_from_nobody_who_looks_or_stop
     });
     assert_eq!((&looked["level"], &looked["phase"]), (&"degraded".into(), &"starting".into()), "{looked:#}");
     assert_eq!(home.run(&["stop"], "").ok().stdout, "stopped\n");
-    assert!(!gateway.wait().expect("it ends").success());
+    assert!(!gateway.wait().expect("it is stopping").success());
 }
 
 /// Once, nothing said that it was waited for, and it went on without the gateway.
@@ -110,7 +110,7 @@ fn a_command_that_is_waited_for_is_named_and_does_not_outlive_a_gateway_that_is_
     assert!(told.is_some_and(|told| told.contains("`slack.appToken.cmd` of gateway.json")));
     let pids = std::fs::read_to_string(pids).expect("it runs");
     gateway.kill().expect("killed");
-    gateway.wait().expect("it ends");
+    gateway.wait().expect("it is stopping");
     for pid in pids.split_whitespace() {
         until("the end of what it has started", || (!is_alive(pid)).then_some(()));
     }
@@ -200,7 +200,7 @@ fn a_file_that_a_command_has_written_names_no_model_and_wants_none() {
         config["version"] = json!(1);
         home.write("gateway.json", config.to_string());
         let refused = home.run(&["run", "--front", "console"], "");
-        assert!(refused.stderr.starts_with("error: gateway.json names no `model`"), "{}", refused.stderr);
+        assert!(refused.stderr.starts_with("error: gateway.json does not set `model`"), "{}", refused.stderr);
     }
 }
 

@@ -32,9 +32,9 @@ fn the_marker_of_dropped_turns_is_shown() {
 fn an_empty_window_says_so() {
     let home = pruned();
     let reset = home.run(&["sessions", "reset", KEY], "").ok();
-    assert!(reset.stderr.contains("starts afresh; its 22 messages stay in the archive"), "{}", reset.stderr);
+    assert!(reset.stderr.contains("starts over; its 22 messages stay in the archive"), "{}", reset.stderr);
     let again = home.run(&["sessions", "reset", KEY], "").ok();
-    assert_eq!(again.stderr, format!("`{KEY}` was empty already\n"));
+    assert_eq!(again.stderr, format!("`{KEY}` was already empty\n"));
     let shown = home.run(&["sessions", "show", KEY], "").ok();
     assert_eq!(shown.stdout, "");
     assert!(
@@ -61,7 +61,7 @@ fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
     let nowhere = home.path().join("nowhere").display().to_string();
     let missing = home.run(&["sessions", "list", "--home", &nowhere], "");
     assert_eq!((missing.status.code(), missing.stdout.as_str()), (Some(1), ""));
-    assert!(missing.stderr.starts_with("error: there is no home `"), "{}", missing.stderr);
+    assert!(missing.stderr.starts_with("error: home `"), "{}", missing.stderr);
     for arguments in [&["sessions", "list"][..], &["sessions", "show", KEY]] {
         let finished = home.run(arguments, "");
         assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -78,7 +78,7 @@ fn a_store_that_cannot_be_opened_is_not_called_missing() {
     let in_a_file = home.run(&["sessions", "list", "--home", &file], "").stderr;
     std::fs::create_dir_all(home.path().join("gateway/pmk-host.db")).expect("a folder in the store's place");
     let a_folder = home.run(&["sessions", "list"], "").stderr;
-    assert!(in_a_file.contains("is no folder, so it is no home\n  hint: "), "{in_a_file}");
+    assert!(in_a_file.contains("is not a folder, so it cannot be a home\n  hint: "), "{in_a_file}");
     assert!(a_folder.starts_with("error: cannot use the store `") && a_folder.contains("\n  hint: "), "{a_folder}");
     assert!(!a_folder.contains("immutable"), "{a_folder}");
 }

@@ -115,13 +115,13 @@ async fn a_bad_start_is_one_clear_line() {
         ("auth.test", Fault::Error("invalid_auth"), "invalid_auth"),
         ("auth.test", Fault::Status(404), "404"),
         ("apps.connections.open", Fault::Error("not_allowed_token_type"), "not_allowed_token_type"),
-        ("apps.connections.open", Fault::Garbage, "is not one of Slack's"),
+        ("apps.connections.open", Fault::Garbage, "is not from Slack"),
     ] {
         let slack = Slack::start(rules()).await;
         slack.fault(method, fault.clone());
         let home = Home::new();
         let command = command(&home, &slack, &[]);
-        let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends");
+        let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it is stopping");
         assert_eq!(finished.status.code(), Some(1), "{method} {fault:?}");
         let errors: Vec<&str> = finished.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
         assert_eq!(errors.len(), 1, "{}", finished.stderr);
@@ -184,7 +184,7 @@ async fn one_invalid_auth_in_mid_life_is_told_and_the_gateway_goes_on() {
     each_is_answered_once(&slack, &[slack.dm("U1", "hello")]).await;
     let log = gateway.log();
     assert!(gateway.terminate().success());
-    assert_eq!(log.lines().filter(|line| line.contains("takes no connection from this app")).count(), 1, "{log}");
+    assert_eq!(log.lines().filter(|line| line.contains("refuses connections from this app")).count(), 1, "{log}");
     // The second socket may not have heard its hello yet when the first one goes: then there was a silence, too.
     let mut told = of_front(&home);
     told.retain(|event| event != "front.connected-again");
@@ -262,7 +262,7 @@ async fn tokens_are_changed_while_questions_run_and_each_is_answered_once() {
     each_is_answered_once(&slack, &asked).await;
     assert!(gateway.terminate().success());
     let log = std::fs::read_to_string(home.path().join("stderr.log")).expect("the log");
-    assert!(log.contains("another token of Slack's is in use from now on") && !log.contains("xoxb-1"), "{log}");
+    assert!(log.contains("a new Slack token is in use from now on") && !log.contains("xoxb-1"), "{log}");
 }
 
 /// Once, an answer that was given at once called itself minutes late where this machine's clock was minutes ahead.

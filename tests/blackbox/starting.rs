@@ -44,7 +44,7 @@ fn a_window_too_small_to_ask_anything_is_refused_with_the_least_that_does() {
     let refused = run("50");
     assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""));
     let (_, rest) =
-        refused.stderr.split_once("give `--window` at least ").unwrap_or_else(|| panic!("{}", refused.stderr));
+        refused.stderr.split_once("use a `--window` of at least ").unwrap_or_else(|| panic!("{}", refused.stderr));
     let least: u64 = rest.split(',').next().and_then(|number| number.parse().ok()).expect("a number");
     assert_eq!(run(&(least - 1).to_string()).status.code(), Some(1));
     let lines = run(&least.to_string()).ok().lines();
@@ -58,10 +58,10 @@ fn the_missing_slack_token_is_the_one_that_is_named() {
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {
         run_with(&home, &[&["run", "--model", "sim"], arguments].concat(), variables)
     };
-    assert!(run(&[], &[("LANG", "C")]).ok().stderr.contains("because there are no Slack tokens"));
+    assert!(run(&[], &[("LANG", "C")]).ok().stderr.contains("because no Slack tokens are set"));
     let refused = run(&["--front", "slack"], &[("PMK_SLACK_BOT_TOKEN", "xoxb-1")]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("error: cannot connect Slack: the Slack app token"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: cannot connect to Slack: the Slack app token"), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: set PMK_SLACK_APP_TOKEN, or"), "{}", refused.stderr);
 }
 
@@ -72,8 +72,8 @@ fn slack_without_its_tokens_is_told_at_a_terminal_and_refused_without_one() {
     home.write("gateway.json", r#"{"version":1,"language":"en","model":"sim","slack":{"replyIn":"thread"}}"#);
     let refused = home.run(&["run"], "");
     assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("error: cannot connect Slack, which gateway.json is about"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("`--front console` does without Slack"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: cannot connect to Slack as gateway.json asks"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`--front console` does not need Slack"), "{}", refused.stderr);
     home.run(&["run", "--front", "console"], "").ok();
     let mut terminal = Terminal::start(home.command(&["run"]));
     terminal.wait_for("Slack is not connected", 1);
@@ -90,8 +90,8 @@ fn an_address_of_slack_is_refused_where_slack_is_not_connected() {
         assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
         finished.stderr
     };
-    assert!(run(&[]).contains("there are no Slack tokens"));
-    assert!(run(&["--front", "console"]).contains("the console has no use for `--slack-api-url`"));
+    assert!(run(&[]).contains("no Slack tokens are set"));
+    assert!(run(&["--front", "console"]).contains("the console does not use `--slack-api-url`"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_blocklist_that_cannot_be_read_stops_the_start() {
     home.write("gateway.json", json!({"version": 1, "model": "sim", "blocklist": "U9"}).to_string());
     let finished = home.run(&["run"], "");
     assert_eq!(finished.status.code(), Some(1));
-    assert!(finished.stderr.contains("`blocklist` is a text, not a list of user ids"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("`blocklist` is a string, not a list of user ids"), "{}", finished.stderr);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn nothing_is_said_before_an_error_of_the_start() {
     assert!(finished.stderr.starts_with("error: "), "{}", finished.stderr);
     home.write("gateway.json", r#"{"version":1,"apiKey":"sk-1"}"#);
     let finished = home.run(&["run"], "");
-    assert!(finished.stderr.starts_with("error: gateway.json names no `model`"), "{}", finished.stderr);
+    assert!(finished.stderr.starts_with("error: gateway.json does not set `model`"), "{}", finished.stderr);
 }
 
 #[test]

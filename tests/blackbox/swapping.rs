@@ -420,7 +420,7 @@ fn what_was_asked_for_later_goes_before_what_is_ready_later() {
     send(compiler, Signal::CONT);
     let overtaken = asking.wait_with_output().expect("the command");
     let said = String::from_utf8(overtaken.stderr).expect("UTF-8");
-    assert!(said.contains("policies that were asked for later decide already"), "{said}");
+    assert!(said.contains("policies that were requested later already decide"), "{said}");
     assert_eq!(decides(&mut gateway), "strict");
 }
 

@@ -66,7 +66,12 @@ fn a_server_without_tools_is_asked_by_fences_and_that_is_remembered() {
         assert!(told.contains("found ask erp where is it?"), "a fence is carried out: {told}");
 
         // Once: in the log, the ledger, to the admins.
-        assert_eq!(finished.stderr.matches("takes no tools").count(), 1, "{}", finished.stderr);
+        assert_eq!(
+            finished.stderr.matches("the model's server does not accept tools").count(),
+            1,
+            "{}",
+            finished.stderr
+        );
         let notices = of_type(&lines, "notice");
         assert_eq!(notices.iter().filter(|notice| notice["channel"] == "U0ADMIN").count(), 1, "{lines:#?}");
         let [event] = &learnt(&home)[..] else { panic!("one event") };

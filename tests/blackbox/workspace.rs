@@ -115,7 +115,7 @@ impl Gateway {
     pub fn terminate(mut self) -> ExitStatus {
         let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill is installed");
         assert!(status.success());
-        self.child.wait().expect("it ends")
+        self.child.wait().expect("it is stopping")
     }
 }
 

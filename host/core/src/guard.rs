@@ -76,13 +76,16 @@ impl Guard {
             };
             let range = start as usize..end as usize;
             if range.is_empty() || range.end > len {
-                return Err(breach(Rule::Sane, format!("an edit of {start}..{end} in a history of {len} messages")));
+                return Err(breach(
+                    Rule::Sane,
+                    format!("an edit of {start}..{end} is not possible in a history of {len} messages"),
+                ));
             }
             if transcript.new_message().is_some_and(|new| range.contains(&new)) {
                 return Err(breach(Rule::NewMessage, format!("an edit of {start}..{end} touches the new message")));
             }
             if removes && range.start < transcript.seed_end() && !self.seed_may_go {
-                return Err(breach(Rule::Seed, format!("removing {start}..{end} takes the seed pair")));
+                return Err(breach(Rule::Seed, format!("removing {start}..{end} removes the seed pair")));
             }
             // Stops at the first overlap, so no message is visited more than twice.
             for at in range {
@@ -102,11 +105,11 @@ impl Guard {
         let seed_end = transcript.seed_end();
         let seed = &goes[..seed_end];
         if seed.contains(&true) && seed.contains(&false) {
-            return Err(breach(Rule::Seed, "half of the seed pair would stay"));
+            return Err(breach(Rule::Seed, "only half of the seed pair would stay"));
         }
         let groups = &transcript.structure().groups;
         if let Some(at) = (0..goes.len()).find(|&at| goes[at] != goes[groups[at] as usize]) {
-            return Err(breach(Rule::Pairs, format!("message {at} is torn from the rest of its tool pair")));
+            return Err(breach(Rule::Pairs, format!("message {at} is separated from the rest of its tool pair")));
         }
         let seed_tokens = if self.seed_may_go { 0 } else { transcript.tokens_in(0, seed_end) };
         let current = transcript.current_part();
@@ -119,10 +122,10 @@ impl Guard {
             let Range { start, end } = part;
             let alone = if start == current { 0 } else { transcript.tokens_in(start, end) };
             if always_kept + alone <= self.limit {
-                return Err(breach(Rule::Pairs, format!("only a part of the turn {start}..{end} would go")));
+                return Err(breach(Rule::Pairs, format!("only a part of the turn {start}..{end} would be removed")));
             }
             if let Some(at) = (start..end).find(|&at| goes[at] && !transcript.is_in_pair(at)) {
-                return Err(breach(Rule::Pairs, format!("message {at} is part of a turn and of no tool pair")));
+                return Err(breach(Rule::Pairs, format!("message {at} is part of a turn but of no tool pair")));
             }
         }
         Ok(())
@@ -136,17 +139,17 @@ impl Guard {
         let recalled = applied.recall.as_ref().map_or(0, |recall| u64::from(recall.tokens));
         if after - recalled > nothing {
             let after = after - recalled;
-            return Err(breach(Rule::Growth, format!("{after} tokens where doing nothing costs {nothing}")));
+            return Err(breach(Rule::Growth, format!("{after} tokens, but doing nothing costs {nothing}")));
         }
         if recalled > 0 && after > self.limit {
             let rest = after - recalled;
             return Err(breach(
                 Rule::Growth,
-                format!("a recall block of {recalled} tokens beside {rest} exceeds the limit of {}", self.limit),
+                format!("a recall block of {recalled} tokens plus {rest} tokens exceeds the limit of {}", self.limit),
             ));
         }
         if self.must_shrink && u128::from(after) * 10 > u128::from(before) * 9 {
-            return Err(breach(Rule::Growth, format!("{after} tokens is not a tenth less than {before}")));
+            return Err(breach(Rule::Growth, format!("{after} tokens is not at least 10 % less than {before}")));
         }
         if after > self.limit {
             return Err(breach(Rule::HardLimit, format!("{after} tokens exceed the hard limit of {}", self.limit)));
@@ -169,7 +172,7 @@ fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize
     if is_legal {
         return Ok(Some(range));
     }
-    Err(breach(Rule::Pairs, format!("{start}..{end} is no range of whole turns that can be summed up")))
+    Err(breach(Rule::Pairs, format!("{start}..{end} is not a range of whole turns that can be summarized")))
 }
 
 /// Rules 5 and 8: what is shown again stands before the new message, is there, and is shown once.
@@ -178,25 +181,25 @@ fn recall(transcript: &Transcript, plan: &Plan, goes: &[bool]) -> Result<Option<
         return Ok(None);
     }
     if transcript.new_message().is_none() {
-        return Err(breach(Rule::Sane, "a recall, and no new message to show it before"));
+        return Err(breach(Rule::Sane, "a recall without a new message to place it before"));
     }
     let reduced = |at: usize| {
         plan.edits().iter().any(|edit| matches!(edit, Edit::Replace { index, .. } if *index as usize == at))
     };
     if let Some(at) = transcript.standing_recalls().find(|&at| reduced(at)) {
-        return Err(breach(Rule::Sane, format!("message {at} is reduced, and a new recall takes its place")));
+        return Err(breach(Rule::Sane, format!("message {at} is reduced, but a new recall replaces it")));
     }
     let mut shown = HashSet::new();
     let mut quotes: Vec<&Quote> = Vec::with_capacity(plan.recalls().len());
     for (number, quote) in plan.recalls() {
         let Some(quote) = quote else {
-            return Err(breach(Rule::Sane, format!("a recall of {number}, of which there is nothing to quote")));
+            return Err(breach(Rule::Sane, format!("a recall of {number}, which contains nothing to quote")));
         };
         if !shown.insert(number) {
             return Err(breach(Rule::Sane, format!("{number} is recalled twice")));
         }
         if transcript.index_of(quote.id).is_some_and(|at| !goes[at as usize]) {
-            return Err(breach(Rule::Sane, format!("a recall of m{}, which is in the request", quote.id)));
+            return Err(breach(Rule::Sane, format!("a recall of m{}, which is already in the request", quote.id)));
         }
         quotes.push(quote);
     }
@@ -211,7 +214,7 @@ fn check_start(transcript: &Transcript, applied: &Applied) -> Result<(), Breach>
     if marker_first || transcript.entries()[first as usize].message.role == Role::User {
         return Ok(());
     }
-    Err(breach(Rule::Roles, format!("the request would start with message {first}, an assistant's")))
+    Err(breach(Rule::Roles, format!("the request would start with message {first}, which is an assistant's")))
 }
 
 fn replacement(edit: &Edit) -> Option<&Replaced> {

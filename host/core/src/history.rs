@@ -100,7 +100,7 @@ fn system_text(value: &Value) -> Result<Option<String>, HistoryError> {
             let blocks = blocks(value, &mut |_| {}).map_err(|what| bad(format!("cannot be read: {what}")))?;
             Ok(Some(crate::message::plain_text(&blocks)))
         }
-        _ => Err(bad("is neither a text nor a list of blocks".to_owned())),
+        _ => Err(bad("is neither a string nor a list of blocks".to_owned())),
     }
 }
 
@@ -110,7 +110,7 @@ fn blocks(content: &Value, unread: &mut dyn FnMut(&str)) -> Result<Vec<Block>, S
         Value::String(text) => Ok(vec![Block::Text { text: text.clone() }]),
         Value::Array(items) => items.iter().filter(|item| !is_thinking(item)).map(|item| block(item, unread)).collect(),
         Value::Null => Ok(vec![]),
-        _ => Err("`content` is neither a text nor a list of blocks".into()),
+        _ => Err("`content` is neither a string nor a list of blocks".into()),
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(History::parse(lines).expect("lines").messages, [Message::user("q"), Message::assistant("a")]);
         let cut = &lines[..lines.trim_end().len() - 9];
         let error = History::parse(cut).expect_err("the last line is cut off");
-        assert!(error.hint().starts_with("it ends too early"), "{}", error.hint());
+        assert!(error.hint().starts_with("it is truncated"), "{}", error.hint());
         let error = error.to_string();
         assert!(error.starts_with("line 3 is not JSON") && !error.contains('\n'), "{error}");
         assert!(!error.contains("line 1"), "{error}");
@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(
             history.unread,
             [
-                "`image` blocks cannot be read and stand as `[image]`: 3, the first in message 0",
-                "`unknown` blocks cannot be read and stand as `[unknown]`: 1, the first in message 2",
+                "`image` blocks cannot be read and are replaced by `[image]`: 3, the first in message 0",
+                "`unknown` blocks cannot be read and are replaced by `[unknown]`: 1, the first in message 2",
             ]
         );
     }

@@ -18,7 +18,7 @@ pub enum Language {
 
 /// A text that names no language.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no language; there are `zh-TW` and `en`")]
+#[error("unknown language `{0}`; use `zh-TW` or `en`")]
 pub struct UnknownLanguage(String);
 
 impl Language {

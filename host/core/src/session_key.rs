@@ -54,8 +54,8 @@ pub struct SessionKey {
 /// A text that is no session key.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{}` is not a session key; it looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, \
-     `slack:channel:C1` or `console:dm:U1`",
+    "`{}` is not a session key; a key looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, `slack:channel:C1` or \
+     `console:dm:U1`",
     text::one_line(text::head(.0, 200))
 )]
 pub struct BadSessionKey(pub String);

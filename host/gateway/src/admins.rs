@@ -51,7 +51,7 @@ async fn tell_one(front: &dyn Front, admin: String, text: String) -> bool {
     let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, Speech { text, pings: vec![] });
     let told = front.deliver(Delivery::notice("", &reply_to, &speech)).await;
     if let Err(error) = &told {
-        tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
+        tracing::warn!(admin = reply_to.channel, %error, "cannot notify an admin");
     }
     told.is_ok()
 }

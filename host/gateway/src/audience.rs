@@ -51,7 +51,7 @@ impl fmt::Display for Audience {
 
 /// A text that names no audience.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no audience; there are `tech`, `pm`, `biz` and `exec`")]
+#[error("unknown audience `{0}`; use `tech`, `pm`, `biz` or `exec`")]
 pub struct UnknownAudience(pub String);
 
 impl FromStr for Audience {

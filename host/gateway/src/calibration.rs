@@ -170,7 +170,7 @@ impl Calibration {
         if is_plausible(estimate, counted) {
             self.sample(session, estimate, counted);
         } else if counted > 0 {
-            tracing::warn!(estimate, counted, "the provider's count of a prompt makes no sense and is left aside");
+            tracing::warn!(estimate, counted, "ignoring an implausible token count of the provider");
         }
     }
 
@@ -198,7 +198,7 @@ impl Calibration {
         }
         let believed = self.bounds.refused(session, estimate, window, source, now_ms);
         if let (Some(window), false) = (window, believed) {
-            tracing::warn!(window, "a refusal names a window below a prompt that was answered; it is not believed");
+            tracing::warn!(window, "ignoring a refusal that names a window smaller than a prompt that was answered");
         }
     }
 

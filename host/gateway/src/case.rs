@@ -45,9 +45,9 @@ pub enum CaseRefusal {
     NoneOpen,
     #[error("a case needs a title")]
     NoTitle,
-    #[error("the title has {chars} characters and may have {MAX_TITLE_CHARS}")]
+    #[error("the title has {chars} characters, more than the limit of {MAX_TITLE_CHARS}")]
     TitleTooLong { chars: usize },
-    #[error("cases are of channels, and this is a direct message")]
+    #[error("cases belong to channels, and this is a direct message")]
     NotAChannel,
 }
 
@@ -66,7 +66,7 @@ impl std::str::FromStr for CaseId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.strip_prefix('#').unwrap_or(text).parse().ok().filter(|number| *number > 0);
-        number.map(CaseId).ok_or("the number of a case is a whole number, as `case list` prints it")
+        number.map(CaseId).ok_or("a case number is a whole number, as listed by `case list`")
     }
 }
 

@@ -254,7 +254,7 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
 fn usage(error: &clap::Error) -> Failure {
     let text = error.to_string();
     let what = text.split("\n\n").next().unwrap_or_default();
-    Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("`--help` shows the arguments")
+    Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("run with `--help` to see the arguments")
 }
 
 fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failure> {

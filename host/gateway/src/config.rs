@@ -172,7 +172,7 @@ impl Config {
         let root = Value::Object(root);
         let twice = twice::twice(text).into_iter();
         problems.extend(
-            twice.map(|key| Problem { what: format!("`{key}` is there twice; the last one counts"), is_grave: false }),
+            twice.map(|key| Problem { what: format!("duplicate key `{key}`; the last one counts"), is_grave: false }),
         );
         keys::file().look("", &root, problems);
         let Value::Object(root) = root else { return Ok(Config::default()) };
@@ -268,7 +268,7 @@ pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
 /// Why nothing can be done with the file of a home.
 fn senseless(home: &Path, what: &str) -> Failure {
     Failure::new(format!("`{}`: {what}", home::config_file(home).display()))
-        .hint("correct the file, or say `--home DIR` for another; `pmk-host config check` says all that is odd in it")
+        .hint("correct the file, or choose another home with `--home DIR`; `pmk-host config check` lists all problems")
 }
 
 /// What is in the file, whatever that is.
@@ -283,7 +283,7 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// What to do where something stands in the file's place that is none.
-const NO_FILE: &str = "put the file in its place, or take away what is there: without one everything has its default";
+const NO_FILE: &str = "put the file in its place, or remove what is there: without the file, defaults are used";
 
 /// Whether that is why it cannot be read.
 fn is_no_file(kind: io::ErrorKind) -> bool {
@@ -302,7 +302,7 @@ fn text_of(home: &Path) -> Result<Option<String>, Failure> {
             let hint = match error.kind() {
                 io::ErrorKind::InvalidData => "save it as UTF-8",
                 kind if is_no_file(kind) => NO_FILE,
-                _ => "is `--home` a folder that you may read?",
+                _ => "check that `--home` is a folder that you can read",
             };
             Err(Failure::new(format!("cannot read `{}`: {error}", path.display())).hint(hint))
         }
@@ -351,7 +351,7 @@ fn ingest(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Optio
     if let Ingest::Folder(folder) = &ingest
         && !folder.is_dir()
     {
-        warnings.push(format!("`defaultIngest` names a folder that is not there: `{}`", folder.display()));
+        warnings.push(format!("`defaultIngest` names a folder that does not exist: `{}`", folder.display()));
     }
     Ok(Some(ingest))
 }
@@ -406,7 +406,7 @@ mod tests {
             (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds` is -1, not a number of"),
             (
                 r#"{"version":1,"limits":{"modelIdleSeconds":"60"}}"#,
-                "`limits.modelIdleSeconds` is a text, not a number",
+                "`limits.modelIdleSeconds` is a string, not a number",
             ),
             (r#"{"version":1,"policy":{"limits":{"memory":1}}}"#, "`policy.limits.memory`; did you mean `memoryMiB`?"),
             (
@@ -419,11 +419,11 @@ mod tests {
                 r#"{"version":1,"queue":{"mode":"colect"}}"#,
                 "`sequential`, `collect` or `steer`; did you mean `collect`?",
             ),
-            (r#"{"version":1,"mra":{"command":[" "]}}"#, "`mra.command` names no program"),
+            (r#"{"version":1,"mra":{"command":[" "]}}"#, "`mra.command` does not name a program"),
             (r#"{"version":1,"historyTurns":0}"#, "`historyTurns` is 0, not a whole number from 1"),
             (r#"{"version":1,"language":"fr"}"#, "`language` is `fr`, not `en` or `zh-TW`"),
             (r#"{"version":1,"defaultIngest":"mra"}"#, "`defaultIngest` is `mra`, not `mra:--all` or `dir:PATH`"),
-            (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a text, not a list of user ids"),
+            (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a string, not a list of user ids"),
             (r#"{"version":1,"blocklist":["U9",7]}"#, "`blocklist[1]` is a number, not a user id"),
             (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
@@ -431,12 +431,15 @@ mod tests {
             (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health.listen` is `8086`, not an address with a port"),
             (r#"{"version":1,"slack":{"feedback":"yes"}}"#, "`slack.feedback` is `yes`, not `auto`, `on` or `off`"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
-            (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
+            (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, not a string, {"),
             (r#"{"version":1,"slack":{"replyIn":"thraed"}}"#, "`channel` or `thread`; did you mean `thread`?"),
-            (r#"{"version":1,"slack":{"followThreads":"yes"}}"#, "`slack.followThreads` is a text, not true or false"),
+            (
+                r#"{"version":1,"slack":{"followThreads":"yes"}}"#,
+                "`slack.followThreads` is a string, not true or false",
+            ),
             (r#"{"version":1,"slack":{"suggestedPrompts":[{"title":"a"}]}}"#, "Prompts[0].message` is missing"),
-            (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),
-            (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, neither a text nor"),
+            (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, not a string, {"),
+            (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, not a string, {"),
         ] {
             let refused = refused(text);
             assert!(matches!(&refused[..], [only] if only.contains(wanted)), "{refused:?}");

@@ -77,7 +77,7 @@ impl Reply {
             Reply::Error { message, hint: Some(hint) } => Failure::new(message).hint(hint),
             Reply::Error { message, hint: None } => Failure::new(message),
             Reply::Swapped(_) | Reply::Retried { .. } | Reply::Status(_) => {
-                Failure::new("the gateway answered another question")
+                Failure::new("the gateway sent the answer to another request")
                     .hint("run the gateway and this command from the same version of pmk-host")
             }
         }

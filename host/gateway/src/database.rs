@@ -88,13 +88,13 @@ impl Database {
         let mut config: Config = bare.parse().map_err(|error: tokio_postgres::Error| {
             use std::error::Error as _;
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            Failure::new(format!("the address of the store is none of a PostgreSQL: {why}")).hint(
-                "it is `postgres://USER@HOST:PORT/DATABASE`; signs that mean something there are written as `%2F`",
+            Failure::new(format!("the address of the store is not a PostgreSQL address: {why}")).hint(
+                "it must be `postgres://USER@HOST:PORT/DATABASE`; percent-encode special characters, such as `%2F` for a slash",
             )
         })?;
         if config.get_hosts().is_empty() {
-            return Err(Failure::new("the address of the store names no host")
-                .hint("`postgres://USER@HOST/DATABASE`; a folder with a socket is `?host=%2Fvar%2Frun%2Fpostgresql`"));
+            return Err(Failure::new("the address of the store has no host")
+                .hint("use `postgres://USER@HOST/DATABASE`; for a folder with a socket, add `?host=%2Fvar%2Frun%2Fpostgresql`"));
         }
         if config.get_application_name().is_none() {
             config.application_name("pmk-host");
@@ -162,7 +162,7 @@ impl Database {
         let Some(path) = &self.roots else { return Ok(roots::roots().store) };
         let failed = |why: String| {
             Failure::new(format!("cannot read `sslrootcert` of the store, `{}`: {why}", path.display()))
-                .hint("it is a file of certificates, each between BEGIN CERTIFICATE and END CERTIFICATE")
+                .hint("it must be a file of certificates, each between BEGIN CERTIFICATE and END CERTIFICATE")
         };
         let text = files::read_text(path).map_err(|error| failed(error.to_string()))?;
         let mut store = RootCertStore::empty();
@@ -170,7 +170,7 @@ impl Database {
             let certificate = certificate.map_err(|error| failed(error.to_string()))?;
             store.add(certificate).map_err(|error| failed(error.to_string()))?;
         }
-        if store.is_empty() { Err(failed("there is none in it".into())) } else { Ok(store) }
+        if store.is_empty() { Err(failed("it contains no certificates".into())) } else { Ok(store) }
     }
 }
 
@@ -179,21 +179,21 @@ fn mode_of(word: &str) -> Result<Mode, Failure> {
         "disable" => Ok(Mode::Disable),
         "require" => Ok(Mode::Require),
         "verify-full" => Ok(Mode::VerifyFull),
-        "prefer" | "allow" => {
-            Err(Failure::new(format!("`sslmode={word}` protects nothing: whoever is in between can turn it off"))
-                .hint("say `verify-full`, or `disable` where nobody is in between"))
-        }
-        _ => Err(Failure::new(format!("`sslmode` of the store is `{word}`"))
-            .hint(format!("there are {}", words(&SSL_MODES)))),
+        "prefer" | "allow" => Err(Failure::new(format!(
+            "`sslmode={word}` protects nothing: an attacker in between can turn encryption off"
+        ))
+        .hint("use `verify-full`, or `disable` if nobody can be in between")),
+        _ => Err(Failure::new(format!("invalid `sslmode` of the store: `{word}`"))
+            .hint(format!("use one of {}", words(&SSL_MODES)))),
     }
 }
 
 fn unknown(name: &str) -> Failure {
     let hint = match closest(name, OPTIONS) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there are {}", words(&OPTIONS)),
+        None => format!("use one of {}", words(&OPTIONS)),
     };
-    Failure::new(format!("the address of the store has an option `{name}` that is not known")).hint(hint)
+    Failure::new(format!("unknown option `{name}` in the address of the store")).hint(hint)
 }
 
 fn words(words: &[&str]) -> String {
@@ -287,8 +287,8 @@ mod tests {
         assert!(refused("postgres://u@h/d?sslmod=require").contains("did you mean `sslmode`?"));
         assert!(refused("postgres://u@h/d?sslmode=prefer").contains("protects nothing"));
         assert!(refused("postgres://u@h/d?sslmode=verify-ca").contains("`verify-full`"));
-        assert!(refused("postgres://u@h/d?pool=7").contains("there are `sslmode`"));
-        assert!(refused("postgres://u@/d").contains("names no host"));
-        assert!(refused("postgres://u@h:port/d").contains("none of a PostgreSQL"));
+        assert!(refused("postgres://u@h/d?pool=7").contains("use one of `sslmode`"));
+        assert!(refused("postgres://u@/d").contains("has no host"));
+        assert!(refused("postgres://u@h:port/d").contains("not a PostgreSQL address"));
     }
 }

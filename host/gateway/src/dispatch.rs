@@ -226,7 +226,7 @@ impl Dispatcher {
 
     /// Ends the gateway: it cannot go on.
     fn end(&self, why: Failure) {
-        tracing::error!("the gateway stops: {}", why.message());
+        tracing::error!("the gateway is stopping: {}", why.message());
         let _ = self.ended.set(why);
         self.stop.cancel();
     }

@@ -97,7 +97,7 @@ impl Gateway {
         let store = services.store.clone();
         services.tasks.spawn(async move {
             if let Err(error) = store.leaves().await {
-                tracing::debug!(%error, "others take up what is left here once this host is gone");
+                tracing::debug!(%error, "other hosts will take over what is left once this host is gone");
             }
         });
         let drained = dispatcher.drain().await;
@@ -117,8 +117,8 @@ impl Gateway {
     /// go. It waits for ever where that does not happen.
     pub async fn cut_off(&self) -> Failure {
         deaf::until_others_hear_alone(Arc::clone(&self.services)).await;
-        Failure::new("this host does not reach Slack any more, and another one does")
-            .hint("what it was at is answered by the others; start it again once its network lets it through")
+        Failure::new("this host can no longer reach Slack, but another one can")
+            .hint("the other hosts answer what it was working on; start it again once its network works")
     }
 }
 

@@ -137,7 +137,7 @@ impl Exports {
         let thread = std::thread::Builder::new()
             .name("ledger".into())
             .spawn(move || exporter.work(&woken, &ends))
-            .inspect_err(|error| tracing::warn!(%error, "the ledger is not exported: no thread; the store keeps it"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot export the ledger: no thread; it stays in the store"))
             .ok();
         Exports::Thread { ending, wake, thread }
     }

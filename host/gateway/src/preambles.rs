@@ -129,8 +129,8 @@ impl Preambles {
             model,
             how,
             reason,
-            "the model's server takes no tools: from now on it is asked for fenced directives\n  hint: once it does, \
-             `pmk-host model forget` and a new start have tools tried again"
+            "the model's server does not accept tools: from now on it is asked for fenced directives\n  hint: once it \
+             does, run `pmk-host model forget` and restart to try tools again"
         );
         self.learning.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
         self.learning.admins.tell(self.learning.messages.no_tools(model));
@@ -145,7 +145,7 @@ impl Preambles {
         if let Err(error) =
             self.learning.store.learn_tools(self.learning.model.provider(), self.learning.model.name(), takes).await
         {
-            tracing::warn!(%error, takes, "whether the model takes tools is not remembered for the next start");
+            tracing::warn!(%error, takes, "cannot store whether the model accepts tools");
         }
         true
     }

@@ -114,17 +114,17 @@ impl Presence {
             ticks.tick().await;
             let now = Reading::now(&self.ports.clock);
             if let Some(back) = outage::between(last, now) {
-                tracing::warn!(offline_ms = back.offline_ms, "this process did not run for a while");
+                tracing::warn!(offline_ms = back.offline_ms, "this process was suspended for a while");
                 match self.came_back(back, now.wall_ms).await {
                     Ok(online) => self.ports.ledger.note(online),
-                    Err(error) => tracing::error!(%error, "what was missed meanwhile is not known"),
+                    Err(error) => tracing::error!(%error, "cannot find out what was missed in the meantime"),
                 }
             }
             last = now;
             match tokio::time::timeout(PROVED_WITHIN, self.prove_alive()).await {
                 Ok(Ok(())) => self.beat(),
-                Ok(Err(error)) => tracing::error!(%error, "the heart does not beat: nothing can be stored"),
-                Err(_) => tracing::error!("the heart does not beat: what every message goes through does not answer"),
+                Ok(Err(error)) => tracing::error!(%error, "no heartbeat: nothing can be stored"),
+                Err(_) => tracing::error!("no heartbeat: the message queues do not respond"),
             }
         }
     }
@@ -164,7 +164,7 @@ impl Presence {
             let away = self.ports.messages.away();
             let telling = broadcast::tell(&self.ports, &away, circle);
             if tokio::time::timeout(FAREWELL_TIME, telling).await.is_err() {
-                tracing::warn!("not everybody was told in time that the gateway goes");
+                tracing::warn!("not everybody was told in time that the gateway is stopping");
             }
         }
         self.ports.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
@@ -195,7 +195,7 @@ impl Presence {
     /// Tells whoever is to be told, and reads what is to be read.
     async fn make_good(&self) {
         if let Err(error) = self.tell_owed().await {
-            tracing::warn!(%error, "who is to be told that the gateway is back is not known");
+            tracing::warn!(%error, "cannot find out whom to tell that the gateway is back");
         }
         missed::read(&self.ports).await;
     }

@@ -12,9 +12,9 @@ pub enum Id<'a> {
 /// A text that is not the id that was asked for.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadId {
-    #[error("`{0}` is no id of a person (`U…`, `W…`) or a channel (`C…`, `G…`, `D…`)")]
+    #[error("`{0}` is not the id of a user (`U…`, `W…`) or a channel (`C…`, `G…`, `D…`)")]
     Neither(String),
-    #[error("`{0}` is no id of a person (`U…`, `W…`)")]
+    #[error("`{0}` is not a user id (`U…`, `W…`)")]
     NotAUser(String),
 }
 

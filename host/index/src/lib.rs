@@ -53,7 +53,7 @@ pub struct Hit {
 #[derive(Debug, Error)]
 pub enum IndexError {
     /// The database refuses.
-    #[error("the search index `{index}` cannot be used: {source}")]
+    #[error("cannot use the search index `{index}`: {source}")]
     Sqlite {
         /// The index's name.
         index: &'static str,

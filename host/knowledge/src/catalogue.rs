@@ -118,7 +118,7 @@ impl Catalogue {
             if error.is_busy() {
                 return Err(error);
             }
-            tracing::info!(%error, "making the cache of the knowledge base anew");
+            tracing::info!(%error, "rebuilding the cache of the knowledge base");
             discard(&path);
             Self::open_file(&path)
         });

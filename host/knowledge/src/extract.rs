@@ -50,7 +50,7 @@ pub struct Extraction {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExtractError {
     /// It holds no JSON object.
-    #[error("the curator's answer holds no JSON object")]
+    #[error("the curator's answer contains no JSON object")]
     NoJson,
     /// The object lacks this key.
     #[error("the curator's answer has no `{0}`")]

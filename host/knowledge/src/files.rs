@@ -67,7 +67,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// Another atom has this id.
-    #[error("`{}` exists already", path.display())]
+    #[error("`{}` already exists", path.display())]
     Exists {
         /// Where it lies.
         path: PathBuf,
@@ -322,7 +322,7 @@ fn list(folder: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, File
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        Failure::new(error).hint("check that you own the folder, that you may write to it and that the disk has room, or give another `--home`")
+        Failure::new(error).hint("check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`")
     }
 }
 

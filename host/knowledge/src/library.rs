@@ -226,7 +226,7 @@ impl Live {
             Ok(_) => {}
             Err(error) => {
                 if self.stuck.insert(place.clone()) {
-                    tracing::warn!(%error, "an atom cannot be promoted");
+                    tracing::warn!(%error, "cannot promote an atom");
                 }
             }
         }
@@ -240,7 +240,7 @@ fn sweep(catalogue: &Catalogue, files: &AtomFiles, scope: &str) -> Result<(), Li
     let names = match files.names(scope) {
         Ok(names) => names,
         Err(error) => {
-            tracing::warn!(%error, "the atoms of a scope are left as they were");
+            tracing::warn!(%error, "the atoms of a scope are unchanged");
             return Ok(());
         }
     };
@@ -275,7 +275,7 @@ fn look_at(catalogue: &Catalogue, files: &AtomFiles, place: &Place) -> Result<()
 fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Result<(), LibraryError> {
     let problems: HashSet<(Place, String)> = catalogue.problems()?.into_iter().collect();
     for (_, problem) in problems.difference(warned) {
-        tracing::warn!("{problem}; it is skipped until it is mended");
+        tracing::warn!("{problem}; it is skipped until it is fixed");
     }
     *warned = problems;
     Ok(())

@@ -265,7 +265,7 @@ impl Mirror {
             if AtomPath::of(scope, &name).is_none() {
                 if self.odd.insert(file.clone()) {
                     tracing::warn!(
-                        "`{}` is not shared: its name is too long, or has signs in it that no name has",
+                        "`{}` is not shared: its name is too long, or contains invalid characters",
                         file.display()
                     );
                 }
@@ -276,7 +276,7 @@ impl Mirror {
             match &local {
                 Local::Missing => continue,
                 Local::Unusable(why) if seen.is_none_or(|(_, before)| *before != local) => {
-                    tracing::warn!("{why}; it is left alone and not shared");
+                    tracing::warn!("{why}; it is skipped and not shared");
                 }
                 Local::Unusable(_) | Local::Text(_) => {}
             }
@@ -424,7 +424,7 @@ impl Mirror {
 /// Says which file has another text now, and where the one is that somebody had written there.
 pub fn tell_kept(file: &Path, kept: &Path) {
     tracing::warn!(
-        "`{}` was changed here and on another host: it is now as the other has it, and what it was here is kept in `{}`",
+        "`{}` was changed here and on another host: the version of the other host is used, and the one from here is kept in `{}`",
         file.display(),
         kept.display()
     );
@@ -442,10 +442,10 @@ fn identity(files: &AtomFiles) -> Result<u64, FileError> {
 /// A link may lead out of the folder.
 fn check_scope(folder: &Path, scope: &str) -> Result<(), String> {
     match fs::symlink_metadata(folder) {
-        _ if !is_plain(scope) => Err(format!("`{}` has a name that other homes cannot have", folder.display())),
+        _ if !is_plain(scope) => Err(format!("`{}` has a name that other homes cannot use", folder.display())),
         Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => Err(format!("`{}` is no folder, or a link to one", folder.display())),
-        Err(error) => Err(format!("`{}` cannot be looked at: {error}", folder.display())),
+        Ok(_) => Err(format!("`{}` is not a folder, or is a link to one", folder.display())),
+        Err(error) => Err(format!("cannot access `{}`: {error}", folder.display())),
     }
 }
 
@@ -457,7 +457,7 @@ fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return (Stamp::unsettled(), Local::Missing);
         }
-        Err(error) => return unusable(format!("`{}` cannot be looked at: {error}", file.display())),
+        Err(error) => return unusable(format!("cannot access `{}`: {error}", file.display())),
     };
     let stamp = Stamp::of(&meta);
     if let Some((before, local)) = before
@@ -470,7 +470,7 @@ fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
     }
     match read_text(file) {
         // No database holds it.
-        Ok(text) if text.contains('\0') => unusable(format!("`{}` has a NUL in it", file.display())),
+        Ok(text) if text.contains('\0') => unusable(format!("`{}` contains a NUL character", file.display())),
         Ok(text) => (stamp, Local::Text(TextDigest::of(&text))),
         Err(error) if error.is_missing() => (stamp, Local::Missing),
         Err(error) => unusable(error.to_string()),

@@ -51,7 +51,7 @@ pub enum ModerationError {
     #[error("no atom's id begins with `{0}`")]
     NotFound(String),
     /// Several do.
-    #[error("`{prefix}` is the beginning of {} ids: {}", ids.len(), list_of(ids))]
+    #[error("`{prefix}` is ambiguous: {} ids begin with it: {}", ids.len(), list_of(ids))]
     Ambiguous {
         /// What was asked for.
         prefix: String,
@@ -70,7 +70,7 @@ pub enum ModerationError {
     #[error("the edited text is not an atom: {0}")]
     Invalid(#[from] AtomError),
     /// It is another atom.
-    #[error("the edited text has another `{key}`: `{edited}` instead of `{original}`")]
+    #[error("the edited text has a different `{key}`: `{edited}` instead of `{original}`")]
     Identity {
         /// What must not be edited: `id` or `scope`.
         key: &'static str,
@@ -229,11 +229,9 @@ impl From<ModerationError> for Failure {
     fn from(error: ModerationError) -> Self {
         match error {
             ModerationError::File(error) => error.into(),
-            ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
-            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
-            ModerationError::Copied { .. } => {
-                Failure::new(error).hint("delete the copy, or give what is in it another `id`")
-            }
+            ModerationError::NotFound(_) => Failure::new(error).hint("list all atoms with `pmk-host atoms list`"),
+            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more characters of it"),
+            ModerationError::Copied { .. } => Failure::new(error).hint("delete the copy, or give it another `id`"),
             error => Failure::new(error),
         }
     }

@@ -52,7 +52,7 @@ pub enum Ingest {
 
 /// A value of `defaultIngest` that means nothing.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`defaultIngest` cannot be `{0}`; there are `mra:--all` and `dir:PATH`")]
+#[error("`defaultIngest` cannot be `{0}`; use `mra:--all` or `dir:PATH`")]
 pub struct UnknownIngest(String);
 
 impl FromStr for Ingest {

@@ -49,7 +49,7 @@ impl Watch {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let watcher = watcher(root, Arc::clone(&seen), wake)
             .inspect_err(|error| {
-                tracing::warn!(%error, folder = %root.display(), "the folder cannot be watched: every turn looks at every atom");
+                tracing::warn!(%error, folder = %root.display(), "cannot watch the folder: every turn checks every atom");
             })
             .ok();
         Watch { root: root.to_owned(), seen, watcher, settled: HashMap::new(), root_settled: None }

@@ -48,7 +48,7 @@ pub enum Problem {
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// It has a `..` in it, or a link that leaves the workspace.
-    #[error("is refused: it leads out of the workspace")]
+    #[error("is rejected: it leads out of the workspace")]
     Outside,
     /// It is a folder, a pipe, a device.
     #[error("is not a file")]
@@ -68,7 +68,7 @@ pub enum Problem {
     #[error("is a link to a folder and not followed")]
     FolderLink,
     /// More levels or files than are packed.
-    #[error("lies too deep, or there are too many files: it is left out")]
+    #[error("is nested too deeply, or there are too many files: it is left out")]
     TooMany,
     /// The list of repositories is no list, or an entry of it names nothing; says which.
     #[error("is not a list of repositories: {0}")]
@@ -189,7 +189,7 @@ impl Workspace {
         let mut problems = Vec::new();
         for entry in entries {
             let Some(entry) = entry else {
-                problems.push(not_a_list("an entry names neither path nor name"));
+                problems.push(not_a_list("an entry has neither path nor name"));
                 continue;
             };
             match self.locate(&entry) {
@@ -254,7 +254,7 @@ pub fn find(configured: Option<PathBuf>, standing: &Path) -> Option<PathBuf> {
     let is_marked = |folder: &&Path| MARKS.iter().any(|mark| is_own(&folder.join(mark)));
     let found = standing.ancestors().find(is_marked).map(Path::to_owned);
     if let (Some(gone), Some(found)) = (&configured, &found) {
-        tracing::warn!("the workspace `{}` is not there: `{}` is used", gone.display(), found.display());
+        tracing::warn!("the workspace `{}` does not exist: using `{}`", gone.display(), found.display());
     }
     found.or(configured)
 }

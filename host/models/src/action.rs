@@ -60,9 +60,9 @@ impl Action {
             Action::Fence => "ask without tools, by fenced directives, from now on",
             Action::Retry => "ask again, a little later",
             Action::Wait => "ask again when the wait is over",
-            Action::Tell => "say it: only a person can help",
-            Action::Probe => "nothing says why: find out by asking for less",
-            Action::Fail => "give up: nothing is known that helps",
+            Action::Tell => "report it: only a person can help",
+            Action::Probe => "no reason is given: find out by asking for less",
+            Action::Fail => "give up: there is no known remedy",
         }
     }
 

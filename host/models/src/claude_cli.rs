@@ -169,7 +169,7 @@ impl ClaudeCli {
     fn not_started(&self, error: &SpawnError) -> ModelError {
         let hint = match error {
             SpawnError::NotFound { .. } => {
-                "; install it with `npm install -g @anthropic-ai/claude-code`, or take `--model anthropic-api`"
+                "; install it with `npm install -g @anthropic-ai/claude-code`, or use `--model anthropic-api`"
             }
             _ => "",
         };
@@ -237,8 +237,10 @@ impl Model for ClaudeCli {
 
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
         if request.system.len() > MAX_SYSTEM_BYTES {
-            let message =
-                format!("the system prompt has {} bytes; `claude` takes {MAX_SYSTEM_BYTES}", request.system.len());
+            let message = format!(
+                "the system prompt has {} bytes; `claude` accepts at most {MAX_SYSTEM_BYTES}",
+                request.system.len()
+            );
             return Err(ModelError::Other { message });
         }
         self.prepare_directory()?;
@@ -256,7 +258,7 @@ impl Model for ClaudeCli {
                     model = self.config.model,
                     class = error.class(),
                     wait_ms = wait.as_millis() as u64,
-                    "the model call failed, trying again: {error}"
+                    "the model call failed, retrying: {error}"
                 );
             })
             .await

@@ -103,10 +103,10 @@ pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url
     let bad = |why| OpenError::BadBaseUrl { variable, why };
     let url = Url::parse(text.trim()).map_err(|_| bad("is not a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("holds a user name or a password"));
+        return Err(bad("contains a user name or a password"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(bad("holds a query or a fragment"));
+        return Err(bad("contains a query or a fragment"));
     }
     match url.scheme() {
         "https" => Ok(url),
@@ -212,7 +212,7 @@ impl Endpoint {
                     host = self.url.host_str(),
                     class = failure.error.class(),
                     wait_ms = wait.as_millis() as u64,
-                    "the model call failed, trying again: {}",
+                    "the model call failed, retrying: {}",
                     failure.error
                 );
             })
@@ -295,7 +295,7 @@ impl Endpoint {
         if document.is_empty() || kind.trim_start().starts_with("text/event-stream") {
             return Err(Failure::before_the_answer(broken));
         }
-        let message = format!("`{}` sent `{kind}`, which is no answer", self.url);
+        let message = format!("`{}` sent `{kind}`, which is not an answer", self.url);
         Err(Failure::final_one(ModelError::Other { message }))
     }
 

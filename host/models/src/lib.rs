@@ -174,7 +174,7 @@ pub enum ModelError {
         message: String,
     },
     /// The server takes no tools, or has not been told how.
-    #[error("the server does not take tools: {message}")]
+    #[error("the server does not accept tools: {message}")]
     NoTools {
         /// The provider's words or ours, on one line.
         message: String,
@@ -220,7 +220,7 @@ pub enum ModelError {
 impl ModelError {
     /// The gateway's own clock ran out.
     pub fn silent_for(limit: Duration) -> Self {
-        ModelError::Timeout { message: format!("nothing came within {:.1} s", limit.as_secs_f64()) }
+        ModelError::Timeout { message: format!("nothing arrived within {:.1} s", limit.as_secs_f64()) }
     }
 
     /// The wait that the provider asks for.

@@ -9,21 +9,19 @@ use super::claude_cli;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
     /// What stands before the colon names none.
-    #[error(
-        "`{0}` is no model provider; there are `claude-cli[:NAME]`, `anthropic-api[:NAME]`, `openai[:NAME]` and `sim`"
-    )]
+    #[error("unknown model provider `{0}`; use `claude-cli[:NAME]`, `anthropic-api[:NAME]`, `openai[:NAME]` or `sim`")]
     UnknownProvider(String),
     /// A colon, and nothing after it.
-    #[error("`{0}:` lacks the model's name")]
+    #[error("the model's name is missing after `{0}:`")]
     EmptyName(&'static str),
     /// What stands after `sim:` is not understood; says why.
-    #[error("`sim:` is followed by how the stand-in behaves: {0}")]
+    #[error("invalid settings after `sim:`: {0}")]
     BadSim(String),
     /// `--window 0`.
     #[error("a context window of 0 tokens leaves no room for a prompt")]
     EmptyWindow,
     /// The environment has no key for it.
-    #[error("`{provider}` needs a key, and {variable} is not set")]
+    #[error("`{provider}` needs a key, but {variable} is not set")]
     MissingKey {
         /// The provider's name on the command line.
         provider: &'static str,
@@ -34,7 +32,7 @@ pub enum OpenError {
     #[error("`{}` needs the program `{}`, which is not on the PATH", claude_cli::PROVIDER, claude_cli::PROGRAM)]
     NoProgram,
     /// No header can hold the key.
-    #[error("the key of the model provider holds characters that no key has")]
+    #[error("the key of the model provider contains invalid characters")]
     BadKey,
     /// An address that nothing is sent to.
     #[error("{variable} {why}")]
@@ -45,7 +43,7 @@ pub enum OpenError {
         why: &'static str,
     },
     /// No HTTP client can be built; says why.
-    #[error("no connection to a model can be prepared: {0}")]
+    #[error("cannot prepare a connection to a model: {0}")]
     Client(String),
 }
 
@@ -53,23 +51,23 @@ impl OpenError {
     /// What to do about it.
     const fn hint(&self) -> &'static str {
         match self {
-            OpenError::UnknownProvider(_) => "take `--model anthropic-api`, or `--model sim`, which needs no key",
-            OpenError::EmptyName(_) => "leave the colon out for the default model, or name one: `anthropic-api:NAME`",
+            OpenError::UnknownProvider(_) => "use `--model anthropic-api`, or `--model sim`, which needs no key",
+            OpenError::EmptyName(_) => "omit the colon for the default model, or name one: `anthropic-api:NAME`",
             OpenError::BadSim(_) => {
-                "write `--model sim`, or `sim:factor=2.5,overhead=20000,delay=50` for one that counts 2.5 tokens for one of \
-                 ours and 20,000 more, and takes 50 ms; `--window N` sets its window"
+                "use `--model sim`, or `sim:factor=2.5,overhead=20000,delay=50` to count 2.5 tokens for one of ours \
+                 plus 20,000, and take 50 ms; `--window N` sets its window"
             }
-            OpenError::EmptyWindow => "give `--window` the model's context window in tokens, such as 200000",
+            OpenError::EmptyWindow => "set `--window` to the model's context window in tokens, for example 200000",
             OpenError::MissingKey { .. } => {
-                "set it, or `apiKey` in gateway.json, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
+                "set it, or `apiKey` in gateway.json, or use `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
             }
             OpenError::NoProgram => {
-                "install Claude Code and log in, or take `--model anthropic-api`, or `--model sim`, which needs nothing"
+                "install Claude Code and log in, or use `--model anthropic-api`, or `--model sim`, which needs nothing"
             }
             OpenError::BadKey => "copy the key again, without quotes or line breaks",
             OpenError::BadBaseUrl { .. } => {
-                "give an address like `https://api.anthropic.com`, or `https://api.openai.com/v1` for OPENAI_BASE_URL; with a key, `http://` is for 127.0.0.1, [::1] and \
-                 localhost alone"
+                "use an address like `https://api.anthropic.com`, or `https://api.openai.com/v1` for OPENAI_BASE_URL; \
+                 with a key, `http://` is only for 127.0.0.1, [::1] and localhost"
             }
             OpenError::Client(_) => "check the machine's TLS certificates, such as the package `ca-certificates`",
         }

@@ -49,7 +49,7 @@ impl SimConfig {
         let mut config = SimConfig::default();
         for word in text.split(',') {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not `NAME=VALUE`"))?;
-            let bad = || format!("`{value}` is no value of `{name}`");
+            let bad = || format!("`{value}` is not a valid value of `{name}`");
             match name.trim() {
                 "factor" => {
                     config.factor =
@@ -57,7 +57,7 @@ impl SimConfig {
                 }
                 "overhead" => config.overhead_tokens = value.parse().map_err(|_| bad())?,
                 "delay" => config.delay_ms = value.parse().map_err(|_| bad())?,
-                other => return Err(format!("there is no `{other}`, only `factor`, `overhead` and `delay`")),
+                other => return Err(format!("unknown setting `{other}`; use `factor`, `overhead` or `delay`")),
             }
         }
         Ok(config)

@@ -141,7 +141,7 @@ impl Workshop {
                 self.folder.remove(sha256);
                 Err(CompileError::Invalid { reason: engine::first_line(&error) })
             }
-            Kept::Nothing => Err(CompileError::Died { how: "what it made was gone at once".to_owned() }),
+            Kept::Nothing => Err(CompileError::Died { how: "its result disappeared at once".to_owned() }),
         }
     }
 

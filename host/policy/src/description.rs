@@ -113,12 +113,12 @@ impl Draft {
 
     /// Checks the whole. The error is the first thing that is wrong.
     pub(crate) fn finish(self) -> Result<Description, String> {
-        let name = self.name.ok_or("it gives no name")?;
+        let name = self.name.ok_or("it has no name")?;
         if !is_name(&name) {
-            return Err(format!("the name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(&name)));
+            return Err(format!("the name {} is not 1 to {MAX_NAME_CHARS} characters of `a-z 0-9 -`", quoted(&name)));
         }
         if name == FLOOR {
-            return Err(format!("the name `{FLOOR}` is what the host's own decisions go by"));
+            return Err(format!("the name `{FLOOR}` is reserved for the host's own decisions"));
         }
         if self.overfull {
             return Err(format!("it declares more than {MAX_SETTINGS} settings"));
@@ -136,7 +136,10 @@ impl Draft {
 fn check_setting(spec: &SettingSpec) -> Result<(), String> {
     let name = &spec.name;
     if !is_name(name) {
-        return Err(format!("the setting name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(name)));
+        return Err(format!(
+            "the setting name {} is not 1 to {MAX_NAME_CHARS} characters of `a-z 0-9 -`",
+            quoted(name)
+        ));
     }
     match &spec.kind {
         SettingKind::Integer { min, max, .. } if min > max => {
@@ -193,7 +196,7 @@ mod tests {
         for bad in ["", "Strict", "a b", "a.b", "預算", &"x".repeat(65), "floor"] {
             assert!(named(bad).finish().is_err(), "{bad}");
         }
-        assert_eq!(Draft::default().finish().expect_err("a refusal"), "it gives no name");
+        assert_eq!(Draft::default().finish().expect_err("a refusal"), "it has no name");
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub enum LoadError {
     #[error("the compile cache is not used: {0}")]
     Cache(NotOurs),
     /// It was built for another version of the contract.
-    #[error("policy `{file}` wants `{wants}`, this host offers {}", contract::VERSION)]
+    #[error("policy `{file}` requires `{wants}`, this host offers {}", contract::VERSION)]
     OtherVersion {
         /// The file as it was named.
         file: String,
@@ -121,7 +121,7 @@ pub enum LoadError {
         wants: String,
     },
     /// It uses something of a later minor of the contract.
-    #[error("policy `{file}` wants `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
+    #[error("policy `{file}` requires `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
     LaterVersion {
         /// The file as it was named.
         file: String,
@@ -139,7 +139,7 @@ pub enum LoadError {
         import: String,
     },
     /// It imports WASI, which the operator does not want.
-    #[error("policy `{file}` imports `{import}`, and with `--no-wasi` only the contract may be imported")]
+    #[error("policy `{file}` imports `{import}`, but with `--no-wasi` only the contract may be imported")]
     NoWasi {
         /// The file as it was named.
         file: String,
@@ -187,7 +187,7 @@ pub enum LoadError {
         reason: String,
     },
     /// The system did not give it the memory that its instances begin with.
-    #[error("the system does not give policy `{file}` its memory: {reason}")]
+    #[error("cannot allocate memory for policy `{file}`: {reason}")]
     NoMemory {
         /// The file as it was named.
         file: String,
@@ -203,7 +203,7 @@ pub enum LoadError {
         failure: Failure,
     },
     /// It described itself, but not as the contract asks.
-    #[error("policy `{file}` describes itself badly: {reason}")]
+    #[error("policy `{file}` has an invalid description: {reason}")]
     BadDescription {
         /// The file as it was named.
         file: String,
@@ -229,8 +229,8 @@ impl LoadError {
         let version = contract::VERSION;
         Some(match self {
             LoadError::Missing { .. } => "check the path".into(),
-            LoadError::Directory { file } => format!("name the component in it, as in `{file}/NAME.wasm`"),
-            LoadError::Special { .. } => "copy the component into a file and name that".into(),
+            LoadError::Directory { file } => format!("specify the component in it, for example `{file}/NAME.wasm`"),
+            LoadError::Special { .. } => "copy the component into a regular file and use that".into(),
             LoadError::Empty { .. } => "the build or copy that wrote it did not finish; build the policy again".into(),
             LoadError::TooLarge { .. } => "build the policy in release mode and strip it".into(),
             LoadError::NotWasm { .. } => {
@@ -244,13 +244,13 @@ impl LoadError {
                 "link the policy into one core module with one memory and one table".into()
             }
             LoadError::TooMuch { what, .. } => {
-                format!("if you trust it, raise `{}` in gateway.json; one from an ordinary toolchain has less", what.setting)
+                format!("if you trust it, raise `{}` in gateway.json; components of ordinary toolchains have less", what.setting)
             }
             LoadError::Exceeded { exceeded, .. } => exceeded.hint(),
             LoadError::Uncompiled { reason: CompileError::Folder(FolderError::NotOurs(problem)), .. }
             | LoadError::Cache(problem) => problem.hint(),
             LoadError::Uncompiled { .. } => {
-                "the compiler is a process of its own, this program once more; it needs /proc, memory, and room in the cache of the home"
+                "the compiler runs as a separate process of this program; it needs /proc, memory, and free space in the cache of the home"
                     .into()
             }
             LoadError::Invalid { reason, .. } => invalid_hint(reason).into(),
@@ -258,11 +258,11 @@ impl LoadError {
                 format!("build the policy against `{}@{version}`, or use a pmk-host that offers the other version", contract::PACKAGE)
             }
             LoadError::ForeignImport { import, .. } if import.starts_with("wasi:") => {
-                "of WASI a policy may import 0.2's cli, clocks, filesystem, io, random and sockets; build it for wasm32-wasip1 or wasm32-wasip2, without network features"
+                "from WASI 0.2, a policy may only import cli, clocks, filesystem, io, random and sockets; build it for wasm32-wasip1 or wasm32-wasip2, without network features"
                     .into()
             }
             LoadError::NoWasi { .. } => {
-                "build the policy for wasm32-unknown-unknown, or leave out `--no-wasi` and `policy.noWasi` of gateway.json: WASI is linked, but denies everything"
+                "build the policy for wasm32-unknown-unknown, or omit `--no-wasi` and `policy.noWasi` in gateway.json: WASI is then linked, but denies everything"
                     .into()
             }
             LoadError::NotAllowed { sha256, .. } => {
@@ -279,9 +279,9 @@ impl LoadError {
             }
             LoadError::Describe { .. } => "`describe` should only call the methods of `description`".into(),
             LoadError::NoMemory { .. } => {
-                "nothing is wrong with the policy; see that memory and address space are not used up".into()
+                "the policy itself is fine; check that memory and address space are not exhausted".into()
             }
-            LoadError::Unreadable { .. } => "check that it is a file that you may read".into(),
+            LoadError::Unreadable { .. } => "check that it is a file that you can read".into(),
             LoadError::BadDescription { .. } => "correct `describe` in the policy's source and build it again".into(),
             LoadError::Engine { .. } => return None,
         })
@@ -298,7 +298,7 @@ fn invalid_hint(reason: &str) -> &'static str {
     } else if ["enabled", "disabled", "require"].iter().any(|word| reason.contains(word)) {
         "build the policy without threads, garbage collection, relaxed SIMD and async functions"
     } else {
-        "the file may be cut short; build or copy it again"
+        "the file may be truncated; build or copy it again"
     }
 }
 

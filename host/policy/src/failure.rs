@@ -36,7 +36,7 @@ pub enum Failure {
         limit_ms: u64,
     },
     /// Its linear memories outgrew the ceiling.
-    #[error("asked for {wanted} bytes of memory where {limit} are allowed")]
+    #[error("asked for {wanted} bytes of memory, but only {limit} are allowed")]
     OutOfMemory {
         /// What all its memories together would have come to.
         wanted: usize,
@@ -44,7 +44,7 @@ pub enum Failure {
         limit: usize,
     },
     /// Its tables outgrew the ceiling.
-    #[error("asked for {wanted} table elements where {limit} are allowed")]
+    #[error("asked for {wanted} table elements, but only {limit} are allowed")]
     OutOfTable {
         /// What all its tables together would have come to.
         wanted: usize,

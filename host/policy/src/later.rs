@@ -158,7 +158,7 @@ fn where_it_is_not_there_yet_the_host_says_what_is_wanted_and_what_it_offers() {
     assert_eq!(
         error.to_string(),
         format!(
-            "policy `p.wasm` wants `pmk:policy/context@{LATER}`, this host offers {offers}, which has no such \
+            "policy `p.wasm` requires `pmk:policy/context@{LATER}`, this host offers {offers}, which has no such \
              `[method]transcript.unread`"
         )
     );
@@ -167,7 +167,7 @@ fn where_it_is_not_there_yet_the_host_says_what_is_wanted_and_what_it_offers() {
     let error = stack(&now(), &wanting_both("2.0.0")).expect_err("a refusal");
     assert_eq!(
         error.to_string(),
-        format!("policy `p.wasm` wants `pmk:policy/context@2.0.0`, this host offers {offers}")
+        format!("policy `p.wasm` requires `pmk:policy/context@2.0.0`, this host offers {offers}")
     );
     assert!(error.hint().unwrap().contains("a pmk-host that offers the other version"), "{error}");
 

@@ -137,7 +137,7 @@ pub enum SpawnError {
         program: String,
     },
     /// It is no executable file of this user.
-    #[error("`{program}` may not be run by this user")]
+    #[error("this user is not allowed to run `{program}`")]
     NotPermitted {
         /// As [`Spec::program`] names it.
         program: String,

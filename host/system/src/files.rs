@@ -26,13 +26,13 @@ pub enum NoFile {
     #[error("it is a folder")]
     Folder,
     /// It is a link, and what it leads to is not there: nobody is to take it for a file that was never made.
-    #[error("it is a link to `{}`, which is not there", .0.display())]
+    #[error("it is a link to `{}`, which does not exist", .0.display())]
     Dangling(PathBuf),
     /// It is something that has no end, or would be waited for.
     #[error("it is not a regular file but {0}")]
     Special(&'static str),
     /// It is longer than anything sensible.
-    #[error("it has {bytes} bytes, more than the {limit} that are read")]
+    #[error("it has {bytes} bytes, more than the limit of {limit}")]
     TooLarge {
         /// How long it is, at least.
         bytes: u64,
@@ -137,12 +137,12 @@ mod tests {
         for (name, expected) in [
             ("short", "10 bytes"),
             ("link", "10 bytes"),
-            ("long", "it has 11 bytes, more than the 10 that are read"),
+            ("long", "it has 11 bytes, more than the limit of 10"),
             ("pipe", "it is not a regular file but a pipe"),
             ("socket", "it is not a regular file but a socket or a device"),
             ("endless", "it is not a regular file but a device"),
             ("", "it is a folder"),
-            ("dangling", "it is a link to `/gone/for good`, which is not there"),
+            ("dangling", "it is a link to `/gone/for good`, which does not exist"),
         ] {
             assert_eq!(said(&at(name)), expected, "{name}");
         }
@@ -155,6 +155,6 @@ mod tests {
     #[test]
     fn what_the_kernel_makes_up_is_bounded_too() {
         // It says that it has no length, and has one.
-        assert_eq!(said(Path::new("/proc/self/status")), "it has 11 bytes, more than the 10 that are read");
+        assert_eq!(said(Path::new("/proc/self/status")), "it has 11 bytes, more than the limit of 10");
     }
 }

@@ -52,11 +52,11 @@ pub fn check_folder(home: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let what = match (home.exists(), home.read_link()) {
-        (true, _) => format!("`{}` is no folder, so it is no home", home.display()),
-        (false, Ok(to)) => format!("`{}` is a link to `{}`, which is not there", home.display(), to.display()),
+        (true, _) => format!("`{}` is not a folder, so it cannot be a home", home.display()),
+        (false, Ok(to)) => format!("`{}` is a link to `{}`, which does not exist", home.display(), to.display()),
         (false, Err(_)) => return Ok(()),
     };
-    Err(Failure::new(what).hint("say which one with `--home DIR`"))
+    Err(Failure::new(what).hint("choose one with `--home DIR`"))
 }
 
 /// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.
@@ -66,10 +66,10 @@ pub fn check_folder(home: &Path) -> Result<(), Failure> {
 pub fn check_exists(home: &Path) -> Result<(), Failure> {
     match home.try_exists() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Failure::new(format!("there is no home `{}`", home.display()))
-            .hint("say which one with `--home DIR`; the first `pmk-host run` makes it")),
-        Err(error) => Err(Failure::new(format!("cannot look at `{}`: {error}", home.display()))
-            .hint("check that you may look into the folders above it")),
+        Ok(false) => Err(Failure::new(format!("home `{}` does not exist", home.display()))
+            .hint("choose one with `--home DIR`; the first `pmk-host run` creates it")),
+        Err(error) => Err(Failure::new(format!("cannot access `{}`: {error}", home.display()))
+            .hint("check that you can access its parent folders")),
     }
 }
 
@@ -89,10 +89,10 @@ pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
         Some(path) => path,
         None => std::env::home_dir()
             .filter(|home| !home.as_os_str().is_empty())
-            .ok_or_else(|| Failure::new("there is no home folder to keep `.pmk` in").hint("say `--home DIR`"))?
+            .ok_or_else(|| Failure::new("there is no home directory for `.pmk`").hint("use `--home DIR`"))?
             .join(".pmk"),
     };
     std::path::absolute(&home)
         .map_err(|error| Failure::new(format!("cannot use `{}` as home: {error}", home.display())))
-        .map_err(|failure| failure.hint("say `--home DIR`"))
+        .map_err(|failure| failure.hint("use `--home DIR`"))
 }

@@ -38,7 +38,7 @@ impl<R: BufRead> Lines<R> {
             line.pop();
         }
         if line.len() > self.limit {
-            let what = format!("line {} is longer than the {} bytes that are read of one", self.number, self.limit);
+            let what = format!("line {} is longer than the limit of {} bytes", self.number, self.limit);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
         Ok(Some(line))
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_is_the_last() {
         let read = |text: &str| Ok(text.to_owned());
-        let too_long = |number| Err(format!("line {number} is longer than the 4 bytes that are read of one"));
+        let too_long = |number| Err(format!("line {number} is longer than the limit of 4 bytes"));
         assert_eq!(lines(""), []);
         assert_eq!(lines("a\n\n1234\nb"), [read("a"), read(""), read("1234"), read("b")]);
         assert_eq!(lines("1234"), [read("1234")]);

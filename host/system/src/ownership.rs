@@ -46,7 +46,7 @@ impl NotOurs {
         match self {
             NotOurs::Foreign { path, owner } => {
                 format!(
-                    "run this as that user, `sudo -u '#{owner}' …`; or, if you trust what is in it, `sudo chown -R \"$(id -un)\" {}`",
+                    "run this as that user, `sudo -u '#{owner}' …`; or, if you trust its contents, `sudo chown -R \"$(id -un)\" {}`",
                     quoted(path)
                 )
             }

@@ -32,7 +32,7 @@ pub async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
         .catch_unwind()
         .await
         // The panic was met by the poll just now, on this very thread.
-        .map_err(|_| PLACE.with_borrow_mut(Option::take).unwrap_or_else(|| "an unknown place".to_owned()))
+        .map_err(|_| PLACE.with_borrow_mut(Option::take).unwrap_or_else(|| "an unknown location".to_owned()))
 }
 
 /// What a panic said.

@@ -8,7 +8,7 @@ use pmk_policy_sdk::{
 
 const LIMIT: IntegerSetting = IntegerSetting::new("limit", 7, 1..=9, "a number");
 const LOUD: BooleanSetting = BooleanSetting::new("loud", false, "a switch");
-const GREETING: TextSetting = TextSetting::new("greeting", "你好", "a text");
+const GREETING: TextSetting = TextSetting::new("greeting", "你好", "a string");
 
 /// Logs what it reads, and plans nothing.
 struct Reader;

@@ -53,7 +53,7 @@ fn the_page_is_whole_in_a_browser_light_and_dark() {
         assert!(!said.contains("CONSOLE"), "{said}");
         assert_eq!(dom.matches("<svg viewBox").count(), 2, "two charts");
         for wanted in
-            ["Policies compared", "rolling-summary", "Side by side", "● kept", "○ dropped", "Σ summed up", "</html>"]
+            ["Policies compared", "rolling-summary", "Side by side", "● kept", "○ dropped", "Σ summarized", "</html>"]
         {
             assert!(dom.contains(wanted), "`{wanted}` is missing");
         }

@@ -244,7 +244,7 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     let bounded = stage.home.events("directive.bounded");
     let audit = stage.home.run(&["audit"], "").ok().stdout;
     assert!(
-        audit.contains("Refused\n") && audit.contains("2 questions to `mra` or to people were too many"),
+        audit.contains("Refused\n") && audit.contains("2 questions to `mra` or to people exceeded the hourly limit"),
         "{audit}"
     );
     let what: Vec<_> =

@@ -91,7 +91,7 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     let few: Vec<String> = users(4).iter().map(|user| asks(&format!("Ev{user}"), user, "hello")).collect();
     home.run(&["run", "--model", "sim"], &few.join("\n")).ok();
     let early = home.run(&["experiment", "status"], "").ok().stdout;
-    assert!(early.contains("nothing can be said before each has 12 conversations"), "{early}");
+    assert!(early.contains("no conclusion before each has 12 conversations"), "{early}");
     let early_in_chinese = in_chinese(&home, &["experiment", "status"]);
     let everybody = users(60);
     let input: Vec<String> = (0..6)
@@ -110,7 +110,7 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     // Under a name that has found something, nothing else begins.
     home.run(&["experiment", "stop"], "").ok();
     let again = home.run(&["experiment", "start"], "");
-    assert!(again.stderr.starts_with("error: an experiment `less` was on before\n  hint: "), "{}", again.stderr);
+    assert!(again.stderr.starts_with("error: an experiment `less` has already run\n  hint: "), "{}", again.stderr);
     home.write("gateway.json", r#"{"version":1}"#);
     let last = home.run(&["--json", "experiment", "status"], "").ok().json();
     assert_eq!((&last["experiment"], &last["state"]), (&json!("less"), &json!("off")));
@@ -136,7 +136,7 @@ fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
     let written = json!({"version": 1, "experiment": experiment}).to_string();
     home.write("gateway.json", &written);
     let shown = home.run(&["experiment", "status"], "").ok().stderr;
-    assert!(shown.contains("no gateway begins it as it is written: arm `b`"), "{shown}");
+    assert!(shown.contains("the gateway cannot start it as it is defined: arm `b`"), "{shown}");
     let promoted = home.run(&["experiment", "promote", "b"], "");
     assert_eq!(promoted.status.code(), Some(1));
     assert!(promoted.stderr.contains("gone.wasm` does not exist"), "{}", promoted.stderr);
@@ -144,7 +144,7 @@ fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
     assert_eq!(unchanged, written, "the next start works");
     home.run(&["experiment", "stop"], "").ok();
     let promoted = home.run(&["experiment", "promote", "now"], "");
-    assert!(promoted.stderr.contains("the experiment `t` is not on"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains("experiment `t` is not running"), "{}", promoted.stderr);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn what_policy_use_had_chosen_went_on_although_promote_said_that_the_arm_serves(
     home.run(&["policy", "use", "strict"], "").ok();
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
     assert!(promoted.stderr.contains("`t` is over; gateway.json names the policies of `b`"), "{}", promoted.stderr);
-    assert!(promoted.stderr.contains("the gateway that runs goes by `strict 1.0.0"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains("the running gateway still uses `strict 1.0.0"), "{}", promoted.stderr);
     let status = home.run(&["status"], "").stdout;
     assert!(status.contains("  policies     strict 1.0.0"), "{status}");
     // Where nobody has chosen anything, it serves at once.
@@ -178,5 +178,5 @@ fn settings_that_an_arm_did_without_are_told() {
     let policy = json!({"settings": {"standard": {"low-water": 60}}});
     home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
-    assert!(promoted.stderr.contains("no settings of `standard` any more"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains("no longer has settings for `standard`"), "{}", promoted.stderr);
 }

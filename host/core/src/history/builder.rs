@@ -74,7 +74,9 @@ impl Unread {
 
     fn lines(self) -> Vec<String> {
         let line = |(kind, (count, first)): (String, (usize, usize))| {
-            format!("`{kind}` blocks cannot be read and stand as `[{kind}]`: {count}, the first in message {first}")
+            format!(
+                "`{kind}` blocks cannot be read and are replaced by `[{kind}]`: {count}, the first in message {first}"
+            )
         };
         self.0.into_iter().map(line).collect()
     }

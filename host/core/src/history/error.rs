@@ -49,11 +49,11 @@ impl HistoryError {
         match self {
             // Files that are appended to a line at a time end in half a line after a crash.
             HistoryError::NotJson { source } | HistoryError::BadLine { source, .. } if source.is_eof() => {
-                "it ends too early; complete what was cut off, or remove it"
+                "it is truncated; complete the part that was cut off, or remove it"
             }
-            HistoryError::BadSystem { .. } => "a system prompt is a text or a list of text blocks",
-            HistoryError::BadMessage { .. } => "a message has a `role` and as `content` a text or a list of blocks",
-            _ => "a history is pmk's `session.json`, Anthropic's `{\"system\",\"messages\"}`, or one message a line",
+            HistoryError::BadSystem { .. } => "a system prompt is a string or a list of text blocks",
+            HistoryError::BadMessage { .. } => "a message has a `role` and, as `content`, a string or a list of blocks",
+            _ => "a history is pmk's `session.json`, Anthropic's `{\"system\",\"messages\"}`, or one message per line",
         }
     }
 }

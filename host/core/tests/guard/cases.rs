@@ -375,7 +375,7 @@ fn what_is_said_of_a_recall_that_has_no_room_adds_up() {
     let limit = transcript.total_tokens() + 1;
     let refused = Guard { limit, ..GUARD }.apply(&transcript, &plan).unwrap_err();
     let rest = applied.tokens_after - recalled;
-    assert!(refused.what.contains(&format!("{recalled} tokens beside {rest} exceeds")), "{refused}");
+    assert!(refused.what.contains(&format!("{recalled} tokens plus {rest} tokens exceeds")), "{refused}");
 }
 
 /// What grew is counted without what is recalled, which may grow.

@@ -81,7 +81,7 @@ mod tests {
         write(r#"{"version":1,"admins":[" U1 ","U2"]}"#);
         assert_eq!(remove("U1"), Ok(()));
         assert_eq!(remove("U2"), Err("cannot remove last admin".into()));
-        assert_eq!(remove("U3"), Err("`U3` is no admin".into()));
+        assert_eq!(remove("U3"), Err("`U3` is not an admin".into()));
     }
 
     #[test]

@@ -20,17 +20,17 @@ pub enum ChangeError {
     Id(#[from] BadId),
     #[error(transparent)]
     Repo(#[from] BadQuestion),
-    #[error("`{0}` has no audience of its own")]
+    #[error("`{0}` does not have its own audience")]
     NoAudience(String),
     #[error("there is no pool `{0}`")]
     NoPool(String),
-    #[error("`{user}` is in the pool `{pool}` already")]
+    #[error("`{user}` is already in the pool `{pool}`")]
     InPool { user: String, pool: String },
     #[error("`{user}` is not in the pool `{pool}`")]
     NotInPool { user: String, pool: String },
-    #[error("`{0}` is an admin already")]
+    #[error("`{0}` is already an admin")]
     IsAdmin(String),
-    #[error("`{0}` is no admin")]
+    #[error("`{0}` is not an admin")]
     NotAdmin(String),
     #[error("`{0}` is on the blocklist")]
     Blocked(String),
@@ -40,11 +40,11 @@ pub enum ChangeError {
     BadExperiment(String),
     #[error("there is no experiment")]
     NoExperiment,
-    #[error("the experiment `{0}` is on")]
+    #[error("experiment `{0}` is running")]
     ExperimentOn(String),
-    #[error("the experiment `{0}` is not on")]
+    #[error("experiment `{0}` is not running")]
     ExperimentOff(String),
-    #[error("the experiment `{experiment}` has no arm `{arm}`")]
+    #[error("experiment `{experiment}` has no arm `{arm}`")]
     NoArm { experiment: String, arm: String },
 }
 
@@ -90,35 +90,35 @@ impl ChangeError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ChangeError::Config(error) => Some(error.hint()),
-            ChangeError::Id(_) => {
-                Some("in Slack, a profile's menu copies the member id, a channel's details end in its id")
-            }
-            ChangeError::Repo(_) => Some("`default` is the pool of all repositories that have none"),
-            ChangeError::NoAudience(_) => Some("`pmk-host audience list` shows who has one"),
+            ChangeError::Id(_) => Some(
+                "in Slack, copy a member id from the menu of the profile; a channel id is at the end of the channel's details",
+            ),
+            ChangeError::Repo(_) => Some("`default` is the pool of all repositories without their own"),
+            ChangeError::NoAudience(_) => Some("see who has one with `pmk-host audience list`"),
             ChangeError::NoPool(_) | ChangeError::NotInPool { .. } => {
-                Some("`pmk-host escalation list` shows who is where")
+                Some("see all pools with `pmk-host escalation list`")
             }
-            ChangeError::NotAdmin(_) => Some("`pmk-host admin list` shows them"),
+            ChangeError::NotAdmin(_) => Some("list all admins with `pmk-host admin list`"),
             ChangeError::Blocked(_) => {
-                Some("take them off `blocklist` in gateway.json first: it goes before everything else")
+                Some("remove them from `blocklist` in gateway.json first: it takes precedence over everything else")
             }
             ChangeError::LastAdmin => {
-                Some("add another one first, who is not blocked: nobody in Slack could make one any more")
+                Some("first add another admin who is not blocked: otherwise nobody in Slack could add admins")
             }
             ChangeError::BadExperiment(_) => Some(
-                "an experiment is `name`, `control`, and `arms` of `name`, `policy` (`files`, `settings`) and `weight` or `shadow`",
+                "an experiment has `name`, `control` and `arms`, each with `name`, `policy` (`files`, `settings`) and `weight` or `shadow`",
             ),
             ChangeError::NoExperiment => {
-                Some("write one down as `experiment` in gateway.json, or say `experiment start --file FILE`")
+                Some("define one as `experiment` in gateway.json, or use `experiment start --file FILE`")
             }
-            ChangeError::ExperimentOn(_) => Some("end it first, by `experiment stop` or `experiment promote ARM`"),
-            ChangeError::ExperimentOff(_) => {
-                Some("`experiment start` begins it; `policy use FILE --persist` has policies decide without one")
-            }
-            ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
-            ChangeError::Audience(_) => {
-                Some("`tech` is told how things work, `biz` and `exec` what they come to; `pm` is between")
-            }
+            ChangeError::ExperimentOn(_) => Some("end it first with `experiment stop` or `experiment promote ARM`"),
+            ChangeError::ExperimentOff(_) => Some(
+                "start it with `experiment start`, or use policies without an experiment: `policy use FILE --persist`",
+            ),
+            ChangeError::NoArm { .. } => Some("see its arms with `experiment status`"),
+            ChangeError::Audience(_) => Some(
+                "`tech` gets technical details, `biz` and `exec` conclusions and impact, `pm` something in between",
+            ),
             ChangeError::InPool { .. } | ChangeError::IsAdmin(_) => None,
         }
     }

@@ -22,7 +22,7 @@ pub struct AdminLog {
 
 /// A line could not be written.
 #[derive(Debug, Error)]
-#[error("`{}` cannot be written: {source}", path.display())]
+#[error("cannot write `{}`: {source}", path.display())]
 pub struct AdminLogError {
     path: PathBuf,
     source: io::Error,

@@ -85,13 +85,13 @@ pub struct Prompts {
 /// An override that is not used.
 #[derive(Debug, Error)]
 pub enum PromptProblem {
-    #[error("`{}` cannot be read, so the built-in prompt is used: {source}", path.display())]
+    #[error("cannot read `{}`, so the built-in prompt is used: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("`{}` is empty, so the built-in prompt is used", path.display())]
     Empty { path: PathBuf },
-    #[error("`{}` has {bytes} bytes and may have {MAX_PROMPT_BYTES}, so the built-in prompt is used", path.display())]
+    #[error("`{}` has {bytes} bytes, more than the limit of {MAX_PROMPT_BYTES}, so the built-in prompt is used", path.display())]
     TooLarge { path: PathBuf, bytes: u64 },
-    #[error("`{}` is no UTF-8 text, so the built-in prompt is used", path.display())]
+    #[error("`{}` is not UTF-8 text, so the built-in prompt is used", path.display())]
     NotText { path: PathBuf },
 }
 

@@ -234,10 +234,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
     [
         (stuck as u64, "atoms have been pending for more than 24 h: `atoms list` promotes them"),
         (forgotten as u64, "threads have waited for an answer for more than 48 h: ask somebody else"),
-        (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
+        (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that continues"),
         (
             suspected(": helped"),
-            "prompts got no answer, without a reason, until they were made smaller: give `--window` the model's real window",
+            "prompts got no answer, without a reason, until they were made smaller: set `--window` to the model's real window",
         ),
         (
             suspected(": did not help"),
@@ -245,37 +245,37 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             bounds as u64,
-            "bounds of a model's window were learnt from refusals, under Tokens: where one is wrong, `pmk-host model forget`",
+            "bounds of a model's window were learned from refusals, see Tokens: if one is wrong, run `pmk-host model forget`",
         ),
-        (safety.recovery_failed, "messages could not be answered because of their size: split them, or take a model with a larger window"),
+        (safety.recovery_failed, "messages could not be answered because of their size: split them, or use a model with a larger window"),
         (
             audit.tokens.without_tools.len() as u64,
-            "models took no tools and are asked for fenced directives: `model forget` has tools tried again",
+            "models did not accept tools and are asked for fenced directives: `model forget` tries tools again",
         ),
         (audit.conversations.undelivered, "replies were refused by the front"),
         (
             audit.conversations.cut,
-            "replies were too long and took no file, so people got their beginning: see `reply.cut` in the ledger; \
-             `sessions show KEY --full` has the whole",
+            "replies were too long and could not be posted as a file, so people got only the beginning: see \
+             `reply.cut` in the ledger; `sessions show KEY --full` shows all",
         ),
-        (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` takes them up again"),
+        (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` retries them"),
         (
             audit.conversations.panicked,
-            "turns met a defect of the program: see `turn.panicked` in the ledger and report it",
+            "turns hit a bug in the program: see `turn.panicked` in the ledger and report it",
         ),
         (
             audit.conversations.swept,
-            "messages lay until the sweep found them: a defect of the program, please report it",
+            "messages were not processed until the sweep found them: a bug in the program, please report it",
         ),
-        (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
+        (audit.connections.refused, "times Slack refused a connection: see the reason of `front.refused` in the ledger"),
         (
             audit.connections.malformed,
             "events of the front were malformed and refused: see `front.malformed` in the ledger",
         ),
         (
             audit.refused.bounded.values().sum(),
-            "questions to `mra` or to people were too many for an hour: see `directive.bounded` in the ledger; `hourly` \
-             in gateway.json sets how many there may be",
+            "questions to `mra` or to people exceeded the hourly limit: see `directive.bounded` in the ledger; \
+             `hourly` in gateway.json sets the limit",
         ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),

@@ -45,9 +45,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     match fs::metadata(path) {
         // A pipe in the place of the file would never end.
-        Ok(found) if !found.is_file() => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "something else stands in the place of the file"))
-        }
+        Ok(found) if !found.is_file() => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
         Ok(_) => File::open(path).map(Some).or_else(|error| if is_gone(&error) { Ok(None) } else { Err(error) }),
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),

@@ -66,14 +66,14 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = folder
         .read_dir()
         .map_err(|error| format!("cannot read the cases in `{shown}`: {error}"))
-        .or_hint("name the folder that holds the cases, one JSON file each")?;
+        .or_hint("specify the folder with the cases, one JSON file per case")?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "json"))
         .collect();
     if files.is_empty() {
         return Err(Failure::new(format!("there are no cases in `{shown}`")).hint(
-            "write one, as `{\"history\": \"histories/long.json\", \"budget\": 8000}`, and have `--bless` add the answer",
+            "write one, for example `{\"history\": \"histories/long.json\", \"budget\": 8000}`, and let `--bless` add the answer",
         ));
     }
     files.sort();

@@ -70,8 +70,8 @@ pub fn given(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
         for file in files {
             let recorded = Recorded::read(&file)?;
             if recorded.transcript.is_empty() {
-                return Err(Failure::new(format!("nobody asks anything in the history `{}`", file.display()))
-                    .hint("give a history with at least one message of role `user`"));
+                return Err(Failure::new(format!("the history `{}` contains no user message", file.display()))
+                    .hint("use a history with at least one message of role `user`"));
             }
             found.push(Named { name: file.display().to_string(), transcript: recorded.transcript });
         }
@@ -82,8 +82,8 @@ pub fn given(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
 fn histories_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| format!("cannot read the folder `{}`: {error}", folder.display());
     let mut files = Vec::new();
-    for entry in folder.read_dir().map_err(unreadable).or_hint("give a folder that you may read")? {
-        let path = entry.map_err(unreadable).or_hint("give a folder that you may read")?.path();
+    for entry in folder.read_dir().map_err(unreadable).or_hint("specify a folder that you can read")? {
+        let path = entry.map_err(unreadable).or_hint("specify a folder that you can read")?.path();
         if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
             files.push(path);
         }

@@ -36,7 +36,7 @@ impl Recorded {
     pub fn read(path: &Path) -> Result<Recorded, Failure> {
         let text = files::read_text(path)
             .map_err(|error| format!("cannot read the history `{}`: {error}", path.display()))
-            .or_hint("give a file of UTF-8 text that you may read")?;
+            .or_hint("use a UTF-8 text file that you can read")?;
         Recorded::parse(&text, &format!("the history `{}`", path.display()))
     }
 

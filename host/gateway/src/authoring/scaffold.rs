@@ -35,10 +35,10 @@ pub enum Language {
 #[derive(Debug, Error)]
 pub enum ScaffoldError {
     /// Nothing is written over.
-    #[error("`{}` exists already", .0.display())]
+    #[error("`{}` already exists", .0.display())]
     Exists(PathBuf),
     /// The folder that was named holds no SDK.
-    #[error("there is no `pmk-policy-sdk` in `{}`", .0.display())]
+    #[error("`{}` does not contain `pmk-policy-sdk`", .0.display())]
     NoSdk(PathBuf),
     /// The SDK is for Rust.
     #[error("only a Rust policy uses the SDK")]
@@ -52,10 +52,10 @@ impl ScaffoldError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            ScaffoldError::Exists(_) => "choose another name, or another folder to be in",
-            ScaffoldError::NoSdk(_) => "name the folder `plugins/sdk` of pmk-host's sources, or leave out `--sdk`",
-            ScaffoldError::SdkIsForRust => "leave out `--sdk`, or say `--lang rust`",
-            ScaffoldError::Unwritable { .. } => "check that you may write there",
+            ScaffoldError::Exists(_) => "choose another name, or another parent folder",
+            ScaffoldError::NoSdk(_) => "specify the folder `plugins/sdk` of pmk-host's sources, or omit `--sdk`",
+            ScaffoldError::SdkIsForRust => "omit `--sdk`, or use `--lang rust`",
+            ScaffoldError::Unwritable { .. } => "check that you can write there",
         }
     }
 }

@@ -68,7 +68,7 @@ impl TokenBudget {
             factor = calibration.fit().factor(),
             overhead = calibration.fit().overhead(),
             most = bounds.most(session, now_ms),
-            "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
+            "the learned limits of the model leave no room for a conversation; reset them with `pmk-host model forget`"
         );
         let limit = stated.limit.min(LEAST_LIMIT);
         TokenBudget { limit, alone: limit.max(learnt.alone), is_counted: false, ..stated }

@@ -32,9 +32,9 @@ pub struct ImportedCase {
 /// Why a channel's case is not taken over.
 #[derive(Debug, Error)]
 pub enum BadCase {
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     NoJson(#[from] serde_json::Error),
-    #[error("`activeCase` has no title that could be read")]
+    #[error("`activeCase` has no readable title")]
     NoTitle,
 }
 
@@ -64,7 +64,7 @@ pub fn imported(
     let opened_at = first(case, &OPENED_AT);
     let opened_at_ms = opened_at.and_then(time);
     if opened_at_ms.is_none() {
-        odd.push("it does not say since when it is open: it counts as opened now".to_owned());
+        odd.push("it does not say when it was opened: now is used".to_owned());
     }
     let imported = ImportedCase {
         front,

@@ -66,7 +66,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         return print_json(&json!(admins));
     }
     if admins.is_empty() {
-        context.notice("there are no admins", Some("`pmk-host admin add USER` makes one"));
+        context.notice("there are no admins", Some("add one with `pmk-host admin add USER`"));
         return Ok(());
     }
     print(&admins.iter().map(|admin| printable(admin) + "\n").collect::<String>())
@@ -99,12 +99,12 @@ impl One {
 impl Log {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let entries = admin::last_changes(&context.home, self.last)
-            .or_hint("check that you may read the folder `gateway` of the home")?;
+            .or_hint("check that you can read the folder `gateway` in the home")?;
         if context.json {
             return print_json(&json!(entries));
         }
         if entries.is_empty() {
-            context.say(&format!("nothing was changed yet in `{}`", context.home.display()));
+            context.say(&format!("no changes yet in `{}`", context.home.display()));
             return Ok(());
         }
         let heading = ["AT", "ACTOR", "ORIGIN", "ACTION", "ARGUMENTS", "DONE"].map(str::to_owned).to_vec();

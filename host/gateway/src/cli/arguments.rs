@@ -22,7 +22,7 @@ impl Json {
 /// A number of tokens on the command line.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("give a whole number of tokens, 1 or more".to_owned()),
+        Ok(0) | Err(_) => Err("expected a whole number of tokens, 1 or more".to_owned()),
         Ok(tokens) => Ok(tokens),
     }
 }
@@ -31,13 +31,13 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
 pub(super) fn count<N: FromStr + Default + PartialEq>(text: &str) -> Result<N, String> {
     match text.parse() {
         Ok(count) if count != N::default() => Ok(count),
-        _ => Err("give a whole number, 1 or more".to_owned()),
+        _ => Err("expected a whole number, 1 or more".to_owned()),
     }
 }
 
 /// A number on the command line, which may be none.
 pub(super) fn number<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| "give a whole number".to_owned())
+    text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
 /// A number on the command line that has bounds.
@@ -45,7 +45,7 @@ pub(super) fn between<N: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -
     move |text| {
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         let number = number.and_then(|number| N::try_from(number).ok());
-        number.ok_or_else(|| format!("give a whole number from {least} to {most}"))
+        number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
     }
 }
 

@@ -266,7 +266,7 @@ fn edit(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"id": id, "saved": saved}));
     }
-    context.say(&if saved { format!("`{id}` is saved") } else { format!("`{id}` stays as it was") });
+    context.say(&if saved { format!("`{id}` is saved") } else { format!("`{id}` is unchanged") });
     Ok(())
 }
 

@@ -90,7 +90,7 @@ impl SetDefault {
         if context.json {
             return print_json(&json!({"default": audience}));
         }
-        context.say(&format!("whoever has no audience of their own is `{audience}`"));
+        context.say(&format!("everybody without an audience is `{audience}`"));
         Ok(())
     }
 }
@@ -113,7 +113,7 @@ impl Unset {
         if context.json {
             return print_json(&json!({"id": self.id, "audience": null}));
         }
-        context.say(&format!("`{}` has no audience of its own any more", self.id));
+        context.say(&format!("`{}` no longer has its own audience", self.id));
         Ok(())
     }
 }

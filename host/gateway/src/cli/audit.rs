@@ -44,7 +44,7 @@ impl AuditCommand {
         let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
             .map_err(|error| format!("cannot read the ledger: {error}"))
-            .or_hint("is `--home` a folder that you may read?")?;
+            .or_hint("check that `--home` is a folder that you can read")?;
         let Stored { pending, learnt, parked } = stored(context)?;
         let atoms = atoms(context, at)?;
         let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked };
@@ -85,7 +85,7 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
         // The ledger tells all the more then.
         Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
-            context.warn_of("the store is left out", &error.into());
+            context.warn_of("the store is skipped", &error.into());
             Ok(Stored::default())
         }
         Err(error) => Err(error.into()),
@@ -96,7 +96,7 @@ fn page(audit: &Audit, language: Language) -> String {
     let mut page = Report(Page::new(language).with("  ", 25));
     page.0.say(&format!("pmk-host audit (last {} days)", audit.days));
     if let Some(month) = &audit.counted_from {
-        let from = format!("counted from {month} on: the ledger of before is not kept (`ledger.keepMonths`)");
+        let from = format!("counted from {month} on: the earlier ledger is not kept (`ledger.keepMonths`)");
         page.0.text(&format!("  {}\n", page.0.translated(&from)));
     }
     page.section("Conversations");
@@ -108,7 +108,7 @@ fn page(audit: &Audit, language: Language) -> String {
     page.counts("by user", &talk.by_user);
     page.counts("by audience", &talk.by_audience);
     page.line("undelivered replies", talk.undelivered);
-    page.tell("parked", &format!("{}, {} of all are parked now", talk.parked, talk.parked_now));
+    page.tell("parked", &format!("{}, {} in total are parked now", talk.parked, talk.parked_now));
     if talk.panicked + talk.swept > 0 {
         page.tell("panicked, swept", &format!("{}, {}", talk.panicked, talk.swept));
     }
@@ -134,7 +134,7 @@ fn page(audit: &Audit, language: Language) -> String {
         page.section("Presence");
         page.summed("gateway.online", &presence.online);
         page.line("gateway.offline", presence.offline);
-        page.line("away all together", duration(Some(presence.away_ms)));
+        page.line("away in total", duration(Some(presence.away_ms)));
         page.tell(
             "gateway.caught-up",
             &format!(
@@ -267,7 +267,7 @@ impl Report {
     fn bound(&mut self, bound: &Bound) {
         let Bound { tokens, most, source, learnt, until, times, .. } = bound;
         let what = match most {
-            Some(most) => format!("refused at {tokens} of the host's estimate ({source}), so {most} at most are sent"),
+            Some(most) => format!("refused at {tokens} of the host's estimate ({source}), so at most {most} are sent"),
             None => format!("window of {tokens} by the provider's count ({source})"),
         };
         self.tell("", &what);
@@ -280,7 +280,7 @@ impl Report {
             self.0.named(&printable(name), &format!("watched {decisions} decisions and agreed with {agreed}"));
             self.tell("", &format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
             if *sat_out > 0 {
-                self.tell("", &format!("was busy with an earlier one at {sat_out} more, which it does not count"));
+                self.tell("", &format!("was busy with an earlier one at {sat_out} more, which are not counted"));
             }
         }
         if arm.turns == 0 {

@@ -97,8 +97,9 @@ impl Number {
     }
 
     async fn case(&self, store: &Store) -> Result<Case, Failure> {
-        let unknown =
-            || Failure::new(format!("there is no case {}", self.id)).hint("`pmk-host case list` shows them all");
+        let unknown = || {
+            Failure::new(format!("case {} does not exist", self.id)).hint("list all cases with `pmk-host case list`")
+        };
         store.case(self.id).await?.ok_or_else(unknown)
     }
 }

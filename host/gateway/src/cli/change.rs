@@ -41,8 +41,8 @@ pub(super) fn record_in<T>(
 fn note(context: &Context, home: &Path, action: &str, args: &str, outcome: Result<(), &str>) {
     let log = AdminLog::new(home, Actor::of_process());
     if let Err(error) = log.note(action, args, outcome) {
-        let what = if outcome.is_ok() { "it is done" } else { "it is not done" };
-        context.warn(&format!("{what}, but nothing tells of it: {error}"));
+        let what = if outcome.is_ok() { "it was done" } else { "it was not done" };
+        context.warn(&format!("{what}, but could not be recorded: {error}"));
     }
 }
 

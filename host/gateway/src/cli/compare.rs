@@ -107,7 +107,7 @@ fn json_to(path: &str) -> Json {
 
 fn page_file(path: &str) -> Result<PathBuf, String> {
     match path {
-        "-" => Err("name a file: standard output is for the report".to_owned()),
+        "-" => Err("specify a file: standard output is for the report".to_owned()),
         path => Ok(path.into()),
     }
 }
@@ -140,22 +140,22 @@ impl CompareCommand {
         let results = comparison.run(found.clone(), &progress);
         let elapsed = start.elapsed();
         progress.0.finish_and_clear();
-        let mut results = results.or_hint("the lines above say where; with fewer files, see which one it is")?;
+        let mut results = results.or_hint("see the lines above for where; use fewer files to see which one it is")?;
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
         tell(context, &results, questions.as_ref());
         if results.conversations.is_empty() {
             let (from, hint) = match &self.histories {
                 Some(folder) => {
-                    (folder, "each file is a JSON list of messages, an object with `messages`, or a message a line")
+                    (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
                 }
-                None => (&context.home, "the lines above say why"),
+                None => (&context.home, "see the lines above for the reason"),
             };
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
         let report = Report::new(&arms, subject, results, elapsed);
         if report.decisions() == 0 {
             return Err(Failure::new("no message of these conversations fits, so nothing would ever be sent")
-                .hint("give a larger `--window` or `--budget`"));
+                .hint("use a larger `--window` or `--budget`"));
         }
         if let Some(path) = &self.html {
             let diff = side_by_side(&comparison, found, &report.results.conversations)?;
@@ -172,7 +172,7 @@ impl CompareCommand {
         let (home, kept) = (&context.home, recorded::of_home(context.place()?)?);
         if kept.is_empty() {
             return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
-                .hint("name a home where some are, or a folder of recorded ones with `--histories`"));
+                .hint("specify a home with conversations, or a folder of recorded ones with `--histories`"));
         }
         Ok((kept, vec![]))
     }
@@ -196,8 +196,8 @@ impl CompareCommand {
     /// Every policy over the embedded one, all in one engine.
     fn arms(&self, home: &Path, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
         if self.policy.len() < 2 {
-            return Err(Failure::new("there is nothing to compare with one policy")
-                .hint("name two or more, such as `--policy standard --policy strict`"));
+            return Err(Failure::new("one policy alone cannot be compared")
+                .hint("specify two or more, for example `--policy standard --policy strict`"));
         }
         let loader = Loader::open(home, Named { set: self.set.clone(), ..Named::default() })?;
         let stacks = self
@@ -246,7 +246,7 @@ fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
     fs::write(path, content)
         .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
-        .or_hint("name a file in a folder where you may write")
+        .or_hint("specify a file in a folder that you can write to")
 }
 
 /// What could not be replayed or asked.
@@ -255,11 +255,11 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
         context.warn(problem);
     }
     if let Some(more) = results.problems.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
-        context.warn(&format!("{more} more of the kind; the JSON report has them all"));
+        context.warn(&format!("{more} more of this kind; the JSON report has them all"));
     }
     let unasked = questions.map_or(0, |questions| questions.count as u64).saturating_sub(results.asked);
     if unasked > 0 {
-        context.warn(&format!("questions about no conversation or no message that was found: {unasked}"));
+        context.warn(&format!("questions whose conversation or message was not found: {unasked}"));
     }
 }
 
@@ -331,6 +331,6 @@ impl From<crate::compare::questions::QuestionsError> for Failure {
 
 impl From<crate::compare::prices::PricesError> for Failure {
     fn from(error: crate::compare::prices::PricesError) -> Self {
-        Failure::new(error).hint("a model is `[models.\"NAME\"]` with `input`, `cached` and `output`")
+        Failure::new(error).hint("define a model as `[models.\"NAME\"]` with `input`, `cached` and `output`")
     }
 }

@@ -76,9 +76,9 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
         let mut page: String =
             problems.iter().map(|Problem { what, is_grave }| line(if *is_grave { BAD } else { ODD }, what)).collect();
         if !exists {
-            page += &line(WELL, &format!("there is no `{}`: everything has its default", path.display()));
+            page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()));
         } else if problems.is_empty() {
-            page += &line(WELL, &format!("`{}` makes sense", path.display()));
+            page += &line(WELL, &format!("`{}` is valid", path.display()));
         }
         print(&page)?;
     }

@@ -99,7 +99,7 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    let waiting = Waiting::when_long("asking those that a gateway needs");
+    let waiting = Waiting::when_long("checking what a gateway needs");
     let findings = runtime.block_on(doctor::examine(subject, Arc::new(messages)));
     drop(waiting);
     // What took too long is not waited for.

@@ -125,7 +125,7 @@ impl Cancel {
             return print_json(&json!({"key": marker.name(), "cancelled": true}));
         }
         context.say(&format!(
-            "nobody waits for the answer in `{}` any more; tell who asked, and who was asked: the gateway has not",
+            "the answer in `{}` is no longer waited for; tell the people who asked and who were asked: the gateway has not told them",
             marker.name()
         ));
         Ok(())
@@ -133,8 +133,8 @@ impl Cancel {
 
     fn cancel(&self, context: &Context) -> Result<Marker, Failure> {
         let missing = || {
-            Failure::new(format!("no thread `{}` waits for an answer", self.key))
-                .hint("`pmk-host escalation list` shows those that wait; one whose answer is just coming in cannot be cancelled")
+            Failure::new(format!("no thread `{}` is waiting for an answer", self.key))
+                .hint("`pmk-host escalation list` shows the waiting threads; one whose answer is just arriving cannot be cancelled")
         };
         let (channel, thread_ts) = self.key.split_once(':').ok_or_else(missing)?;
         let store = match Store::open_existing(context.place()?) {
@@ -154,8 +154,8 @@ impl Import {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let folder = self.folder.unwrap_or_else(|| home::gateway_dir(&context.home).join("slack").join("escalations"));
         if !folder.is_dir() {
-            return Err(Failure::new(format!("there is no folder `{}`", folder.display()))
-                .hint("name the folder `gateway/slack/escalations` of the pmk that was"));
+            return Err(Failure::new(format!("folder `{}` does not exist", folder.display()))
+                .hint("specify the folder `gateway/slack/escalations` of the previous pmk"));
         }
         let (markers, problems) = escalation::import(&folder);
         for problem in &problems {
@@ -175,7 +175,7 @@ impl Import {
             return print_json(&json!({"found": found, "imported": imported, "unreadable": problems.len()}));
         }
         context.say(&match found {
-            0 => format!("no threads wait for an answer in `{}`", folder.display()),
+            0 => format!("no threads are waiting for an answer in `{}`", folder.display()),
             _ => format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()),
         });
         Ok(())

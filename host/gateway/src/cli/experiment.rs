@@ -89,8 +89,8 @@ impl Start {
         let arm = |arm: &ArmConfig| format!("`{}` ({})", arm.name, context.translated(&role(arm, &config)));
         let (name, arms) = (&config.name, config.arms.iter().map(arm).collect::<Vec<_>>().join(", "));
         context.say(&match start > Timestamp::now() {
-            true => format!("experiment `{name}` begins at {start}: {arms}"),
-            false => format!("experiment `{name}` is on, and a gateway that runs follows within seconds: {arms}"),
+            true => format!("experiment `{name}` starts at {start}: {arms}"),
+            false => format!("experiment `{name}` is running; a running gateway follows within seconds: {arms}"),
         });
         Ok(())
     }
@@ -147,18 +147,18 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     };
     match known {
         false => Ok(()),
-        true => Err(Failure::new(format!("an experiment `{name}` was on before"))
-            .hint("give this one another `name`; `experiment status` still shows what the old one found")),
+        true => Err(Failure::new(format!("an experiment `{name}` has already run"))
+            .hint("give this one another `name`; `experiment status` still shows the results of the old one")),
     }
 }
 
 fn read(file: &Path) -> Result<Object, Failure> {
     let text = files::read_text(file)
         .map_err(|error| format!("cannot read `{}`: {error}", file.display()))
-        .or_hint("name a JSON file with `name`, `control` and `arms`")?;
+        .or_hint("specify a JSON file with `name`, `control` and `arms`")?;
     serde_json::from_str(&text)
         .map_err(|error| format!("`{}`: {error}", file.display()))
-        .or_hint("it holds what `experiment` of gateway.json would: an object with `name`, `control` and `arms`")
+        .or_hint("it has the format of `experiment` in gateway.json: an object with `name`, `control` and `arms`")
 }
 
 fn role(arm: &ArmConfig, config: &ExperimentConfig) -> String {
@@ -183,7 +183,7 @@ fn stop(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"experiment": config.name, "stopped": true}));
     }
-    context.say(&format!("experiment `{}` is over; what serves goes on with every conversation", config.name));
+    context.say(&format!("experiment `{}` is over; the current policies decide in every conversation", config.name));
     Ok(())
 }
 
@@ -202,7 +202,7 @@ impl Promote {
             return Ok(());
         }
         context.say(&format!(
-            "experiment `{}` is over; `{}` serves every conversation from now on",
+            "experiment `{}` is over; `{}` decides in every conversation from now on",
             config.name, self.arm
         ));
         Ok(())
@@ -226,7 +226,7 @@ impl Promote {
         match sent.into_iter().find(|sent| sent.name == self.arm && sent.layers != here) {
             None => Ok(()),
             Some(SentArm { host, .. }) => Err(Failure::new(format!(
-                "the files of arm `{}` are others here than those that `{host}` has sent and conversations went by",
+                "the files of arm `{}` here differ from those that `{host}` sent and that decided in conversations",
                 self.arm
             ))
             .hint("promote it there, or copy its files from there")),
@@ -256,7 +256,7 @@ impl Promote {
         let unset: Vec<String> = unset.collect();
         if !unset.is_empty() {
             context.warn(&format!(
-                "gateway.json has no settings of {} any more: `{}` decided without them",
+                "gateway.json no longer has settings for {}: `{}` decided without them",
                 unset.join(", "),
                 self.arm
             ));
@@ -272,9 +272,9 @@ impl Promote {
         let others = promoted.and_then(|layers| others_than(context, &layers));
         if let Some(others) = &others {
             context.warn_of(
-                "not every conversation goes by it yet",
-                &Failure::new(format!("the gateway that runs goes by `{others}` still"))
-                    .hint("have it decide now by `pmk-host policy use`, or restart the gateway"),
+                "it does not decide in every conversation yet",
+                &Failure::new(format!("the running gateway still uses `{others}`"))
+                    .hint("apply it now with `pmk-host policy use`, or restart the gateway"),
             );
         }
         Ok((config, others.is_none()))

@@ -151,14 +151,15 @@ impl InitCommand {
     fn without_asking(&self, language: Language, given: Given) -> Result<Answers, Failure> {
         let Given { api_key, base_url, app_token, bot_token } = given;
         let named = self.model.as_deref().ok_or_else(|| {
-            Failure::new("there is no terminal to ask which model answers")
-                .hint("say it with `--model`, as in `--model sim`")
+            Failure::new("no model is set, and there is no terminal to ask for one")
+                .hint("set it with `--model`, for example `--model sim`")
         })?;
         let wants_slack = app_token.is_some() || bot_token.is_some();
         let slack = match self.front {
             Some(FrontChoice::Console) if wants_slack => {
-                return Err(Failure::new("the console has no use for Slack's tokens")
-                    .hint("leave them out, or say `--front slack`"));
+                return Err(
+                    Failure::new("the console does not use Slack tokens").hint("omit them, or use `--front slack`")
+                );
             }
             Some(FrontChoice::Slack) => true,
             _ => wants_slack,
@@ -173,13 +174,12 @@ impl Answers {
     fn checked(self) -> Result<Answers, Failure> {
         let provider = self.model.provider;
         if key_variable(provider).is_none() && (self.api_key.is_some() || self.base_url.is_some()) {
-            return Err(Failure::new(format!("`{}` has no use for a key or an address", provider.name())).hint(
-                "leave `--api-key` and `--base-url` out, or say `--model anthropic-api` or `--model openai:NAME`",
-            ));
+            return Err(Failure::new(format!("`{}` does not use a key or an address", provider.name()))
+                .hint("omit `--api-key` and `--base-url`, or use `--model anthropic-api` or `--model openai:NAME`"));
         }
         if provider == Provider::OpenAi && self.base_url.is_some() && self.model.name.is_none() {
-            return Err(Failure::new("nobody knows which model the server at that address has")
-                .hint("name it after a colon, as in `--model openai:llama3.2`"));
+            return Err(Failure::new("the model of the server at that address is not known")
+                .hint("add the name after a colon, for example `--model openai:llama3.2`"));
         }
         for (kind, given) in self.tokens() {
             given.check(kind)?;

@@ -49,7 +49,7 @@ fn forget(context: &Context) -> Result<(), Failure> {
         return print_json(&json!({"forgotten": forgotten}));
     }
     context.say(&format!(
-        "forgot how {forgotten} models count, and whether they take tools; a running gateway goes on until it is started again"
+        "forgot how {forgotten} models count, and whether they accept tools; a running gateway is not affected until it is restarted"
     ));
     Ok(())
 }
@@ -162,25 +162,25 @@ struct Case {
 impl Case {
     fn parse(line: &[u8]) -> Result<Case, String> {
         let mut case: Map<String, Value> =
-            serde_json::from_slice(line).map_err(|_| "it is no JSON object".to_owned())?;
+            serde_json::from_slice(line).map_err(|_| "it is not a JSON object".to_owned())?;
         let mut take = |key| case.remove(key).unwrap_or_default();
         let wrong = |key: &str, value: &Value, wanted| format!("`{key}` is {}, not {wanted}", json::kind(value));
         let id = take("id");
         if !matches!(id, Value::String(_) | Value::Number(_)) {
-            return Err(wrong("id", &id, "a text or a number"));
+            return Err(wrong("id", &id, "a string or a number"));
         }
         let provider = match take("provider") {
             Value::String(provider) => provider,
             Value::Null => String::new(),
-            other => return Err(wrong("provider", &other, "a text or null")),
+            other => return Err(wrong("provider", &other, "a string or null")),
         };
         let mut number = |key| match take(key) {
             Value::Null => Ok(None),
-            Value::Number(number) => number.as_u64().map(Some).ok_or_else(|| format!("`{key}` is no whole number")),
+            Value::Number(number) => number.as_u64().map(Some).ok_or_else(|| format!("`{key}` is not a whole number")),
             other => Err(wrong(key, &other, "a number or null")),
         };
         let status = number("status")?
-            .map(|status| u16::try_from(status).map_err(|_| format!("`status` {status} is no HTTP status")))
+            .map(|status| u16::try_from(status).map_err(|_| format!("`status` {status} is not an HTTP status")))
             .transpose()?;
         let window = number("window")?;
         let body = case.remove("body").ok_or("it has no `body`")?;
@@ -234,7 +234,7 @@ fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
     match bad {
         0 => Ok(()),
         bad => Err(Failure::new(format!("{bad} of the lines of {name} could not be answered")).hint(
-            r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `id` and `body` have to be there"#,
+            r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `id` and `body` are required"#,
         )),
     }
 }
@@ -243,8 +243,8 @@ impl Tokens {
     fn count(self, context: &Context) -> Result<(), Failure> {
         let window = self.model.as_deref().map(window).transpose()?;
         let content = String::from_utf8(read(&self.file)?)
-            .map_err(|error| format!("{} is no text: {}", name(&self.file), error.utf8_error()))
-            .or_hint("give a file of UTF-8")?;
+            .map_err(|error| format!("{} is not text: {}", name(&self.file), error.utf8_error()))
+            .or_hint("use a UTF-8 file")?;
         let tokens = u64::from(pmk_core::tokens::estimate(&content));
         let chars = content.chars().count();
         if context.json {

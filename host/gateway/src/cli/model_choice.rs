@@ -80,8 +80,8 @@ pub(super) fn open_model(
     opened.map_err(|error| match chosen {
         Chosen::Usual => {
             let error = error.message();
-            Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
-                .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
+            Failure::new(format!("gateway.json does not set `model`, and the default cannot be used: {error}"))
+                .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or use `--model`")
         }
         Chosen::Named(_) | Chosen::StandIn => error,
     })

@@ -63,8 +63,8 @@ impl PlanCommand {
     fn limit(&self, preamble: &Preamble) -> Result<u64, Failure> {
         match (self.budget, self.window) {
             (Some(budget), Some(window)) if budget > window => {
-                Err(Failure::new(format!("no window of {window} tokens leaves {budget}"))
-                    .hint("give a larger `--window`, or a smaller `--budget`"))
+                Err(Failure::new(format!("a window of {window} tokens cannot leave {budget}"))
+                    .hint("use a larger `--window`, or a smaller `--budget`"))
             }
             (Some(budget), _) => Ok(budget),
             (None, _) => Ok(TokenBudget::of(self.window(), preamble.tokens).limit),
@@ -82,15 +82,15 @@ impl PlanCommand {
             tracing::warn!("{warning}");
         }
         if full::is_full(&self.history) {
-            return Err(Failure::new(format!("`{}` may hold many conversations", self.history.display()))
-                .hint("`pmk-host sessions export KEY --format pmk --to FILE.json` writes the one to plan for"));
+            return Err(Failure::new(format!("`{}` can contain many conversations", self.history.display()))
+                .hint("export the one to plan for with `pmk-host sessions export KEY --format pmk --to FILE.json`"));
         }
         let recorded = Recorded::read(&self.history)?;
         for oddity in &recorded.oddities {
             context.warn(&format!("`{}`: {oddity}", self.history.display()));
         }
         if recorded.transcript.is_empty() {
-            let why = if recorded.total == 0 { "it has no messages" } else { "nobody asks anything in it" };
+            let why = if recorded.total == 0 { "it has no messages" } else { "it contains no user message" };
             return Err(self.nothing(why));
         }
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
@@ -110,7 +110,7 @@ impl PlanCommand {
         }
         if decided.applied.kept.is_empty() {
             return Err(self.nothing(&format!(
-                "it has no new message, which would stay, and `{}` keeps nothing else within {limit} tokens",
+                "it has no new message, which is always kept, and `{}` keeps nothing else within {limit} tokens",
                 decided.decided_by
             )));
         }
@@ -284,8 +284,9 @@ impl Decided {
             out.tell("recalled", &format!("{} ({} tokens)", indexes.join(", "), recall.tokens));
         }
         if let Some((from, to)) = compacted(recorded, applied) {
-            let sentence =
-                format!("the model is asked to sum up {from} to {to} first; what stands here holds if it fails");
+            let sentence = format!(
+                "the model is asked to summarize {from} to {to} first; if that fails, what is shown here is done"
+            );
             out.tell("compact", &sentence);
         }
         for replaced in &applied.replaced {

@@ -14,10 +14,10 @@ use crate::{
 /// The conversations of a folder, at least one, and what of it cannot be read. The questions are none.
 pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
     let (found, problems) = histories::find(folder, questions)
-        .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
+        .map_err(|error| Failure::new(error).hint("specify a folder that you can read with `--histories`"))?;
     if found.is_empty() {
         return Err(TransferError::NothingFound { path: PathBuf::from(folder) })
-            .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
+            .or_hint("only `.json`, `.jsonl` and full exports are read, also in its subfolders");
     }
     Ok((found.into_iter().map(Source::from).collect(), problems))
 }

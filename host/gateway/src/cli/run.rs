@@ -189,8 +189,8 @@ impl Run {
             true => share(lock, &store, &manager).await?,
             false => vec![],
         };
-        let library =
-            Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
+        let library = Library::open(&context.home)
+            .or_hint("check that `knowledge` in the home is a folder that you can write to")?;
         let ledger = open_ledger(&context.home, &store, config.ledger)?;
         let parts = Parts {
             home: &context.home,
@@ -252,7 +252,7 @@ impl Run {
         drop((presence, gateway, services));
         match lines.as_ref().and_then(|lines| lines.failure()) {
             Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
-                .hint("what was accepted is stored, and answered at the next start")),
+                .hint("accepted messages are stored and will be answered after the next start")),
             None => finished,
         }
     }
@@ -266,20 +266,21 @@ impl Run {
             _ => match Tokens::of(&config.slack).pair()? {
                 Some((app, bot)) => return Ok(Connection::Slack { app, bot }),
                 None => Some((
-                    "there are no Slack tokens",
+                    "no Slack tokens are set",
                     "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
                 )),
             },
         };
         match missing {
             Some((what, hint)) if self.front == Some(FrontChoice::Slack) || self.slack_api_url.is_some() => {
-                Err(Failure::new(format!("cannot connect Slack: {what}")).hint(hint))
+                Err(Failure::new(format!("cannot connect to Slack: {what}")).hint(hint))
             }
-            None if self.slack_api_url.is_some() => Err(Failure::new("the console has no use for `--slack-api-url`")
-                .hint("leave it out, or say `--front slack`")),
+            None if self.slack_api_url.is_some() => {
+                Err(Failure::new("the console does not use `--slack-api-url`").hint("omit it, or use `--front slack`"))
+            }
             Some((what, hint)) if config.names_slack && !terminal => {
-                Err(Failure::new(format!("cannot connect Slack, which gateway.json is about: {what}"))
-                    .hint(format!("{hint}; `--front console` does without Slack")))
+                Err(Failure::new(format!("cannot connect to Slack as gateway.json asks: {what}"))
+                    .hint(format!("{hint}; `--front console` does not need Slack")))
             }
             Some(_) => {
                 notes.push(if config.names_slack { Notice::NoTokens } else { Notice::Console });
@@ -307,7 +308,7 @@ impl Run {
             }
             Connection::Chat => {
                 let chat = Chat::start(Messages::new(config.language), opening);
-                let chat = chat.or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?;
+                let chat = chat.or_hint("pipe in JSON lines instead, see `docs/console.md`")?;
                 let taken = waiting::take(chat.aside());
                 (Arc::new(chat), None, Some(taken))
             }
@@ -343,7 +344,7 @@ async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<
     let _waiting = Waiting::when_long("comparing the atoms with those of the database");
     tokio::select! {
         begun = sharing::keep_atoms(lock, store.clone(), Clock::system()) => {
-            Ok(vec![config, begun.or_hint("is `knowledge` in the home a folder that you may write?")?])
+            Ok(vec![config, begun.or_hint("check that `knowledge` in the home is a folder that you can write to")?])
         }
         never = manager.keep_waiting() => match never {},
     }

@@ -38,7 +38,7 @@ impl StatusCommand {
             Ok(place) => Shared::of(place),
             // A gateway that runs may be stopped all the same, or looked at.
             Err(failure) => {
-                context.warn_of("who works on the store cannot be told", &failure);
+                context.warn_of("cannot tell which process uses the store", &failure);
                 None
             }
         };

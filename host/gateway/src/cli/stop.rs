@@ -47,16 +47,19 @@ impl StopCommand {
             // It has just ended by itself.
             Err(Errno::SRCH) => return tell(context, Some(pid)),
             Err(error) => {
-                return Err(Failure::new(format!("process {pid} cannot be told to end: {error}"))
-                    .hint("call as the account that runs it"));
+                return Err(Failure::new(format!("cannot stop process {pid}: {error}"))
+                    .hint("run this as the account that runs the gateway"));
             }
         };
-        let waiting = Waiting::when_long("waiting for it to finish what it answers");
+        let waiting = Waiting::when_long("waiting for it to finish its answers");
         let ends = ends_within(&process, Duration::from_secs(self.timeout));
         drop(waiting);
         if !ends {
-            return Err(Failure::new(format!("process {pid} was told to end and still runs after {} s", self.timeout))
-                .hint("wait, or look at its log for what it is busy with"));
+            return Err(Failure::new(format!(
+                "process {pid} was told to stop but is still running after {} s",
+                self.timeout
+            ))
+            .hint("wait, or check its log to see what it is doing"));
         }
         tell(context, Some(pid))
     }

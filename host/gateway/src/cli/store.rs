@@ -60,13 +60,13 @@ impl StoreCommand {
                 let file = absolute(&file)?;
                 let moved = put(context, |lock| Store::put_back(lock, &file, Timestamp::now()));
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
-                tell(context, &moved, &format!("the store is `{}` again", file.display()))
+                tell(context, &moved, &format!("the store is restored from `{}`", file.display()))
             }
             StoreCommand::Copy { from, to } => copy(context, &from, &to),
             StoreCommand::Renew => {
                 let moved = put(context, |lock| Store::renew(lock, Timestamp::now()));
                 let moved = record(context, "store.renew", &[], moved)?;
-                tell(context, &moved, "the next `pmk-host run` begins with an empty store")
+                tell(context, &moved, "the next `pmk-host run` starts with an empty store")
             }
         }
     }
@@ -107,7 +107,7 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
         );
     }
     context.say(&format!(
-        "{} rows of {} tables are in `{}`; each was read again and is the same",
+        "{} rows of {} tables are in `{}`; each was read back and is identical",
         done.rows, done.tables, to
     ));
     Ok(())
@@ -115,7 +115,7 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
-    let waiting = Waiting::when_long("looking for damage");
+    let waiting = Waiting::when_long("checking for damage");
     let problems = block_on(async {
         let found = match Store::open_existing(context.place()?) {
             Ok(store) => store.check().await,
@@ -133,16 +133,16 @@ fn check(context: &Context) -> Result<(), Failure> {
     }
     if problems.is_empty() {
         if !context.json {
-            context.say(&format!("`{}` is sound", path.display()));
+            context.say(&format!("`{}` is intact", path.display()));
         }
         return Ok(());
     }
     if !context.json {
         problems.iter().for_each(|problem| context.warn(problem));
     }
-    Err(Failure::new(format!("the store `{}` is damaged in {} places or more", path.display(), problems.len())).hint(
-        "what does not need them goes on; with pmk-host stopped, `pmk-host store restore FILE` puts a backup back, or \
-         what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer",
+    Err(Failure::new(format!("the store `{}` is damaged in at least {} places", path.display(), problems.len())).hint(
+        "everything that does not need these places works; to repair, stop pmk-host, then use `pmk-host store restore \
+         FILE` with a backup, or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
     ))
 }
 
@@ -155,7 +155,7 @@ fn put(
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
     let lock = HomeLock::take(&context.home)?;
-    let _waiting = Waiting::when_long("putting the database in its place");
+    let _waiting = Waiting::when_long("moving the database into place");
     Ok(change(&lock)?)
 }
 
@@ -164,7 +164,7 @@ fn tell(context: &Context, moved: &[PathBuf], done: &str) -> Result<(), Failure>
         return print_json(&json!({"moved": moved}));
     }
     if let Some(first) = moved.first() {
-        context.say(&format!("what was there is in `{}`", first.display()));
+        context.say(&format!("the previous store is in `{}`", first.display()));
     }
     context.say(done);
     Ok(())

@@ -88,8 +88,8 @@ impl Token {
 }
 
 fn half(what: &str, variable: &str, key: &str) -> Failure {
-    Failure::new(format!("cannot connect Slack: {what} is missing"))
-        .hint(format!("set {variable}, or `slack.{key}` in gateway.json; `--front console` does without Slack"))
+    Failure::new(format!("cannot connect to Slack: {what} is missing"))
+        .hint(format!("set {variable}, or `slack.{key}` in gateway.json; `--front console` does not need Slack"))
 }
 
 /// All that it takes to connect, as environment and gateway.json say; an address that the command line names goes first,
@@ -121,10 +121,8 @@ fn limits() -> Result<Limits, Failure> {
     match variable(LIMITS).as_deref().map(str::trim) {
         None | Some("documented") => Ok(Limits::Documented),
         Some("refusals") => Ok(Limits::Refusals),
-        Some(_) => {
-            Err(Failure::new(format!("{LIMITS} is neither `documented` nor `refusals`"))
-                .hint("unset it for Slack itself"))
-        }
+        Some(_) => Err(Failure::new(format!("{LIMITS} is neither `documented` nor `refusals`"))
+            .hint("unset it to use Slack itself")),
     }
 }
 

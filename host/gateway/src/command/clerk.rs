@@ -34,7 +34,7 @@ pub enum Failed {
     Change(#[from] ChangeError),
     #[error(transparent)]
     Atom(#[from] ModerationError),
-    #[error("the log cannot be read: {0}")]
+    #[error("cannot read the log: {0}")]
     Log(#[from] io::Error),
 }
 
@@ -212,7 +212,7 @@ impl Clerk {
     /// A change that cannot be noted is made all the same.
     fn note(&self, action: &str, arguments: &str, outcome: Result<(), &str>) {
         if let Err(error) = AdminLog::new(&self.home, self.actor.clone()).note(action, arguments, outcome) {
-            tracing::error!(action, %error, "nothing tells of what an admin did");
+            tracing::error!(action, %error, "cannot record what an admin did");
         }
     }
 }

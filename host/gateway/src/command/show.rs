@@ -172,15 +172,20 @@ pub const WORD: &str = "no such command";
 /// Why something was not done, as the log has it, and the sentence for it with what is filled in where the log has words in
 /// marks of code.
 const REASONS: &[(&str, &str, &[&str])] = &[
-    ("`` has no audience of its own", "failed-no-audience", &["id"]),
+    ("`` does not have its own audience", "failed-no-audience", &["id"]),
     ("there is no pool ``", "failed-no-pool", &["pool"]),
-    ("`` is in the pool `` already", "failed-in-pool", &["user", "pool"]),
+    ("`` is already in the pool ``", "failed-in-pool", &["user", "pool"]),
     ("`` is not in the pool ``", "failed-not-in-pool", &["user", "pool"]),
-    ("`` is an admin already", "failed-is-admin", &["user"]),
-    ("`` is no admin", "failed-no-admin", &["user"]),
+    ("`` is already an admin", "failed-is-admin", &["user"]),
+    ("`` is not an admin", "failed-no-admin", &["user"]),
     ("`` is on the blocklist", "failed-blocked", &["user"]),
     ("last-admin protection", "failed-last-admin", &[]),
     ("no atom's id begins with ``", "failed-no-atom", &["prefix"]),
+    // As older lines of the log have it.
+    ("`` has no audience of its own", "failed-no-audience", &["id"]),
+    ("`` is in the pool `` already", "failed-in-pool", &["user", "pool"]),
+    ("`` is an admin already", "failed-is-admin", &["user"]),
+    ("`` is no admin", "failed-no-admin", &["user"]),
     (FORM, "refused-form", &[]),
     (WORD, "refused-word", &[]),
     ("on the blocklist", "refused-blocked", &[]),

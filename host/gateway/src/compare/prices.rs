@@ -59,7 +59,7 @@ impl Prices {
         for (model, price) in &prices.models {
             let Price { input, cached, cache_write, output } = *price;
             if ![input, cached, cache_write.unwrap_or(0.0), output].iter().all(|price| (0.0..1e9).contains(price)) {
-                return Err(wrong(format!("a price of `{model}` is no amount of money")));
+                return Err(wrong(format!("a price of `{model}` is not an amount of money")));
             }
         }
         Ok(prices)
@@ -123,6 +123,6 @@ mod tests {
         assert!(error.to_string().contains("outptu"), "{error}");
         let error =
             Prices::parse("p.toml", "[models.a]\ninput = -1.0\ncached = 0.1\noutput = 3.0\n").expect_err("below 0");
-        assert_eq!(error.to_string(), "the prices `p.toml`: a price of `a` is no amount of money");
+        assert_eq!(error.to_string(), "the prices `p.toml`: a price of `a` is not an amount of money");
     }
 }

@@ -43,7 +43,7 @@ pub enum QuestionsError {
     Read { path: String, source: std::io::Error },
     #[error("the questions `{path}`: line {line} is not JSON: {source}")]
     NotJson { path: String, line: usize, source: serde_json::Error },
-    #[error("the questions `{path}`: there is none in it")]
+    #[error("the questions `{path}`: the file contains no questions")]
     Empty { path: String },
     #[error("the questions `{path}`: question {number} has no `{field}`")]
     Missing { path: String, number: usize, field: &'static str },
@@ -129,7 +129,8 @@ pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Pl
         let mut find = |id: &String| {
             let found = recording.find(id);
             if found.is_none() {
-                problems.push(format!("question `{}`: there is no message `{id}`; it is not asked", question.id));
+                problems
+                    .push(format!("question `{}`: message `{id}` does not exist; skipping the question", question.id));
             }
             found
         };

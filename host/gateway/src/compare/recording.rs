@@ -212,7 +212,7 @@ fn ids(message: &Value, number: usize) -> Vec<String> {
     if ids.is_empty() { vec![number.to_string()] } else { ids }
 }
 
-/// An id is a text or a number.
+/// An id is a string or a number.
 pub(super) fn id(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -57,7 +57,7 @@ pub struct Results {
 /// A replay panicked, which is a bug. What the others came to is worth nothing without it: each policy is to be
 /// measured on the same conversations.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("a replay failed by a bug of this program: {0}")]
+#[error("a replay failed because of a bug in this program: {0}")]
 pub struct Panicked(String);
 
 /// What happens meanwhile.
@@ -124,7 +124,7 @@ impl Comparison<'_> {
             let Ok((number, conversation)) = next else { return part };
             match conversation.open() {
                 Ok((names, recording)) if recording.turns.is_empty() => {
-                    part.problems.push((number, format!("`{}`: nobody asks anything in it", names[0])));
+                    part.problems.push((number, format!("`{}`: it contains no user message", names[0])));
                 }
                 Ok((names, recording)) => self.replay(&mut part, number, names, &recording),
                 Err(error) => part.problems.push((number, error.to_string())),

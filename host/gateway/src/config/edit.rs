@@ -35,9 +35,9 @@ impl EditError {
         match self {
             EditError::Io { source, .. } if is_no_file(source.kind()) => NO_FILE,
             EditError::Io { .. } => {
-                "check that you own the folder, that you may write to it and that the disk has room, or give another `--home`"
+                "check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`"
             }
-            EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was left as it is",
+            EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was not changed",
         }
     }
 }

@@ -147,10 +147,12 @@ fn walk(
                 Value::Null => Shown::Value(Value::Null),
                 Value::String(_) => A_SECRET,
                 Value::Object(source) if source.contains_key("env") => {
-                    Shown::Secret { secret: "a secret, of a variable" }
+                    Shown::Secret { secret: "a secret, from a variable" }
                 }
-                Value::Object(source) if source.contains_key("file") => Shown::Secret { secret: "a secret, of a file" },
-                _ => Shown::Secret { secret: "a secret, of a command" },
+                Value::Object(source) if source.contains_key("file") => {
+                    Shown::Secret { secret: "a secret, from a file" }
+                }
+                _ => Shown::Secret { secret: "a secret, from a command" },
             },
             Shape::Like { shown, .. } => match value.as_str() {
                 Some(text) => shown(text).map_or(A_SECRET, |text| Shown::Value(text.into())),

@@ -75,12 +75,12 @@ impl ExperimentConfig {
         for (at, arm) in self.arms.iter().enumerate() {
             check_name(&format!("experiment.arms[{at}].name"), &arm.name)?;
             if !names.insert(&arm.name) {
-                return Err(format!("`experiment.arms[{at}].name` is `{}`, as another arm's", arm.name));
+                return Err(format!("`experiment.arms[{at}].name` is `{}`, the same as another arm's", arm.name));
             }
             match (arm.shadow, arm.weight) {
                 (true, Some(_)) => {
                     return Err(format!(
-                        "`experiment.arms[{at}].weight` has no meaning: a shadow arm gets no conversations; leave it out"
+                        "`experiment.arms[{at}].weight` has no effect: a shadow arm gets no conversations; remove it"
                     ));
                 }
                 (false, Some(weight)) if weight > MAX_WEIGHT => {
@@ -91,10 +91,7 @@ impl ExperimentConfig {
         }
         match self.arm(&self.control) {
             None => {
-                return Err(format!(
-                    "`experiment.control` is `{}`, which `experiment.arms` does not have",
-                    self.control
-                ));
+                return Err(format!("`experiment.control` is `{}`, which is not in `experiment.arms`", self.control));
             }
             Some(control) if control.shadow => {
                 return Err(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
@@ -102,10 +99,10 @@ impl ExperimentConfig {
             Some(_) => {}
         }
         if self.arms.len() < 2 {
-            return Err("`experiment.arms` has the control alone; add an arm to compare it with".into());
+            return Err("`experiment.arms` has only the control; add an arm to compare it with".into());
         }
         if self.arms.iter().all(|arm| arm.share() == 0) {
-            return Err("`experiment.arms`: every weight is 0; give at least one arm some weight".into());
+            return Err("`experiment.arms`: every weight is 0; give at least one arm a higher weight".into());
         }
         Ok(())
     }
@@ -153,7 +150,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     text.parse()
         .map(Some)
-        .map_err(|_| D::Error::custom(format!("`start` is `{text}`, no moment such as `2026-05-07T09:00:00Z`")))
+        .map_err(|_| D::Error::custom(format!("`start` is `{text}`, not a time such as `2026-05-07T09:00:00Z`")))
 }
 
 #[cfg(test)]
@@ -180,19 +177,15 @@ pub(crate) mod tests {
         assert!(read(good.clone()).is_ok());
         for (path, value, wanted) in [
             ("/name", json!("a b"), "`experiment.name` is `a b`"),
-            ("/control", json!("c"), "`experiment.control` is `c`, which `experiment.arms` does not have"),
-            ("/arms/1/name", json!("a"), "`experiment.arms[1].name` is `a`, as another arm's"),
+            ("/control", json!("c"), "`experiment.control` is `c`, which is not in `experiment.arms`"),
+            ("/arms/1/name", json!("a"), "`experiment.arms[1].name` is `a`, the same as another arm's"),
             ("/arms/1/name", json!("x\u{1b}"), "`experiment.arms[1].name`"),
             ("/arms/1/weight", json!(-1), "invalid value"),
             ("/arms/1/weight", json!(2_000_000), "more than 1000000"),
-            (
-                "/arms/1",
-                json!({"name": "b", "shadow": true, "weight": 1}),
-                "`experiment.arms[1].weight` has no meaning",
-            ),
+            ("/arms/1", json!({"name": "b", "shadow": true, "weight": 1}), "`experiment.arms[1].weight` has no effect"),
             ("/arms/0", json!({"name": "a", "shadow": true}), "which is a shadow arm"),
             ("/arms/1", json!({"name": "b", "files": []}), "unknown field `files`"),
-            ("/arms", json!([{"name": "a"}]), "the control alone"),
+            ("/arms", json!([{"name": "a"}]), "only the control"),
             ("/arms", json!([{"name": "a", "weight": 0}, {"name": "b", "weight": 0}]), "every weight is 0"),
         ] {
             let mut bad = good.clone();

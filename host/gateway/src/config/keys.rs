@@ -34,27 +34,27 @@ pub fn file() -> Shape {
 pub fn keys() -> Vec<Key> {
     vec![
         Key::new("version", Shape::Whole(VERSION..=VERSION), "The version of the format.").needed(),
-        Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
+        Key::new("model", text(), "The model: PROVIDER[:NAME]. Default: claude-cli if slack or apiKey is set, otherwise sim.")
             .or_null(),
-        Key::new("apiKey", Shape::Secret, "The key of the model: OpenAI's, or its server's, where `model` is `openai`, else Anthropic's.")
+        Key::new("apiKey", Shape::Secret, "The API key of the model: of OpenAI or its server if `model` is `openai`, otherwise of Anthropic.")
             .after("ANTHROPIC_API_KEY")
             .or_null(),
-        Key::new("baseUrl", address(), "Where the same is reached, if not at its own address: https, or http on this machine.")
+        Key::new("baseUrl", address(), "The address of the provider, if it is not the default one: https, or http on this machine.")
             .after("ANTHROPIC_BASE_URL")
             .or_null(),
         Key::new("slack", Shape::Object { keys: slack::keys(), unknown: Unknown::Told }, "Slack's two tokens, and how the bot behaves there.").or_null(),
-        Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
+        Key::new("admins", users(), "User ids of those who may change the gateway from Slack and are told when something needs a person.")
             .or(json!([]))
             .or_null(),
-        Key::new("blocklist", users(), "User ids: who has no effect by anything.").or(json!([])).or_null(),
-        Key::new("audience", Shape::Object { keys: audience(), unknown: Unknown::Told }, "Who reads, and how the model speaks to them.")
+        Key::new("blocklist", users(), "User ids of those whose messages and actions have no effect.").or(json!([])).or_null(),
+        Key::new("audience", Shape::Object { keys: audience(), unknown: Unknown::Told }, "Who the readers are, and so how the model speaks to them.")
             .or_null()
             .forgiven(),
-        Key::new("escalation", Shape::Object { keys: escalation(), unknown: Unknown::Told }, "Whom to ask what the model cannot find out.")
+        Key::new("escalation", Shape::Object { keys: escalation(), unknown: Unknown::Told }, "Whom to ask when the model cannot find an answer.")
             .or_null()
             .forgiven(),
-        Key::new("defaultIngest", ingest(), "What opens a conversation: mra:--all or dir:PATH.").or_null(),
-        Key::new("mraWorkspace", text(), "Where the repositories are. Without it, the workspace above the working directory.")
+        Key::new("defaultIngest", ingest(), "The documents that open a conversation: mra:--all or dir:PATH.").or_null(),
+        Key::new("mraWorkspace", text(), "The folder of the repositories. Default: the workspace above the working directory.")
             .after("PMK_MRA_WORKSPACE")
             .or_null(),
         Key::new("mra", Shape::object(mra()), "How mra is called.").or_null(),
@@ -63,21 +63,21 @@ pub fn keys() -> Vec<Key> {
         Key::new("limits", Shape::object(limits()), "How long things may take.").or_null(),
         Key::new("language", word(Language::ALL.map(Language::tag), true), "The language of what the gateway itself says.")
             .or_null(),
-        Key::new("tools", word(["auto", "fenced"], false), "How the model asks for mra and for people: by tool calls where the provider has them, or by fenced directives always.")
+        Key::new("tools", word(["auto", "fenced"], false), "How the model asks for mra and for people: by tool calls if the provider supports them, or always by fenced directives.")
             .or("auto")
             .or_null(),
         Key::new("store", store(), "Where conversations are kept: `sqlite`, in the home, or `postgres://USER@HOST/DATABASE`.")
             .or(SQLITE)
             .after("PMK_STORE")
             .or_null(),
-        Key::new("storePassword", Shape::Secret, "The password of that database, where `store` does not say it.").or_null(),
-        Key::new("queue", Shape::object(queue()), "What becomes of messages that come while one is being answered.").or_null(),
-        Key::new("hourly", Shape::object(hourly()), "How often others are asked within an hour on behalf of one person, and in one conversation.")
+        Key::new("storePassword", Shape::Secret, "The password of that database, if it is not in `store`.").or_null(),
+        Key::new("queue", Shape::object(queue()), "What happens to messages that arrive while one is being answered.").or_null(),
+        Key::new("hourly", Shape::object(hourly()), "How many questions to others are allowed per hour, for one person and for one conversation.")
             .or_null(),
-        Key::new("historyTurns", Shape::Whole(1..=u32::MAX.into()), "How many turns of a direct message stay in view at most.")
+        Key::new("historyTurns", Shape::Whole(1..=u32::MAX.into()), "The largest number of turns of a direct message that stay in view.")
             .or_null(),
-        Key::new("presence", Shape::object(presence()), "What people get to know of the gateway's being away.").or_null(),
-        Key::new("health", Shape::object(health()), "Where a machine asks how the gateway does.").or_null(),
+        Key::new("presence", Shape::object(presence()), "What people are told when the gateway is away.").or_null(),
+        Key::new("health", Shape::object(health()), "Where health probes are answered.").or_null(),
         Key::new("ledger", Shape::object(ledger()), "How long the ledger is kept.").or_null(),
         Key::new("github", Shape::Kept, "pmk's; kept, not used."),
         Key::new("review", Shape::Kept, "pmk's; kept, not used."),
@@ -88,7 +88,7 @@ fn audience() -> Vec<Key> {
     let one = || word(Audience::ALL.map(Audience::name), true);
     let by_id = |name, about| Key::new(name, Shape::Map(Box::new(one())), about).or(json!({}));
     vec![
-        Key::new("default", one(), "Of whom nothing else is said.").or(Audience::FALLBACK.name()),
+        Key::new("default", one(), "The audience of everybody else.").or(Audience::FALLBACK.name()),
         by_id("users", "By user id."),
         by_id("channels", "By channel id."),
         Key::new("domainExamples", Shape::Kept, "pmk's; kept, not used."),
@@ -97,7 +97,7 @@ fn audience() -> Vec<Key> {
 
 fn escalation() -> Vec<Key> {
     vec![
-        Key::new("default", users(), "User ids, for every repository that has none.").or(json!([])),
+        Key::new("default", users(), "User ids, for every repository without its own.").or(json!([])),
         Key::new("repos", Shape::Map(Box::new(users())), "User ids by repository.").or(json!({})),
     ]
 }
@@ -106,7 +106,8 @@ fn mra() -> Vec<Key> {
     let MraConfig { command, environment, time_limit_seconds } = MraConfig::default();
     vec![
         Key::new("command", Shape::Command, "The program and its first arguments.").or(command),
-        Key::new("environment", texts(), "Variables that it gets to see beside the harmless ones.").or(environment),
+        Key::new("environment", texts(), "Environment variables that are passed to it besides the harmless ones.")
+            .or(environment),
         Key::new("timeLimitSeconds", Shape::Seconds, "How long one call may take.").or(seconds(time_limit_seconds)),
     ]
 }
@@ -132,15 +133,15 @@ fn policy() -> Vec<Key> {
         Key::new(
             "allow",
             Shape::list(digest, "a list of digests"),
-            "SHA-256 of every component that may be loaded; without it any may.",
+            "SHA-256 of every component that may be loaded; without it, all may.",
         )
         .or_null(),
-        Key::new("noWasi", Shape::Flag, "Whether components are refused that import anything beyond the contract.")
+        Key::new("noWasi", Shape::Flag, "Whether components that import anything beyond the contract are refused.")
             .or(no_wasi),
         Key::new(
             "limits",
             Shape::object(policy_limits()),
-            "What a decision may use, what compiling may, and what a component may be made of.",
+            "Limits for a decision, for compiling, and for the size of a component.",
         ),
     ]
 }
@@ -159,27 +160,32 @@ pub fn experiment() -> Shape {
 fn of_an_experiment() -> Vec<Key> {
     let name = |about| move |key| Key::new(key, name_of_an_experiment(), about).needed();
     let policy = vec![
-        Key::new("files", texts(), "As policy.files.").or(json!([])),
-        Key::new("settings", Shape::Map(Box::new(Shape::Free)), "As policy.settings.").or(json!({})),
+        Key::new("files", texts(), "Like policy.files.").or(json!([])),
+        Key::new("settings", Shape::Map(Box::new(Shape::Free)), "Like policy.settings.").or(json!({})),
     ];
     let arm = vec![
-        name("What it is known by.")("name"),
-        Key::new("policy", Shape::object(policy), "Its policies; without it those that serve anyway.").or_null(),
+        name("Its name.")("name"),
+        Key::new("policy", Shape::object(policy), "Its policies; without it, the ones in use otherwise.").or_null(),
         Key::new(
             "weight",
             Shape::Whole(0..=MAX_WEIGHT.into()),
-            "Its share of new conversations, beside the other weights.",
+            "Its share of new conversations, relative to the other weights.",
         )
         .or(1)
         .or_null(),
-        Key::new("shadow", Shape::Flag, "It decides and is recorded, but what it decides is not done.").or(false),
+        Key::new("shadow", Shape::Flag, "It decides and is recorded, but its decisions have no effect.").or(false),
     ];
     let arms = Shape::List { of: Box::new(Shape::object(arm)), least: 2, most: None, noun: "a list of arms" };
     vec![
         name("What it is known by; another name is another experiment.")("name"),
-        Key::new("start", Shape::Moment, "From when on conversations get an arm; without it it is not on.").or_null(),
+        Key::new(
+            "start",
+            Shape::Moment,
+            "When conversations start to get an arm; without it, the experiment does not run.",
+        )
+        .or_null(),
         name("The arm that the others are compared with.")("control"),
-        Key::new("arms", arms, "The arms, the control among them.").needed(),
+        Key::new("arms", arms, "The arms, including the control.").needed(),
     ]
 }
 
@@ -213,12 +219,12 @@ fn queue() -> Vec<Key> {
         Key::new(
             "mode",
             mode,
-            "Each for itself, those that have come meanwhile together, or also while something is looked up.",
+            "Each by itself, all that arrived in the meantime together, or also those that arrive while something is looked up.",
         )
         .or("sequential"),
-        Key::new("debounceMs", Shape::Whole(0..=60_000), "How long to wait for more where several have come.")
+        Key::new("debounceMs", Shape::Whole(0..=60_000), "How long to wait for more if several have arrived.")
             .or(debounce_ms),
-        Key::new("most", Shape::Whole(1..=100), "How many are answered together at most.").or(most),
+        Key::new("most", Shape::Whole(1..=100), "The largest number that is answered together.").or(most),
     ]
 }
 
@@ -233,8 +239,9 @@ fn hourly() -> Vec<Key> {
 fn presence() -> Vec<Key> {
     let PresenceConfig { broadcast, read_missed } = PresenceConfig::default();
     vec![
-        Key::new("broadcast", Shape::Flag, "Whether people are told when the gateway goes and is back.").or(broadcast),
-        Key::new("readMissed", Shape::Flag, "Whether what they wrote meanwhile is read back and answered.")
+        Key::new("broadcast", Shape::Flag, "Whether people are told when the gateway goes away and comes back.")
+            .or(broadcast),
+        Key::new("readMissed", Shape::Flag, "Whether messages written in the meantime are read back and answered.")
             .or(read_missed),
     ]
 }
@@ -244,7 +251,7 @@ fn health() -> Vec<Key> {
     let address = Shape::Like {
         is_it: |text| text.parse::<SocketAddr>().is_ok(),
         pattern: r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$".to_owned(),
-        noun: "an address with a port, as `127.0.0.1:8086` is".to_owned(),
+        noun: "an address with a port, such as `127.0.0.1:8086`".to_owned(),
         shown: plainly,
     };
     vec![
@@ -259,7 +266,7 @@ fn ledger() -> Vec<Key> {
         Key::new(
             "keepMonths",
             Shape::Whole(1..=MOST_MONTHS),
-            "The files of so many months, the present one among them; without it all are kept.",
+            "For how many months files are kept, including the current one; without it, all are kept.",
         )
         .or_null(),
     ]
@@ -300,7 +307,7 @@ fn address() -> Shape {
         is_it: |text| text == text.trim() && http::base_url("baseUrl", text, true).is_ok(),
         pattern: r"^(https://[^\s/?#@]+|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
             .to_owned(),
-        noun: "an `https://` address, or an `http://` one of this machine".to_owned(),
+        noun: "an `https://` address, or an `http://` address of this machine".to_owned(),
         shown: plainly,
     }
 }
@@ -310,11 +317,11 @@ fn word<const N: usize>(words: [&'static str; N], any_case: bool) -> Shape {
 }
 
 fn text() -> Shape {
-    Shape::Text("a text")
+    Shape::Text("a string")
 }
 
 fn texts() -> Shape {
-    Shape::list(text(), "a list of texts")
+    Shape::list(text(), "a list of strings")
 }
 
 fn users() -> Shape {

@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Audiences {
     let Some(part) = object(root, "audience", warnings) else { return Audiences::default() };
     let mut audience = |at: String, value: &Value| {
-        let read = value.as_str().ok_or_else(|| "it is no text".to_owned());
+        let read = value.as_str().ok_or_else(|| "it is not a string".to_owned());
         let read = read.and_then(|text| Audience::from_str(text).map_err(|error| error.to_string()));
         read.inspect_err(|why| warnings.push(format!("`{at}` is ignored: {why}"))).ok()
     };
@@ -33,7 +33,7 @@ pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Po
         let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
         let kept: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         if !value.is_array() || kept.len() < items.len() {
-            warnings.push(format!("`{at}` holds something that is no user id; it is ignored"));
+            warnings.push(format!("`{at}` contains something that is not a user id; it is ignored"));
         }
         kept
     };

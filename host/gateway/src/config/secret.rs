@@ -89,10 +89,10 @@ impl Secret {
         };
         let source = source.ok_or_else(|| {
             let kind = json::kind(value);
-            format!(r#"`{key}` is {kind}, neither a text nor {{"env":"NAME"}} nor {{"file":"PATH"}} nor {{"cmd":"COMMAND"}}"#)
+            format!(r#"`{key}` is {kind}, not a string, {{"env":"NAME"}}, {{"file":"PATH"}} or {{"cmd":"COMMAND"}}"#)
         })?;
         match source.is_empty() {
-            true => Err(format!("`{key}` says where to get it by an empty text")),
+            true => Err(format!("`{key}` names its source with an empty string")),
             false => Ok(Some(Secret { key: key.to_owned(), source })),
         }
     }
@@ -150,8 +150,8 @@ impl Secret {
     fn of_environment(&self, name: &str) -> Result<SecretString, Failure> {
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.map(SecretString::from).ok_or_else(|| {
-            Failure::new(format!("`{}` of gateway.json names the variable `{name}`, which is not set", self.key))
-                .hint("set it where the gateway is started")
+            Failure::new(format!("`{}` in gateway.json names the variable `{name}`, which is not set", self.key))
+                .hint("set it in the environment that the gateway is started in")
         })
     }
 
@@ -164,35 +164,35 @@ impl Secret {
             None => {
                 let file = file.display();
                 return Err(Failure::new(format!(
-                    "`{key}.file` of gateway.json names the credential `{file}`, and no service manager hands any over"
+                    "`{key}.file` in gateway.json names the credential `{file}`, but no service manager passed any credentials"
                 ))
-                .hint(format!("say where the file is, from `/` on; a name alone is looked for in ${CREDENTIALS}")));
+                .hint(format!("give the full path of the file, starting with `/`; a name without a path is looked up in ${CREDENTIALS}")));
             }
         };
         let shown = path.display();
         let text = files::read_text(&path)
-            .map_err(|error| format!("`{key}.file` of gateway.json: cannot read `{shown}`: {error}"))
-            .or_hint("is it there, and may the account of the gateway read it?")?;
+            .map_err(|error| format!("`{key}.file` in gateway.json: cannot read `{shown}`: {error}"))
+            .or_hint("check that the file exists and that the gateway's account can read it")?;
         match text.trim() {
-            "" => Err(Failure::new(format!("`{key}.file` of gateway.json: `{shown}` is empty"))
-                .hint("the file holds the secret, and nothing else")),
+            "" => Err(Failure::new(format!("`{key}.file` in gateway.json: `{shown}` is empty"))
+                .hint("the file must contain the secret, and nothing else")),
             text => Ok(SecretString::from(text.to_owned())),
         }
     }
 
     fn of_command(&self, command: &str) -> Result<SecretString, Failure> {
         let key = &self.key;
-        let output = self.output_of(command).or_hint(format!("`{key}.cmd` of gateway.json is run by `sh -c`"))?;
-        let hint = "run it by hand: what it prints on standard output is the secret, and nothing else";
+        let output = self.output_of(command).or_hint(format!("`{key}.cmd` in gateway.json is run by `sh -c`"))?;
+        let hint = "run it by hand: it must print the secret, and nothing else, on standard output";
         if !output.status.success() {
             let status = output.status;
-            return Err(Failure::new(format!("`{key}.cmd` of gateway.json failed with {status}")).hint(hint));
+            return Err(Failure::new(format!("`{key}.cmd` in gateway.json failed with {status}")).hint(hint));
         }
         let text = String::from_utf8(output.stdout).map_err(|_| {
-            Failure::new(format!("`{key}.cmd` of gateway.json printed something that is no text")).hint(hint)
+            Failure::new(format!("`{key}.cmd` in gateway.json printed something that is not text")).hint(hint)
         })?;
         match text.trim() {
-            "" => Err(Failure::new(format!("`{key}.cmd` of gateway.json printed nothing")).hint(hint)),
+            "" => Err(Failure::new(format!("`{key}.cmd` in gateway.json printed nothing")).hint(hint)),
             text => Ok(SecretString::from(text.to_owned())),
         }
     }
@@ -206,7 +206,7 @@ impl Secret {
         thread::scope(|scope| {
             scope.spawn(move || {
                 if ended.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
-                    tracing::warn!("the gateway waits for the command that `{}.cmd` of gateway.json names", self.key);
+                    tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
                 }
             });
             let output = shell.output();
@@ -243,14 +243,14 @@ mod tests {
             (json!({"env": "PMK_NO_SUCH_VARIABLE"}), "names the variable `PMK_NO_SUCH_VARIABLE`, which is not set"),
             (json!({"cmd": "exit 3"}), "failed with exit status: 3"),
             (json!({"cmd": "true"}), "printed nothing"),
-            (json!({"cmd": "printf '\\377'"}), "no text"),
-            (json!({"env": "A", "cmd": "b"}), "neither a text nor"),
+            (json!({"cmd": "printf '\\377'"}), "not text"),
+            (json!({"env": "A", "cmd": "b"}), "not a string, {"),
             (json!({"file": "/no/such/file"}), "cannot read `/no/such/file`"),
-            (json!({"file": "bot-token"}), "names the credential `bot-token`, and no service manager"),
-            (json!(["xoxb-secret"]), "is a list, neither"),
-            (json!({"env": ""}), "by an empty text"),
-            (json!({"cmd": " "}), "by an empty text"),
-            (json!({"file": ""}), "by an empty text"),
+            (json!({"file": "bot-token"}), "names the credential `bot-token`, but no service manager"),
+            (json!(["xoxb-secret"]), "is a list, not a string"),
+            (json!({"env": ""}), "with an empty string"),
+            (json!({"cmd": " "}), "with an empty string"),
+            (json!({"file": ""}), "with an empty string"),
         ] {
             let error = resolve(value.clone()).expect_err("no secret");
             assert!(error.contains("`slack.botToken") && error.contains(wanted), "{value}: {error}");

@@ -181,16 +181,16 @@ impl Shape {
             }
             (Shape::Command, Value::Array(words)) => {
                 for (n, word) in words.iter().enumerate() {
-                    Shape::Text("a text").look(&format!("{at}[{n}]"), word, problems);
+                    Shape::Text("a string").look(&format!("{at}[{n}]"), word, problems);
                 }
                 let program = words.first().map(|word| word.as_str().unwrap_or("?"));
                 if program.is_none_or(|program| program.trim().is_empty()) {
-                    problems.push(grave(format!("`{at}` names no program")));
+                    problems.push(grave(format!("`{at}` does not name a program")));
                 }
             }
             (Shape::Person, Value::String(text)) => {
                 if Id::user(text.trim()).is_err() {
-                    let what = format!("`{at}` is `{text}`, no id of a person as Slack gives it (`U…`, `W…`)");
+                    let what = format!("`{at}` is `{text}`, not a Slack user id (`U…`, `W…`)");
                     problems.push(Problem { what, is_grave: false });
                 }
             }
@@ -274,8 +274,8 @@ impl Shape {
                 }
             }
             Shape::Like { noun, .. } => noun.clone(),
-            Shape::Moment => "a moment such as `2026-05-07T09:00:00Z`".to_owned(),
-            Shape::Secret => r#"a text, {"env":"NAME"}, {"file":"PATH"} or {"cmd":"COMMAND"}"#.to_owned(),
+            Shape::Moment => "a time such as `2026-05-07T09:00:00Z`".to_owned(),
+            Shape::Secret => r#"a string, {"env":"NAME"}, {"file":"PATH"} or {"cmd":"COMMAND"}"#.to_owned(),
             Shape::Command => "a list of a program and its arguments".to_owned(),
             Shape::Free | Shape::Map(_) | Shape::Object { .. } => "an object".to_owned(),
         }

@@ -81,7 +81,7 @@ pub(super) fn keys() -> Vec<Key> {
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
             Key::new("title", some_text(), "What the person sees.").needed(),
-            Key::new("message", some_text(), "What they have said once they choose it.").needed(),
+            Key::new("message", some_text(), "The message that is sent when they choose it.").needed(),
         ])),
         least: 0,
         most: Some(MOST_PROMPTS),
@@ -93,33 +93,33 @@ pub(super) fn keys() -> Vec<Key> {
         Key::new(
             "replyIn",
             words,
-            "Where a mention is answered that is in no thread: in the channel, or in the thread that it begins.",
+            "Where a mention outside a thread is answered: in the channel, or in a thread that starts with it.",
         )
         .or(reply_in.name()),
         Key::new(
             "followThreads",
             Shape::Flag,
-            "Whether who has mentioned the bot in a thread needs no mention there, until somebody else writes.",
+            "Whether a person who mentioned the bot in a thread needs no further mention there until somebody else writes.",
         )
         .or(follow_threads),
         Key::new(
             "stream",
             Shape::Word { words: Stream::ALL.map(Stream::name).to_vec(), any_case: false },
-            "Whether answers in threads are shown while they are made: where that goes, or not at all.",
+            "Whether answers in threads are shown while they are generated: where possible, or never.",
         )
         .or(stream.name()),
-        Key::new("followDeletes", Shape::Flag, "Whether what is deleted in Slack is erased here, too.")
+        Key::new("followDeletes", Shape::Flag, "Whether messages that are deleted in Slack are erased here, too.")
             .or(follow_deletes),
         Key::new(
             "suggestedPrompts",
             prompts,
-            "What people are shown to begin with when they open their direct message with the bot.",
+            "Suggestions for people who open their direct message with the bot.",
         )
         .or(json!([])),
         Key::new(
             "feedback",
             Shape::Word { words: vec!["auto", "on", "off"], any_case: false },
-            "Which answers have two thumbs: those of an experiment, all, or none.",
+            "Which answers have thumbs up and down buttons: those of an experiment, all, or none.",
         )
         .or("auto"),
         Key::new(
@@ -137,7 +137,7 @@ pub(super) fn keys() -> Vec<Key> {
         Key::new(
             "readThreads",
             Shape::Flag,
-            "Whether a thread is read in which the bot is mentioned for the first time.",
+            "Whether a thread is read when the bot is first mentioned in it.",
         )
         .or(read_threads),
     ]
@@ -147,7 +147,7 @@ fn some_text() -> Shape {
     Shape::Like {
         is_it: |text| !text.trim().is_empty(),
         pattern: r"\S".to_owned(),
-        noun: "a text with something in it".to_owned(),
+        noun: "a non-empty string".to_owned(),
         shown: plainly,
     }
 }

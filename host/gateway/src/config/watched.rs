@@ -65,7 +65,7 @@ impl Watched {
             seen.stamp = stamp;
             if stamp.is_none() {
                 // Not even for the moment in which an editor replaces it may a blocklist be lifted.
-                tracing::warn!("gateway.json is gone: people are as it said last");
+                tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
                 return seen;
             }
             match Config::load(&self.home) {
@@ -74,12 +74,12 @@ impl Watched {
                         tracing::warn!("{warning}");
                     }
                     tracing::info!(
-                        "gateway.json has changed: people, experiment and Slack tokens are as it says now, the rest at the next start"
+                        "gateway.json has changed: people, experiment and Slack tokens apply now, the rest after the next start"
                     );
                     seen.people = Arc::new(config.people);
                     seen.trial = Arc::new(Trial { experiment: config.experiment, policy: config.policy });
                 }
-                Err(failure) => tracing::warn!("gateway.json has changed and cannot be used: {}", failure.message()),
+                Err(failure) => tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message()),
             }
         }
         seen

@@ -67,10 +67,9 @@ fn is_starting(home: &Path) -> bool {
 }
 
 fn answered(exchanged: io::Result<Reply>) -> Result<Reply, Failure> {
-    exchanged.map_err(|error| format!("the gateway did not answer: {error}")).or_hint(
-        "look at its log, then at `policy.swapped` in the ledger: \
-         it may have done what it was asked for all the same",
-    )
+    exchanged
+        .map_err(|error| format!("the gateway did not answer: {error}"))
+        .or_hint("check its log and `policy.swapped` in the ledger: it may have carried out the request all the same")
 }
 
 fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Reply> {
@@ -86,9 +85,9 @@ fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Reply> {
 fn unreachable(home: &Path, error: &io::Error) -> Failure {
     let home_shown = home.display();
     match HomeLock::is_held(home) {
-        Ok(true) => Failure::new(format!("the gateway of `{home_shown}` takes no commands: {error}"))
-            .hint("it may be starting: try again in a moment. If it goes on: are you the account that runs it? its log says at the start when there is no control socket"),
-        _ => Failure::new(format!("no gateway runs in `{home_shown}`"))
-            .hint("start one with `pmk-host run --policy FILE`, or say which with `--home DIR`"),
+        Ok(true) => Failure::new(format!("the gateway in `{home_shown}` does not accept commands: {error}"))
+            .hint("it may be starting: try again in a moment. If that does not help, check that you use the account that runs it; if it has no control socket, its log says so at the start"),
+        _ => Failure::new(format!("no gateway is running in `{home_shown}`"))
+            .hint("start one with `pmk-host run --policy FILE`, or choose another home with `--home DIR`"),
     }
 }

@@ -98,7 +98,10 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
     let caller = stream.peer_cred()?.uid();
     let mut stream = BufReader::new(stream);
     let reply = if caller != rustix::process::getuid().as_raw() {
-        refusal(Failure::new("this gateway belongs to another account").hint("call as the account that runs it"))
+        refusal(
+            Failure::new("this gateway belongs to another account")
+                .hint("run this as the account that runs the gateway"),
+        )
     } else {
         match read(&mut stream).await {
             Ok(request) => tokio::select! {
@@ -129,12 +132,12 @@ async fn read(stream: &mut BufReader<UnixStream>) -> Result<Request, Failure> {
     let mut limited = stream.take(MAX_REQUEST_BYTES);
     let read = tokio::time::timeout(PATIENCE, limited.read_line(&mut line)).await;
     let hint = "a request is one line of JSON, as `pmk-host policy use` sends it";
-    read.map_err(|_| "the request did not come in time").or_hint(hint)?.or_hint(hint)?;
+    read.map_err(|_| "the request did not arrive in time").or_hint(hint)?.or_hint(hint)?;
     if !line.ends_with('\n') {
         let why = if line.len() as u64 == MAX_REQUEST_BYTES { "is too long" } else { "is cut short" };
         return Err(Failure::new(format!("the request {why}")).hint(hint));
     }
-    serde_json::from_str(&line).map_err(|error| Failure::new(format!("the request makes no sense: {error}")).hint(hint))
+    serde_json::from_str(&line).map_err(|error| Failure::new(format!("the request is invalid: {error}")).hint(hint))
 }
 
 async fn carry_out(request: Request, commands: &Commands) -> Reply {

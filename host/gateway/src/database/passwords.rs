@@ -24,11 +24,11 @@ pub(super) fn of(config: &Config) -> Result<Option<SecretString>, Failure> {
         Err(_) if !is_named => return Ok(None),
         Err(error) => {
             return Err(Failure::new(format!("cannot read PGPASSFILE, `{}`: {error}", path.display()))
-                .hint("is it there, and may this account read it?"));
+                .hint("check that it exists and that this account can read it"));
         }
     };
     if found.permissions().mode() & 0o077 != 0 {
-        return Err(Failure::new(format!("`{}` may be read by others, so it is not used", path.display()))
+        return Err(Failure::new(format!("`{}` can be read by others, so it is not used", path.display()))
             .hint(format!("chmod 600 {}", path.display())));
     }
     let text =

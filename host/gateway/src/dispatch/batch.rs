@@ -76,7 +76,7 @@ impl Dispatcher {
                 if self.store.others_have_some()
                     && let Err(error) = self.look_at(key).await
                 {
-                    tracing::debug!(session = %key, %error, "what others have heard is seen later");
+                    tracing::debug!(session = %key, %error, "messages heard by other hosts will be seen later");
                 }
                 queues::lock(&self.queues).take(key, most - 1);
             }

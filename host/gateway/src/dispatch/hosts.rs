@@ -30,7 +30,7 @@ impl Dispatcher {
             }
             let begun = Instant::now();
             if let Err(error) = self.look_round().await {
-                tracing::debug!(%error, "what other hosts do is not known now");
+                tracing::debug!(%error, "cannot find out what other hosts are doing now");
             }
             pause = (begun.elapsed() * LOOK_SELDOM).clamp(least, most);
         }
@@ -39,7 +39,7 @@ impl Dispatcher {
     async fn look_round(self: &Arc<Self>) -> Result<(), StoreError> {
         if self.store.look_after_hosts().await? {
             let pending = self.store.open_work().await?.pending;
-            tracing::info!(messages = pending.len(), "another host goes or is gone; this one sees to what it has left");
+            tracing::info!(messages = pending.len(), "another host is stopping or gone; taking over what it left");
             self.enter_all(pending);
         }
         let elsewhere = queues::lock(&self.queues).elsewhere();

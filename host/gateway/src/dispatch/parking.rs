@@ -35,12 +35,12 @@ impl Dispatcher {
             Ok(Some(parked)) if !parked.told => self.turns.tell_parked(&parked).await,
             Ok(_) => return,
             Err(error) => {
-                tracing::warn!(%error, "a parked message cannot be read");
+                tracing::warn!(%error, "cannot read a parked message");
                 return;
             }
         };
         if told && let Err(error) = self.store.parked_told(inbox).await {
-            tracing::warn!(%error, "that somebody was told of a parked message is not remembered");
+            tracing::warn!(%error, "cannot store that somebody was told of a parked message");
         }
     }
 }

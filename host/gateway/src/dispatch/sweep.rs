@@ -40,7 +40,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 if self.is_news(&error.to_string()) {
-                    tracing::warn!(%error, "the inbox cannot be swept");
+                    tracing::warn!(%error, "cannot sweep the inbox");
                 }
                 return HashSet::new();
             }
@@ -50,7 +50,7 @@ impl Dispatcher {
             open.into_iter().filter(unknown).partition(|pending| suspects.contains(&pending.inbox));
         if !lost.is_empty() {
             let messages = lost.len() as u64;
-            tracing::warn!(messages, "the sweep found messages that nobody worked on; they are worked on now");
+            tracing::warn!(messages, "the sweep found messages that were not being processed; processing them now");
             self.swept.fetch_add(messages, Ordering::Relaxed);
             self.turns.note(Event::QueueSwept { messages });
         }
@@ -71,7 +71,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 if self.is_news(&error.to_string()) {
-                    tracing::warn!(%error, "parked messages cannot be read");
+                    tracing::warn!(%error, "cannot read parked messages");
                 }
             }
         }

@@ -104,7 +104,7 @@ impl Dispatcher {
                 }
                 Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
                 Ok(Err(Stuck::Refused { why })) => {
-                    tracing::warn!(session = %batch.key(), why, "the turn is refused and will be tried again");
+                    tracing::warn!(session = %batch.key(), why, "the turn is refused and will be retried");
                     trouble.refusals += 1;
                     if trouble.refusals >= MAX_REFUSALS {
                         return self.give_up(batch, &why).await;
@@ -114,9 +114,9 @@ impl Dispatcher {
                 Ok(Err(Stuck::Passing { why, retry_after })) => {
                     let session = batch.key();
                     if self.is_news(&why) {
-                        tracing::warn!(%session, why, "the turn is held up and will be tried again");
+                        tracing::warn!(%session, why, "the turn is delayed and will be retried");
                     } else {
-                        tracing::debug!(%session, why, "so is this turn");
+                        tracing::debug!(%session, why, "this turn is delayed, too");
                     }
                     // Who is told when to come again is not left alone.
                     if retry_after.is_zero()
@@ -159,7 +159,7 @@ impl Dispatcher {
             () = goes_on.cancelled() => {}
         }
         if let Err(error) = self.look_at(key).await {
-            tracing::debug!(session = %key, %error, "what else is open there is looked up later");
+            tracing::debug!(session = %key, %error, "open work there will be looked up later");
         }
     }
 

@@ -18,7 +18,7 @@ const MAX_MARKER_BYTES: u64 = 1 << 20;
 pub enum ImportProblem {
     #[error("`{}` cannot be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("`{}` has {bytes} bytes; a marker has {MAX_MARKER_BYTES} at most", path.display())]
+    #[error("`{}` has {bytes} bytes; a marker has at most {MAX_MARKER_BYTES}", path.display())]
     TooLarge { path: PathBuf, bytes: u64 },
     #[error("`{}`: {source}", path.display())]
     Bad { path: PathBuf, source: BadMarker },

@@ -76,11 +76,11 @@ pub struct Said {
 pub enum BadMarker {
     #[error("its name is not `CHANNEL__THREAD.json`")]
     Name,
-    #[error("it is no marker: {0}")]
+    #[error("it is not a marker: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("it is about `{channel}` and `{thread}`, which is not what its name says")]
+    #[error("it names `{channel}` and `{thread}`, which does not match its file name")]
     OtherThread { channel: String, thread: String },
-    #[error("it mentions nobody, so nobody could answer")]
+    #[error("it mentions nobody, so nobody can answer")]
     NobodyMentioned,
 }
 
@@ -190,10 +190,10 @@ mod tests {
         let why = |name: &str, json: &str| Marker::parse(name, json.as_bytes()).expect_err("no marker").to_string();
         assert_eq!(why("notes.txt", JSON), "its name is not `CHANNEL__THREAD.json`");
         assert_eq!(why("__1.2.json", JSON), "its name is not `CHANNEL__THREAD.json`");
-        assert!(why(NAME, "{").starts_with("it is no marker: "));
-        assert!(why(NAME, r#"{"channelId":7}"#).starts_with("it is no marker: "));
-        assert!(why("C1__1.2.json", JSON).contains("not what its name says"));
-        assert_eq!(why(NAME, &JSON.replace(r#""U_IT1", "U_IT2""#, "")), "it mentions nobody, so nobody could answer");
+        assert!(why(NAME, "{").starts_with("it is not a marker: "));
+        assert!(why(NAME, r#"{"channelId":7}"#).starts_with("it is not a marker: "));
+        assert!(why("C1__1.2.json", JSON).contains("does not match its file name"));
+        assert_eq!(why(NAME, &JSON.replace(r#""U_IT1", "U_IT2""#, "")), "it mentions nobody, so nobody can answer");
     }
 
     proptest! {

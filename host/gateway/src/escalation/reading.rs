@@ -73,7 +73,7 @@ impl Reading {
         let word = word(answer, &[Word::Answer, Word::Question, Word::Later, Word::Other]).unwrap_or(Word::Unclear);
         let extraction = extract::parse(answer);
         if let (Word::Answer, Err(why)) = (word, &extraction) {
-            tracing::warn!(%why, "the reply is kept as it is, without an extraction");
+            tracing::warn!(%why, "keeping the reply as it is, without an extraction");
         }
         Reading { word, extraction: extraction.ok() }
     }

@@ -84,7 +84,7 @@ async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request,
     if let Err(error) = &outcome
         && error.action() == Action::Repair
     {
-        tracing::warn!(session = exchange.key, %error, "the history is repaired for one more call");
+        tracing::warn!(session = exchange.key, %error, "the history was repaired; calling once more");
         if let Some(repaired) = pmk_models::repair(&request) {
             let outcome = send(ports, exchange, &repaired, true).await;
             return (repaired, outcome);
@@ -121,7 +121,7 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
                     Source::Unexplained,
                 ) =>
         {
-            tracing::warn!(session = exchange.key, message, "a refusal of a small prompt as too long is not believed");
+            tracing::warn!(session = exchange.key, message, "ignoring a refusal of a small prompt as too long");
             ModelError::Unexplained { message }
         }
         error => error,

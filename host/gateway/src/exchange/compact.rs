@@ -45,14 +45,14 @@ async fn compact(
     let summary = match summarise(ports, exchange, &transcript, range.clone()).await {
         Ok(summary) => summary,
         Err(error) => {
-            tracing::warn!(session, %error, "a compaction failed");
+            tracing::warn!(session, %error, "compaction failed");
             return Ok(None);
         }
     };
     let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
     let (folded, after) = summed_up(base, &transcript, range, &summary);
     if !helps(base, after, recovering) {
-        tracing::warn!(session, after, before = base.tokens, "a compaction did not help");
+        tracing::warn!(session, after, before = base.tokens, "compaction did not help");
         return Ok(None);
     }
     let actor = exchange.asker.clone();

@@ -163,7 +163,7 @@ fn pieces(lines: &[String], room: u64) -> Vec<String> {
     }
     let too_many = pieces.len().saturating_sub(MAX_PIECES);
     if too_many > 0 {
-        tracing::warn!(left_out = too_many, "a compaction leaves out the oldest part of a very long conversation");
+        tracing::warn!(left_out = too_many, "compaction omits the oldest part of a very long conversation");
         pieces.drain(..too_many);
     }
     pieces

@@ -121,7 +121,7 @@ fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
             note_overflow(ports, exchange, observed_tokens, allowed_tokens);
         }
         Cause::Suspected(source) => {
-            tracing::warn!(session = exchange.key, size, because = source.name(), "a smaller prompt is tried");
+            tracing::warn!(session = exchange.key, size, because = source.name(), "trying a smaller prompt");
             Trial::begin(exchange);
             if let Some(trial) = &mut exchange.trial {
                 trial.suspect(source, size);

@@ -123,7 +123,12 @@ pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<Suspect>
 fn note(ports: &dyn Ports, exchange: &Exchange, source: Source, tokens: u64, helped: bool) {
     let session = exchange.key.clone();
     if helped {
-        tracing::warn!(session, tokens, because = source.name(), "a smaller prompt was answered: it was the size");
+        tracing::warn!(
+            session,
+            tokens,
+            because = source.name(),
+            "a smaller prompt was answered: its size was the cause"
+        );
     } else {
         tracing::warn!(session, tokens, because = source.name(), "smaller prompts were not answered either");
     }

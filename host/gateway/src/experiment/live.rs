@@ -218,14 +218,14 @@ impl RunningExperiment {
     }
 
     fn refuse(&self, name: String, failure: &Failure) {
-        tracing::error!(experiment = name, "the experiment is not begun: {failure}");
+        tracing::error!(experiment = name, "the experiment was not started: {failure}");
         self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
     }
 
     fn later(&self, trial: &Arc<Trial>, error: &StoreError) {
-        tracing::warn!(%error, "the experiment is begun later");
+        tracing::warn!(%error, "the experiment will be started later");
         self.next(trial, Again::At(Instant::now() + LATER));
     }
 
@@ -244,7 +244,7 @@ impl RunningExperiment {
             LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
         });
         let on = event(&config, loaded.collect());
-        tracing::info!(experiment = config.name, "the experiment is on");
+        tracing::info!(experiment = config.name, "the experiment is running");
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
@@ -261,7 +261,7 @@ impl RunningExperiment {
     pub(crate) async fn judge(&self, arm: &str) {
         let Some(on) = self.on().filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
         if let Err(error) = on.judge(&self.ports, arm).await {
-            tracing::warn!(%error, arm, "the guard rail looks at an arm when something goes wrong the next time");
+            tracing::warn!(%error, arm, "the guard rail will check an arm at the next failure");
         }
     }
 

@@ -31,7 +31,7 @@ impl RunningExperiment {
         let (ledger, serving) = (self.ports.ledger.clone(), self.ports.policies.serving());
         self.ports.tasks.spawn(offload(move || {
             let Ok(_permit) = on.shadows.try_acquire() else {
-                tracing::debug!(session = acted.session, "the shadow arms are busy and sit a turn out");
+                tracing::debug!(session = acted.session, "the shadow arms are busy and skip a turn");
                 on.sat_out.fetch_add(1, Ordering::Relaxed);
                 return;
             };

@@ -113,7 +113,7 @@ pub(crate) async fn react(store: &Store, reaction: &Reaction, now_ms: i64) -> bo
     match store.vote(reaction, likes, now_ms).await {
         Ok(vote) => vote != Vote::NoAnswer,
         Err(error) => {
-            tracing::warn!(%error, "an opinion on an answer is not counted");
+            tracing::warn!(%error, "a vote on an answer was not counted");
             false
         }
     }

@@ -278,7 +278,7 @@ impl Front for Slack {
         let stopped = async {
             while let Some(wish) = streams.next_stop().await {
                 if let Err(error) = intake.react(wish).await {
-                    tracing::error!(error = error.message(), "an answer that was stopped is made all the same");
+                    tracing::error!(error = error.message(), "an answer that was stopped is still being generated");
                 }
             }
         };
@@ -523,7 +523,7 @@ async fn first_answers(web: &Web, timings: Timings) -> Result<(Met, Url), FrontE
     loop {
         match tokio::try_join!(web.identity(), web.open_connection()) {
             Err(failure) if failure.may_pass() && begun.elapsed() + pause.max(failure.wait()) < timings.start => {
-                tracing::warn!(%failure, "Slack cannot answer now and is asked again");
+                tracing::warn!(%failure, "Slack cannot answer now; retrying");
                 tokio::time::sleep(pause.max(failure.wait())).await;
                 pause = (pause * 2).min(LONGEST_START_PAUSE);
             }

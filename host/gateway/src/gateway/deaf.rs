@@ -24,7 +24,7 @@ pub(super) async fn until_others_hear_alone(services: Arc<Services>) {
         if is_deaf != said {
             match store.says_deaf(is_deaf).await {
                 Ok(()) => said = is_deaf,
-                Err(error) => tracing::debug!(%error, "other hosts learn later whether this one hears"),
+                Err(error) => tracing::debug!(%error, "other hosts will learn later whether this one is connected"),
             }
         }
         if deaf_since.is_some_and(|since: Instant| since.elapsed() > PATIENCE)

@@ -13,7 +13,7 @@ pub(super) async fn keep_adopting(services: Arc<Services>) {
         if services.store.has_other_hosts()
             && let Err(error) = adopt(&services).await
         {
-            tracing::debug!(%error, "what other hosts have learnt of the model is not known now");
+            tracing::debug!(%error, "cannot read now what other hosts have learned of the model");
         }
     }
 }

@@ -42,9 +42,10 @@ impl<'a> Looks<'a> {
         if !self.may_be_ours {
             return Ok(false);
         }
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
-            Failure::new("this message may be one that is still being delivered").hint("send it again")
-        })?;
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| Failure::new("this message may still be on its way").hint("send it again"))?;
         tokio::time::sleep(LOOK_AGAIN).await;
         self.may_be_ours = self.store.is_delivering_to(self.channel).await?;
         Ok(true)

@@ -33,7 +33,7 @@ fn after_silence(services: &Services, deaf: Duration) {
     let store = services.store.clone();
     services.tasks.spawn(async move {
         if let Err(error) = store.came_back(outage).await {
-            tracing::error!(%error, "what was missed in a silence will not be read back");
+            tracing::error!(%error, "messages missed during the silence will not be read back");
         }
     });
 }

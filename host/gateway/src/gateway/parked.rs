@@ -73,7 +73,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         return true;
     };
     if let Err(error) = services.front.clear(&message.event_id).await {
-        tracing::warn!(session = parked.key, %error, "what was shown of an answer stays");
+        tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
     }
     services.front.over(&message.event_id).await;
     if parked.answered {
@@ -97,12 +97,12 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
             if let Some(placeholder) = &parked.placeholder
                 && let Err(error) = services.front.withdraw(&message.reply_to, placeholder).await
             {
-                tracing::warn!(%error, "a placeholder cannot be taken away");
+                tracing::warn!(%error, "cannot remove a placeholder");
             }
             tracing::warn!(
                 session = parked.key,
                 what,
-                "the message is parked; its author is told in a direct message, because Slack refuses that where they wrote"
+                "the person is told by a direct message that the message is parked: its place does not accept the notice"
             );
             in_person(services, parked, message, &speech).await
         }
@@ -126,7 +126,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
     match sent.await {
         Ok(_) => true,
         Err(FrontError::Refused { what, .. }) => {
-            tracing::error!(session = parked.key, what, "the person cannot be told that the message is parked");
+            tracing::error!(session = parked.key, what, "cannot tell the person that the message is parked");
             true
         }
         Err(error) => not_yet(parked, &error),
@@ -135,7 +135,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
 
 /// The next sweep tries again.
 fn not_yet(parked: &Parked, error: &FrontError) -> bool {
-    tracing::warn!(session = parked.key, %error, "the person does not know yet that the message is parked");
+    tracing::warn!(session = parked.key, %error, "the person has not been told yet that the message is parked");
     false
 }
 

@@ -68,7 +68,7 @@ impl Presses {
             if let Err(error) = &taken
                 && !has_failed
             {
-                tracing::warn!(%error, "what was pressed is done later");
+                tracing::warn!(%error, "a pressed button will be handled later");
             }
             has_failed = taken.is_err();
             let looks = has_failed || self.services.store.is_shared();
@@ -160,7 +160,7 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
             };
             match settled {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(%error, "what was pressed is done later"),
+                Err(error) => tracing::warn!(%error, "a pressed button will be handled later"),
             }
         }
     });
@@ -182,7 +182,7 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Jud
         (Judged::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
         (Judged::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
         (Judged::NotAwaited, Choice::Like | Choice::Dislike) => {
-            tracing::debug!(ts = press.ts, "an opinion on something that is no answer");
+            tracing::debug!(ts = press.ts, "a vote on a message that is not an answer");
         }
         (Judged::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
         (Judged::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
@@ -201,7 +201,7 @@ async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &P
         Ok(Again::Nothing) => Ok(Judged::NotAwaited),
         Err(error) if error.is_passing() => Err(error),
         Err(error) => {
-            tracing::error!(%error, "a question cannot be asked again");
+            tracing::error!(%error, "cannot ask a question again");
             Ok(Judged::Taken)
         }
     }
@@ -217,10 +217,10 @@ async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, p
             Err(error) => error,
         };
         let Some(wait) = waits.next() else {
-            tracing::error!(error = error.message(), "what was pressed cannot be done");
+            tracing::error!(error = error.message(), "cannot handle a pressed button");
             return Judged::Taken;
         };
-        tracing::warn!(error = error.message(), "what was pressed is tried again");
+        tracing::warn!(error = error.message(), "retrying a pressed button");
         tokio::time::sleep(wait).await;
     }
 }
@@ -236,7 +236,9 @@ fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, 
                 drop(judging);
                 show(&doing, number, press, text);
             }
-            Err(error) => tracing::error!(error = error.message(), "what was pressed is done after the next start"),
+            Err(error) => {
+                tracing::error!(error = error.message(), "a pressed button will be handled after the next start")
+            }
         }
     });
 }
@@ -252,7 +254,7 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
         while let Err(error) = showing.store.press_done(number).await {
             let may_pass = error.is_passing() && !showing.stop.is_cancelled();
             if !may_pass {
-                tracing::warn!(%error, "what a message shows is shown again after the next start");
+                tracing::warn!(%error, "what a message shows will be shown again after the next start");
                 return;
             }
             tokio::select! {
@@ -270,7 +272,7 @@ fn whisper(services: &Arc<Services>, press: Press, text: String) {
     services.tasks.spawn(async move {
         match telling.front.whisper(&press.user, &place(&press), &text).await {
             Ok(()) | Err(FrontError::Closed) => {}
-            Err(error) => tracing::warn!(%error, "somebody does not learn that a button has no effect"),
+            Err(error) => tracing::warn!(%error, "cannot tell somebody that a button has no effect"),
         }
     });
 }

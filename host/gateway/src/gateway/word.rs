@@ -44,15 +44,15 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
         let wait = match services.front.deliver(shown).await {
             Ok(_) => return true,
             Err(FrontError::Transient { what, retry_after }) => {
-                tracing::debug!(what, "a message does not show yet what became of it");
+                tracing::debug!(what, "a message does not show its result yet");
                 retry_after.unwrap_or(TRY_AGAIN)
             }
             Err(FrontError::Refused { what, .. }) => {
-                tracing::warn!(what, "a message does not show what became of it, which holds all the same");
+                tracing::warn!(what, "a message does not show its result, which takes effect all the same");
                 return true;
             }
             Err(error) => {
-                tracing::warn!(%error, "a message does not show what became of it before the next start");
+                tracing::warn!(%error, "a message will not show its result until the next start");
                 return false;
             }
         };

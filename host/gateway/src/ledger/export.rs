@@ -304,7 +304,7 @@ impl Exporter {
             return;
         };
         if trouble.is_none() {
-            tracing::warn!(error, "the ledger cannot be written; its lines are kept in the store until it can");
+            tracing::warn!(error, "cannot write the ledger; its lines stay in the store until it can be written");
         }
         let waiting = self.waiting.count(self.written).unwrap_or(0);
         let since = trouble.take().map_or_else(|| format!("{:.3}", Timestamp::now()), |trouble| trouble.since);
@@ -316,7 +316,7 @@ impl Exporter {
         for Line { file: name, text, .. } in self.waiting.take_unstored() {
             let path = self.folder.join(name);
             if let Err(error) = file::append(&path, &[&text]) {
-                tracing::error!(path = %path.display(), %error, line = text.trim_end(), "a line of the ledger is lost");
+                tracing::error!(path = %path.display(), %error, line = text.trim_end(), "a line of the ledger was lost");
             }
         }
     }

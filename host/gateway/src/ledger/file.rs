@@ -91,7 +91,7 @@ pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize,
 fn is_there(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "something else stands in the place of the file")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

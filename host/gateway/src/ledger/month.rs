@@ -98,7 +98,7 @@ impl Keeping {
 }
 
 fn not_deleted(path: &Path, error: &io::Error) {
-    tracing::warn!(path = %path.display(), %error, "the ledger of older months is not deleted; it is tried again next month");
+    tracing::warn!(path = %path.display(), %error, "cannot delete the ledger of older months; retrying next month");
 }
 
 /// The files of months that are not kept any more, oldest first.

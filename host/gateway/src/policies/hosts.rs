@@ -90,13 +90,13 @@ impl Swapper {
         let mut said = None;
         while self.ports.store.is_shared() {
             if let Err(error) = self.take_choice().await {
-                tracing::debug!(%error, "what other hosts have chosen is taken later");
+                tracing::debug!(%error, "policies chosen on other hosts will be loaded later");
             }
             let decides = self.decides();
             if said.as_ref() != Some(&decides) {
                 match self.ports.store.decides(&decides).await {
                     Ok(()) => said = Some(decides),
-                    Err(error) => tracing::debug!(%error, "other hosts learn later what decides here"),
+                    Err(error) => tracing::debug!(%error, "other hosts will learn later which policies decide here"),
                 }
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -144,7 +144,7 @@ impl Loader {
         let is_loaded = |name: &str| stack.layers().iter().any(|layer| layer.policy.name() == name);
         if let Some(idle) = config.settings.keys().find(|name| !is_loaded(name)) {
             let failure = Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"));
-            return Err(failure.hint("name that policy in the arm's `files`, or leave its settings out"));
+            return Err(failure.hint("add that policy to the arm's `files`, or remove its settings"));
         }
         tell_odd(&odd);
         Ok(stack)

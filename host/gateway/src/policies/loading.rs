@@ -34,7 +34,7 @@ pub fn load_unseen(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
     };
     match loaded {
         Err(error @ LoadError::Missing { .. }) => Err(Failure::new(error.to_string())
-            .hint(format!("a file is named by its path; the policies inside go by name: {}", embedded::names()))),
+            .hint(format!("specify a file by its path, or a built-in policy by its name: {}", embedded::names()))),
         loaded => Ok(loaded?),
     }
 }

@@ -191,8 +191,8 @@ enum NotMade {
 impl From<NotMade> for Failure {
     fn from(not_made: NotMade) -> Failure {
         match not_made {
-            NotMade::Outdated => Failure::new("policies that were asked for later decide already")
-                .hint("ask again if these are the ones that you want"),
+            NotMade::Outdated => Failure::new("policies that were requested later already decide")
+                .hint("run the command again if you want these"),
             NotMade::Failed(failure) => failure,
         }
     }
@@ -281,8 +281,8 @@ impl Swapper {
             (chosen.previous.clone(), chosen.ask())
         };
         let Some(Previous { files, stack }) = previous else {
-            return Err(Failure::new("no other policies have served since the gateway was started")
-                .hint("name the components: `pmk-host policy use FILE…`"));
+            return Err(Failure::new("no other policies have been used since the gateway was started")
+                .hint("specify the components: `pmk-host policy use FILE…`"));
         };
         let wanted = stack.clone();
         if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {
@@ -323,7 +323,7 @@ impl Swapper {
             Err(failure) => return self.unusable(By::File, &files, &failure),
         };
         if identities(&stack) == identities(followed.serving.stack()) {
-            tracing::debug!("the policy files were written anew with the same components");
+            tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
             return;
         }
@@ -336,7 +336,7 @@ impl Swapper {
         match self.replace(wanted).await {
             Ok(_) => {}
             Err(NotMade::Outdated) => {
-                tracing::debug!(by = by.name(), "policies were loaded, and meanwhile others took over");
+                tracing::debug!(by = by.name(), "loaded policies are not used: others were chosen in the meantime");
             }
             Err(NotMade::Failed(failure)) => self.refused(by, &files, &failure),
         }
@@ -358,14 +358,14 @@ impl Swapper {
             let Promotion { files, serving, before } = &*promotion;
             let _alone = self.swapping.lock().await;
             if !serving.is(&self.ports.policies.serving()) {
-                tracing::debug!("an arm was promoted, and meanwhile others took over");
+                tracing::debug!("a promoted arm is not used: other policies were chosen in the meantime");
                 continue;
             }
             let from = Origins { files: absolute(files), is_back: false };
             self.taken_over(&mut self.chosen(), By::Promotion, from, serving.clone(), before.clone());
             match self.publish(serving.stack()).await {
                 Ok(version) => self.chosen().for_all.made(version),
-                Err(failure) => tracing::warn!("the arm that was promoted decides on this host alone: {failure}"),
+                Err(failure) => tracing::warn!("the promoted arm decides on this host only: {failure}"),
             }
         }
     }
@@ -454,7 +454,7 @@ impl Swapper {
     }
 
     pub(super) fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
-        tracing::warn!(by = by.name(), "policies not swapped, those before still decide: {failure}");
+        tracing::warn!(by = by.name(), "policies not swapped, the previous ones still decide: {failure}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });

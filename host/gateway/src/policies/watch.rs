@@ -124,7 +124,7 @@ impl Folders {
         let mut watch = |folder: &PathBuf| {
             let watched = followed.contains(folder) || watcher.watch(folder, RecursiveMode::NonRecursive).is_ok();
             if !watched {
-                tracing::debug!(folder = %folder.display(), "the folder of a policy is not watched, but looked at");
+                tracing::debug!(folder = %folder.display(), "cannot watch the folder of a policy; polling it instead");
             }
             watched
         };
@@ -140,7 +140,7 @@ impl Folders {
                 }
             };
             self.watcher = notify::recommended_watcher(tell)
-                .inspect_err(|error| tracing::debug!(%error, "the folders of policies cannot be watched"))
+                .inspect_err(|error| tracing::debug!(%error, "cannot watch the folders of policies"))
                 .ok();
         }
         self.watcher.as_mut()

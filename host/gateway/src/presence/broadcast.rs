@@ -73,7 +73,7 @@ pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, circle: Cir
             Ok(Some(last)) => replace(ports, &listener, &last, &speech).await,
             Ok(None) => true,
             Err(error) => {
-                tracing::warn!(to = listener.id, %error, "what somebody was told last is not known");
+                tracing::warn!(to = listener.id, %error, "cannot find out what somebody was told last");
                 false
             }
         });
@@ -84,7 +84,7 @@ async fn listeners(ports: &Ports, circle: Circle) -> Option<Vec<Listener>> {
     match find_listeners(ports, circle).await {
         Ok(listeners) => Some(listeners),
         Err(error) => {
-            tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
+            tracing::warn!(%error, "cannot find out whom to tell that the gateway is away or back");
             None
         }
     }
@@ -138,7 +138,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
             let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
             let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
             if was_not_said && let Err(error) = ports.store.untold(&listener.id).await {
-                tracing::debug!(%error, "somebody counts as told who was not");
+                tracing::debug!(%error, "somebody who was not told counts as told");
             }
             !is_put_off
         }
@@ -146,7 +146,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
 }
 
 fn not_told(listener: &Listener, error: &dyn std::fmt::Display) {
-    tracing::warn!(to = listener.id, %error, "somebody was not told of the gateway's coming or going");
+    tracing::warn!(to = listener.id, %error, "cannot tell somebody that the gateway is away or back");
 }
 
 async fn post(ports: &Ports, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
@@ -160,6 +160,6 @@ async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Speech
     let reply_to = ReplyTo { channel, thread_ts: None };
     let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };
     let Err(error) = ports.front.deliver(replacing).await else { return true };
-    tracing::warn!(to = listener.id, %error, "what was said of the gateway's coming or going still stands there");
+    tracing::warn!(to = listener.id, %error, "cannot replace a notice that the gateway is away or back");
     !matches!(error, FrontError::Transient { .. })
 }

@@ -102,23 +102,23 @@ pub struct Signals {
 /// [their language](crate::messages::Messages::status_because).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    #[error("no gateway runs here")]
+    #[error("no gateway is running here")]
     Nobody,
     #[error("it is starting")]
     Starting,
-    #[error("it runs, but its heart has stopped")]
+    #[error("it is running, but its heartbeat has stopped")]
     HeartStopped,
     #[error("its heartbeat is late")]
     HeartLate,
     #[error("it does not answer, so the state of its sockets is unknown")]
     Silent,
-    #[error("it ends")]
+    #[error("it is stopping")]
     Leaving,
     #[error("it is reconnecting")]
     Reconnecting,
-    #[error("it has reconnected {0} times lately")]
+    #[error("it has reconnected {0} times recently")]
     Reconnects(u32),
-    #[error("it does not reach its database")]
+    #[error("it cannot reach its database")]
     StoreAway,
     #[error("{0} {lines} to be written", lines = noun(*.0))]
     Waiting(u64),
@@ -247,8 +247,8 @@ mod tests {
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
             (waits, Level::Degraded, "1 line of the ledger waits"),
-            (away, Level::Degraded, "it does not reach its database"),
-            (leaving, Level::Healthy, "it ends"),
+            (away, Level::Degraded, "it cannot reach its database"),
+            (leaving, Level::Healthy, "it is stopping"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),
         ] {

@@ -98,7 +98,7 @@ impl Manager {
                 self.told.store(false, Ordering::Relaxed);
             }
             Err(error) if !self.told.swap(true, Ordering::Relaxed) => {
-                tracing::warn!("the service manager does not listen: {error}");
+                tracing::warn!("cannot notify the service manager: {error}");
             }
             Err(_) => {}
         }

@@ -38,7 +38,7 @@ pub(super) async fn read(ports: &Ports) {
         Ok(unread) if unread.is_empty() => return,
         Ok(unread) => unread,
         Err(error) => {
-            tracing::error!(%error, "which conversations are to be read back is not known");
+            tracing::error!(%error, "cannot find out which conversations to read back");
             return;
         }
     };
@@ -52,7 +52,7 @@ pub(super) async fn read(ports: &Ports) {
             // The others would fare no better.
             Ok(Went::PutOff) => break,
             Err(error) => {
-                tracing::error!(session = %conversation.key, %error, "what was missed there could not be stored");
+                tracing::error!(session = %conversation.key, %error, "cannot store what was missed there");
                 break;
             }
         }
@@ -70,11 +70,11 @@ async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Resu
     let Past { messages, in_threads, is_whole } = match ports.front.look_back(&place).await {
         Ok(past) => past,
         Err(FrontError::Transient { what, .. }) => {
-            tracing::warn!(session = %unread.key, what, "what was missed there cannot be read now");
+            tracing::warn!(session = %unread.key, what, "cannot read what was missed there now");
             return Ok(Went::PutOff);
         }
         Err(error) => {
-            tracing::warn!(session = %unread.key, %error, "what was missed there cannot be read");
+            tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
             ports.store.read_back(&unread.key).await?;
             return Ok(Went::On);

@@ -47,7 +47,7 @@ pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<Vitals>) -> Result<J
     if let Some(address) = listen {
         let cannot = |error: io::Error| {
             Failure::new(format!("cannot listen on {address}: {error}"))
-                .hint("`health.listen` in gateway.json says where; port 0 takes any that is free")
+                .hint("set the address with `health.listen` in gateway.json; port 0 uses any free port")
         };
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         tracing::info!("health: http://{}/healthz", listener.local_addr().map_err(cannot)?);
@@ -73,7 +73,7 @@ async fn serve(listener: TcpListener, vitals: Arc<Vitals>) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "somebody who asked how the gateway does was not answered");
+                tracing::warn!(%error, "cannot answer a health probe");
                 // Where there are no handles left, the next call fails at once, too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

@@ -82,7 +82,7 @@ impl Signs {
             Ok(()) => self.told.store(false, Ordering::Relaxed),
             Err(error) if !self.told.swap(true, Ordering::Relaxed) => {
                 let path = self.heartbeat.display();
-                tracing::warn!("`{path}` cannot be written, so this gateway seems to be away: {error}");
+                tracing::warn!("cannot write `{path}`, so this gateway will appear to be down: {error}");
             }
             Err(_) => {}
         }
@@ -93,7 +93,7 @@ impl Signs {
         let marker = json!({"at": shown(now_ms), "reason": "shutdown", "pid": std::process::id()});
         if let Err(error) = put(&self.marker, &format!("{marker}\n")) {
             let path = self.marker.display();
-            tracing::warn!("`{path}` cannot be written, so the next start takes this end for a crash: {error}");
+            tracing::warn!("cannot write `{path}`, so the next start will treat this shutdown as a crash: {error}");
         }
     }
 
@@ -106,7 +106,7 @@ impl Signs {
         };
         if let Err(error) = removed {
             let path = self.marker.display();
-            tracing::warn!("`{path}` cannot be removed, so the next end is taken for an orderly one: {error}");
+            tracing::warn!("cannot remove `{path}`, so the next end will be treated as an orderly shutdown: {error}");
         }
     }
 }

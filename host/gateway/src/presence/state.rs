@@ -58,7 +58,7 @@ impl State {
             .map_err(std::io::Error::from)
             .and_then(|text| home::replace_private_file(&path, format!("{text}\n").as_bytes()));
         if let Err(error) = written {
-            tracing::warn!("`{}` cannot be written, so `status` knows less: {error}", path.display());
+            tracing::warn!("cannot write `{}`, so `status` will show less: {error}", path.display());
         }
     }
 

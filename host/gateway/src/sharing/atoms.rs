@@ -100,7 +100,7 @@ pub struct SharedAtoms {
 
 impl Shared for SharedAtoms {
     fn tell(why: &str) {
-        tracing::warn!("atoms are not shared with other hosts for the moment: {why}");
+        tracing::warn!("atoms are currently not shared with other hosts: {why}");
     }
 
     fn pass(&mut self) -> Result<(), SharingError> {
@@ -199,7 +199,7 @@ impl SharedAtoms {
         let path = AtomPath::parse(&row.path);
         if path.is_none() && self.refused.insert(row.path.clone()) {
             let shown = text::shortened(&row.path, SHOWN_OF_A_PATH);
-            tracing::warn!(path = ?shown, "an atom of the database is left there: no file has such a path");
+            tracing::warn!(path = ?shown, "skipping an atom of the database: its path is not a valid file path");
         }
         path
     }
@@ -251,9 +251,7 @@ impl SharedAtoms {
                 // It has changed since, and comes with the next pass.
                 (None, Some(_)) => continue,
                 (Some(_), _) => {
-                    tracing::warn!(
-                        "the atom `{path}` of the database is left there: its text is not the one it is said to be"
-                    );
+                    tracing::warn!("skipping the atom `{path}` of the database: its text does not match its digest");
                     self.newer.entry(path).and_modify(|row| row.is_refused = true);
                     continue;
                 }
@@ -333,7 +331,7 @@ impl SharedAtoms {
     /// Says once what is in the way of a file.
     fn say(&mut self, path: AtomPath, why: String) {
         if self.said.get(&path) != Some(&why) {
-            tracing::warn!("{why}; what is in the database is not taken from there yet");
+            tracing::warn!("{why}; changes in the database are not fetched yet");
             self.said.insert(path, why);
         }
     }

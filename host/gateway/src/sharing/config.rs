@@ -90,7 +90,7 @@ impl SharedConfig {
         match write_followed(&self.home, &merged, file) {
             Ok(()) => {
                 let keys = changed(file, &merged).join(", ");
-                tracing::info!(keys, "gateway.json says what other hosts have changed");
+                tracing::info!(keys, "gateway.json was updated with changes of other hosts");
                 self.taken = Some(merged);
                 Ok(())
             }
@@ -126,7 +126,7 @@ impl SharedConfig {
 
 impl Shared for SharedConfig {
     fn tell(why: &str) {
-        tracing::warn!("people and experiments are not shared with other hosts for the moment: {why}");
+        tracing::warn!("people and experiments are currently not shared with other hosts: {why}");
     }
 
     fn pass(&mut self) -> Result<(), SharingError> {
@@ -158,7 +158,7 @@ impl Shared for SharedConfig {
                     let keys = contested.join(", ");
                     tracing::warn!(
                         keys,
-                        "changed in gateway.json here and on another host: what the other says counts"
+                        "changed in gateway.json here and on another host: the value of the other host is used"
                     );
                 }
                 value
@@ -169,7 +169,7 @@ impl Shared for SharedConfig {
         if home.is_none() && changed(&merged, &ours).iter().any(|key| ours.contains_key(*key)) {
             let (kept, keys) = (self.keep()?, changed(&ours, &merged).join(", "));
             let kept = kept.display();
-            tracing::warn!(keys, %kept, "gateway.json says what the other hosts of the database say; as it was it is kept beside");
+            tracing::warn!(keys, %kept, "gateway.json was changed to what the other hosts of the database use; the previous file is kept beside it");
         }
         let says = HomeConfig { says: written(&opinion), next: (!is_same).then(|| written(&merged)) };
         let offer = (merged != theirs || version.is_none()).then(|| (written(&merged), version));

@@ -29,9 +29,9 @@ pub enum SharingError {
     #[error(transparent)]
     Config(#[from] EditError),
     /// What the store has makes no sense here.
-    #[error("what the database has of gateway.json cannot be used: {0}")]
+    #[error("cannot use what the database has of gateway.json: {0}")]
     Unusable(String),
     /// What was last the same cannot be remembered.
-    #[error("`{}` cannot be written: {source}", path.display())]
+    #[error("cannot write `{}`: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
 }

@@ -123,7 +123,7 @@ pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
             Ok(entry) => terms_of_message(&entry.message),
             // Who reads it will be told; it must not keep a whole store from being opened.
             Err(Fault::Damaged(what)) => {
-                tracing::warn!("a message will not be found by a search: {what}");
+                tracing::warn!("searches will not find a message: {what}");
                 vec![]
             }
             Err(fault) => return Err(fault),

@@ -32,16 +32,16 @@ pub enum BackupError {
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     /// What was given for a backup is something else.
-    #[error("`{}` is no backup of a store: {why}", path.display())]
+    #[error("`{}` is not a backup of a store: {why}", path.display())]
     NoBackup { path: PathBuf, why: &'static str },
     /// What was given for a backup is the store.
-    #[error("`{}` is the store itself, and no backup of it", .0.display())]
+    #[error("`{}` is the store itself, not a backup of it", .0.display())]
     Itself(PathBuf),
     /// The copy is to go to a folder that is not there.
-    #[error("there is no folder `{}`", .0.display())]
+    #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
     /// The copy would be written over another file.
-    #[error("`{}` exists already", .0.display())]
+    #[error("`{}` already exists", .0.display())]
     Exists(PathBuf),
     /// Somebody else is writing a copy of that name.
     #[error("`{}` is being written by another command", .0.display())]
@@ -50,7 +50,7 @@ pub enum BackupError {
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     /// The store is no file.
-    #[error("the store `{0}` is no file")]
+    #[error("the store `{0}` is not a file")]
     NoFile(String),
     /// The copy is damaged itself.
     #[error("`{}` is damaged: {}", path.display(), problems.join("; "))]
@@ -61,21 +61,26 @@ impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Self {
         match error {
             BackupError::Store(error) => error.into(),
-            BackupError::NoFolder(_) => Failure::new(error).hint("make it first, or give a file in another one"),
+            BackupError::NoFolder(_) => {
+                Failure::new(error).hint("create it first, or specify a file in another folder")
+            }
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
-                Failure::new(error).hint("which file did `pmk-host store backup FILE` make?")
+                Failure::new(error).hint("specify a file made by `pmk-host store backup FILE`")
             }
-            BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you may read"),
+            BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you can read"),
             BackupError::NoFile(_) => Failure::new(error).hint(
-                "PostgreSQL has its own means: `pg_dump` and `pg_restore`, archives of its log, `pg_amcheck`; `pmk-host \
-                 store copy` moves a store",
+                "use PostgreSQL's own tools: `pg_dump` and `pg_restore`, WAL archiving, `pg_amcheck`; `pmk-host store \
+                 copy` moves a store",
             ),
-            BackupError::Exists(_) | BackupError::Busy(_) => Failure::new(error).hint("give a name that is free"),
-            BackupError::Write { .. } => {
-                Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
+            BackupError::Exists(_) | BackupError::Busy(_) => {
+                Failure::new(error).hint("choose a name that is not in use")
             }
-            BackupError::Unsound { .. } => Failure::new(error)
-                .hint("take an earlier backup, or what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer"),
+            BackupError::Write { .. } => Failure::new(error).hint(
+                "check that the disk has free space and that you can write to the folder; the store was not changed",
+            ),
+            BackupError::Unsound { .. } => Failure::new(error).hint(
+                "use an earlier backup, or what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
+            ),
         }
     }
 }
@@ -187,7 +192,7 @@ fn of_backup(error: StoreError, from: &Path) -> BackupError {
     let path = from.to_owned();
     match error {
         StoreError::NoDatabase { .. } => BackupError::NoBackup { path, why: "it is not a database" },
-        StoreError::Foreign { .. } => BackupError::NoBackup { path, why: "it is empty, or another program's" },
+        StoreError::Foreign { .. } => BackupError::NoBackup { path, why: "it is empty, or belongs to another program" },
         StoreError::Damaged { message, .. } => BackupError::Unsound { path, problems: vec![message] },
         other => other.into(),
     }

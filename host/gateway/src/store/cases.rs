@@ -227,7 +227,7 @@ fn add_notes(conn: &Connection, case: CaseId, notes: &[Note], at_ms: i64, messag
 }
 
 fn one(conn: &Connection, id: CaseId) -> Result<Case, Fault> {
-    find(conn, ONE, params![id.0])?.pop().ok_or_else(|| Fault::Damaged(format!("case {id} has gone")))
+    find(conn, ONE, params![id.0])?.pop().ok_or_else(|| Fault::Damaged(format!("case {id} no longer exists")))
 }
 
 fn find(conn: &Connection, sql: &str, values: impl Params) -> Result<Vec<Case>, Fault> {
@@ -267,7 +267,7 @@ fn notes(conn: &Connection, id: CaseId) -> Result<Vec<KeptNote>, Fault> {
     let mut notes = Vec::new();
     while let Some(row) = rows.next()? {
         let kind = NoteKind::from_name(codec::text(row.get_ref(0)?, "the kind of a note")?);
-        let kind = kind.ok_or_else(|| Fault::Damaged(format!("a note of case {id} is of no kind that is known")))?;
+        let kind = kind.ok_or_else(|| Fault::Damaged(format!("a note of case {id} has an unknown kind")))?;
         notes.push(KeptNote { note: Note { kind, text: row.get(1)? }, at_ms: row.get(2)?, message: row.get(3)? });
     }
     Ok(notes)

@@ -288,7 +288,7 @@ fn apply(conn: &Connection, migrations: &[&str], Step { found, known }: Step) ->
         conn.execute_batch(migration)?;
     }
     if (found + 1..=known).contains(&ARCHIVE) {
-        tracing::debug!("what was said so far is put into the archive");
+        tracing::debug!("moving earlier messages to the archive");
         archive::backfill(conn)?;
     }
     conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}"))?;

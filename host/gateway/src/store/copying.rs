@@ -125,7 +125,7 @@ pub enum CopyError {
     NotEmpty(String),
     /// What was copied is not what is there.
     #[error(
-        "a row of `{table}` differs after the copy, that of {key}: somebody has changed one of the stores meanwhile"
+        "a row of `{table}` differs after the copy, the one of {key}: one of the stores was changed in the meantime"
     )]
     Differs { table: &'static str, key: String },
 }
@@ -135,10 +135,12 @@ impl From<CopyError> for Failure {
         let hint = match &error {
             CopyError::Store(_) => None,
             CopyError::Place(failure) => return failure.clone(),
-            CopyError::Itself(_) => Some("name another database, or another home"),
+            CopyError::Itself(_) => Some("specify another database or another home"),
             CopyError::InUse { .. } => Some("stop it first: `pmk-host stop`"),
-            CopyError::NotEmpty(_) => Some("a store is copied to an empty database, or to a home that has none"),
-            CopyError::Differs { .. } => Some("stop whoever works on them, empty the target, and copy once more"),
+            CopyError::NotEmpty(_) => {
+                Some("a store can only be copied to an empty database, or to a home without a store")
+            }
+            CopyError::Differs { .. } => Some("stop all processes that use them, empty the target, and copy again"),
         };
         match (error, hint) {
             (CopyError::Store(error), _) => error.into(),
@@ -470,9 +472,9 @@ fn owned(value: ValueRef<'_>) -> Result<Value, Fault> {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
         ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(
-            String::from_utf8(text.to_vec()).map_err(|_| Fault::Damaged("a text is none: it is not UTF-8".into()))?,
-        ),
+        ValueRef::Text(text) => {
+            Value::Text(String::from_utf8(text.to_vec()).map_err(|_| Fault::Damaged("a text is not UTF-8".into()))?)
+        }
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     })
 }

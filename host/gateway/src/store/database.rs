@@ -81,14 +81,14 @@ fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     let refused = |message: String| Fault::from(StoreError::Refused { path: link.name().into(), message });
     // A pooler may have kept them to itself, and then it is another schema.
     if link.options().contains("search_path") && !conn.prepare_cached(HAS_ITS_PATH)?.exists([])? {
-        return Err(refused(format!("{NO_OPTIONS}: `options` of the address do not reach the server")));
+        return Err(refused(format!("{NO_OPTIONS}: the `options` in the address do not reach the server")));
     }
     let encoding: String = conn.query_row(ENCODING, [], |row| row.get(0))?;
     if encoding != "UTF8" {
-        return Err(refused(format!("its encoding is {encoding}, and has to be UTF8")));
+        return Err(refused(format!("its encoding is {encoding}, but must be UTF8")));
     }
     let schema: Option<String> = conn.query_row(SCHEMA, [], |row| row.get(0))?;
-    schema.map(drop).ok_or_else(|| refused("the search path of the user leads to no schema".into()))
+    schema.map(drop).ok_or_else(|| refused("the search path of the user contains no existing schema".into()))
 }
 
 fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {

@@ -139,7 +139,7 @@ fn live(conn: &Connection, session: SessionId, messages: &[DumpedMessage]) -> Re
     while let Some(row) = rows.next()? {
         let id: i64 = row.get("message_id")?;
         let index = index(messages, id)
-            .ok_or_else(|| Fault::Damaged(format!("message {id} of a live window is of another conversation")))?;
+            .ok_or_else(|| Fault::Damaged(format!("message {id} of a live window belongs to another conversation")))?;
         let replacement = match row.get_ref("replacement")? {
             ValueRef::Null => None,
             json => Some(codec::from_json(json, &format!("what replaces message {id}"))?),

@@ -78,7 +78,7 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     let (with, start, bytes) = (TurnId(with), start as usize, bytes as usize);
     let Some((id, text)) = question_text(conn, with)? else { return Ok(None) };
     let (Some(before), Some(after)) = (text.get(..start), text.get(start + bytes..)) else {
-        return Err(Fault::Damaged(format!("which part of message {id} is of turn {turn} cannot be told")));
+        return Err(Fault::Damaged(format!("cannot tell which part of message {id} belongs to turn {turn}")));
     };
     let left = Message::user(format!("{before}{words}{after}"));
     conn.prepare_cached(SHORTEN_PIECE)?.run(params![turn.0, words.len() as i64])?;

@@ -35,12 +35,12 @@ pub enum StoreError {
     Outdated { path: PathBuf, found: u32, known: u32 },
     /// It needs a migration, for which the disk has no room: none is begun.
     #[error(
-        "the disk has no room to upgrade the store `{}`: its backup and the upgrade need {} MiB, and {} MiB are free",
+        "not enough disk space to upgrade the store `{}`: its backup and the upgrade need {} MiB, and {} MiB are free",
         path.display(), needed.div_ceil(1 << 20), free >> 20
     )]
     NoRoom { path: PathBuf, needed: u64, free: u64 },
     /// A migration, or the backup before it, has failed, and the store is as it was.
-    #[error("the store `{}` stays at schema {found}, and this pmk-host needs {known}: {why}", path.display())]
+    #[error("cannot upgrade the store `{}` from schema {found} to {known}: {why}", path.display())]
     NotUpgraded {
         path: PathBuf,
         found: u32,
@@ -56,7 +56,7 @@ pub enum StoreError {
     #[error("the store `{}` {how}", path.display())]
     Gone { path: PathBuf, how: Loss },
     /// The file is no database, or its beginning is destroyed: nothing of it can be reached.
-    #[error("`{}` is not a database that can be read: {message}", path.display())]
+    #[error("`{}` is not a readable database: {message}", path.display())]
     NoDatabase { path: PathBuf, message: String },
     /// Something in the file cannot be understood. What does not need it goes on.
     #[error("the store `{}` is damaged: {message}", path.display())]
@@ -65,7 +65,7 @@ pub enum StoreError {
     #[error("the disk is full: `{}` cannot be written", path.display())]
     Full { path: PathBuf },
     /// The file is as large as the process's files may be. The store goes on once it may grow.
-    #[error("`{}` cannot be written: files of this process may not grow beyond {bytes} bytes", path.display())]
+    #[error("cannot write `{}`: files of this process cannot grow beyond {bytes} bytes", path.display())]
     Limited { path: PathBuf, bytes: u64 },
     /// The file cannot be read or written.
     #[error("cannot use the store `{}`: {message}", path.display())]
@@ -74,7 +74,7 @@ pub enum StoreError {
     #[error("the store `{}` was locked by another process for more than {} s", path.display(), BUSY_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
     /// Another process works on the conversation.
-    #[error("`{key}` is being worked on by {owner}")]
+    #[error("`{key}` is being processed by {owner}")]
     Leased { key: SessionKey, owner: String },
     /// The lease ran out, or a `run` that started meanwhile made it void.
     #[error("`{key}` was taken over by someone else")]
@@ -83,13 +83,13 @@ pub enum StoreError {
     #[error("there is no conversation `{0}`")]
     UnknownSession(SessionKey),
     /// A conversation of this key has messages, which are not to be mixed with others.
-    #[error("there is a conversation `{0}` already")]
+    #[error("conversation `{0}` already exists")]
     Exists(SessionKey),
     /// The turn is not in a state in which this can happen to it: a bug of the caller.
     #[error("turn {turn} {why}")]
     WrongState { turn: TurnId, why: &'static str },
     /// People have changed something about the turn, or about the window that it was begun with, since: it has to be begun anew.
-    #[error("what the turn was begun with has changed since")]
+    #[error("what the turn was based on has changed since it started")]
     Changed,
     /// The live window has no such position: a bug of the caller.
     #[error("the live window has no position {0}")]
@@ -98,22 +98,22 @@ pub enum StoreError {
     #[error("the store is closed")]
     Closed,
     /// The operation ended in a panic, and was undone: a bug of the store.
-    #[error("the store failed by a bug of this program: {message}")]
+    #[error("the store failed because of a bug in this program: {message}")]
     Panicked { message: String },
     /// The database refused for a reason that none of the above names.
     #[error("the store `{}` failed: {message}", path.display())]
     Sql { path: PathBuf, message: String },
     /// PostgreSQL cannot be reached, or has no room for us at the moment. The store goes on once it can be.
-    #[error("the database `{}` is away: {message}", path.display())]
+    #[error("cannot reach the database `{}`: {message}", path.display())]
     Away { path: PathBuf, message: String },
     /// PostgreSQL does not let us in, or not to what the store needs.
-    #[error("the database `{}` refuses: {message}", path.display())]
+    #[error("the database `{}` refuses access: {message}", path.display())]
     Refused { path: PathBuf, message: String },
     /// What leads to PostgreSQL cannot be used: a password file, roots of certificates. Nobody was asked.
-    #[error("the database `{}` cannot be asked: {message}", path.display())]
+    #[error("cannot connect to the database `{}`: {message}", path.display())]
     Unusable { path: PathBuf, message: String, hint: Option<String> },
     /// Another host has taken the work over: this one was not heard of for longer than its lease.
-    #[error("another host has taken over the database `{}`: this one was not heard of for too long", path.display())]
+    #[error("another host has taken over the database `{}`: this host was silent for too long", path.display())]
     TakenOver { path: PathBuf },
     /// A copy to it was cut short.
     #[error("a copy to the store `{}` is not finished", path.display())]
@@ -139,9 +139,9 @@ pub enum Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Loss::Missing => "is gone",
+            Loss::Missing => "no longer exists",
             Loss::Emptied => "has been emptied: it has 0 bytes",
-            Loss::Shrunk => "was cut short while it was in use",
+            Loss::Shrunk => "was truncated while it was in use",
             Loss::Replaced => "was replaced by another file while it was in use",
         })
     }
@@ -210,20 +210,20 @@ impl StoreError {
         match self {
             StoreError::Newer { path, known, .. } => {
                 paths::way_back(path, *known).map(|backup| Cow::Owned(format!(
-                    "upgrade pmk-host; or go back with this one to what was there before the upgrade, by `pmk-host store \
-                     restore {}`: what is there now is moved aside",
+                    "upgrade pmk-host; or go back to the state before the upgrade with `pmk-host store restore {}` of \
+                     this version: the current store is moved aside",
                     backup.display()
                 )))
             }
             StoreError::NotUpgraded { backup: Some(backup), .. } => Some(Cow::Owned(format!(
-                "nothing of it was changed, and the pmk-host of before goes on with it; a backup, too, is in `{}`; please \
-                 report this",
+                "the store was not changed, and the previous pmk-host can still use it; there is also a backup in \
+                 `{}`; please report this",
                 backup.display()
             ))),
             StoreError::Gone { path, how: Loss::Missing } if !paths::is_beside(path) => {
                 paths::last_aside(path).map(|aside| Cow::Owned(format!(
-                    "what was there before was moved aside, to `{}`: where `pmk-host store restore` or `pmk-host store renew` \
-                     was cut short, do that again; or put it back under its name",
+                    "the previous store was moved aside to `{}`: if `pmk-host store restore` or `pmk-host store renew` \
+                     was interrupted, run it again; or move the file back to its name",
                     aside.display()
                 )))
             }
@@ -237,69 +237,74 @@ impl StoreError {
     fn settled_hint(&self) -> Option<&'static str> {
         match self {
             StoreError::Missing { path } if is_a_database(path) => {
-                Some("`pmk-host run` makes the tables; is it this database?")
+                Some("`pmk-host run` creates the tables; check that this is the right database")
             }
             StoreError::Foreign { path } if is_a_database(path) => {
-                Some("give the store a database of its own, or a schema: `?options=-csearch_path%3Dpmk`")
+                Some("give the store its own database or schema: `?options=-csearch_path%3Dpmk`")
             }
-            StoreError::Newer { path, .. } if is_a_database(path) => Some("upgrade pmk-host, or name another database"),
-            StoreError::Full { path } if is_a_database(path) => Some("make room where the database is"),
+            StoreError::Newer { path, .. } if is_a_database(path) => {
+                Some("upgrade pmk-host, or specify another database")
+            }
+            StoreError::Full { path } if is_a_database(path) => Some("free disk space on the machine of the database"),
             StoreError::Busy { path } if is_a_database(path) => {
-                Some("look for what holds its locks, in `pg_stat_activity`")
+                Some("find out what holds its locks in `pg_stat_activity`")
             }
             StoreError::Damaged { path, .. } if is_a_database(path) => Some(
-                "a conversation that meets it begins anew with `pmk-host sessions reset KEY`; what your backups of the \
-                 database hold can be put back",
+                "a damaged conversation can be restarted with `pmk-host sessions reset KEY`; lost data can be restored \
+                 from your backups of the database",
             ),
-            StoreError::Missing { .. } => Some("`pmk-host run` makes one; is `--home` right?"),
-            StoreError::Newer { .. } => Some("upgrade pmk-host, or give another `--home`"),
+            StoreError::Missing { .. } => Some("`pmk-host run` creates one; check that `--home` is right"),
+            StoreError::Newer { .. } => Some("upgrade pmk-host, or use another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
-            StoreError::NoRoom { .. } => Some("make room on the disk; the store is as it was"),
+            StoreError::NoRoom { .. } => Some("free disk space; the store was not changed"),
             StoreError::NotUpgraded { .. } => {
-                Some("nothing of it was changed; mend that and start again, or go on with the pmk-host of before")
+                Some("the store was not changed; fix the problem and start again, or keep using the previous pmk-host")
             }
-            StoreError::Foreign { .. } => Some("move the file away, or give another `--home`"),
+            StoreError::Foreign { .. } => Some("move the file elsewhere, or use another `--home`"),
             StoreError::Gone { how: Loss::Shrunk, .. } => Some(
-                "stop pmk-host, then `pmk-host store check`: where it finds damage, put a backup back with `pmk-host \
+                "stop pmk-host, then run `pmk-host store check`: if it finds damage, restore a backup with `pmk-host \
                  store restore FILE`",
             ),
             StoreError::Gone { path, .. } if paths::is_beside(path) => {
-                Some("the database itself is still there: stop pmk-host, then `pmk-host store check`, then start again")
+                Some("the database itself is still there: stop pmk-host, run `pmk-host store check`, then start again")
             }
             StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(
-                "if it was moved, put it back under its name; else stop pmk-host and put a backup back with `pmk-host store \
-                 restore FILE`; where there is none, `pmk-host store renew` moves away what is left and begins anew",
+                "if it was moved, move it back to its name; otherwise stop pmk-host and restore a backup with \
+                 `pmk-host store restore FILE`; without a backup, `pmk-host store renew` moves aside what is left and \
+                 starts with an empty store",
             ),
             StoreError::Damaged { .. } => Some(
-                "`pmk-host store check` shows what is damaged; a conversation that meets it begins anew with `pmk-host \
-                 sessions reset KEY`; with pmk-host stopped, `pmk-host store restore FILE` puts \
-                 a backup back, or what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer",
+                "`pmk-host store check` shows what is damaged; a damaged conversation can be restarted with `pmk-host \
+                 sessions reset KEY`; or stop pmk-host, then use `pmk-host store restore FILE` with a backup, or with \
+                 what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
             ),
             StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),
-            StoreError::Panicked { .. } => Some("the log says where; please report it"),
-            StoreError::Full { .. } => Some("make room on the disk"),
-            StoreError::Io { .. } => Some("check the disk, and that you own the file and may write to it"),
-            StoreError::Busy { .. } => Some("close whatever else has the file open"),
-            StoreError::Leased { .. } => Some("try again when its turn is over"),
+            StoreError::Panicked { .. } => Some("the log says where; please report this"),
+            StoreError::Full { .. } => Some("free disk space"),
+            StoreError::Io { .. } => Some("check the disk, and that you own the file and can write to it"),
+            StoreError::Busy { .. } => Some("close other programs that have the file open"),
+            StoreError::Leased { .. } => Some("try again when its current turn is finished"),
             StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),
-            StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
+            StoreError::UnknownSession(_) => Some("list all conversations with `pmk-host sessions list`"),
             StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),
             StoreError::Sql { path, .. } if is_a_database(path) => {
-                Some("PostgreSQL's own log says more; please report it")
+                Some("see PostgreSQL's own log for details; please report this")
             }
-            StoreError::Sql { .. } => Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound"),
-            StoreError::Away { .. } => Some("is it running, and may this machine reach it? What it holds is kept"),
+            StoreError::Sql { .. } => Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is intact"),
+            StoreError::Away { .. } => {
+                Some("check that it is running and that this machine can reach it; its data is kept")
+            }
             StoreError::Refused { message, .. } if message.starts_with(sql::NO_OPTIONS) => Some(
-                "a pooler stands before it that does not pass `options` on: take them from the address, and set the schema \
-                 for the user, by `ALTER ROLE pmk SET search_path = pmk`",
+                "a connection pooler in front of it does not pass on `options`: remove them from the address, and set \
+                 the schema for the user with `ALTER ROLE pmk SET search_path = pmk`",
             ),
-            StoreError::Refused { .. } => Some(
-                "look at user, password and database of `store`; the user has to own the schema that the store is in",
-            ),
-            StoreError::TakenOver { .. } => Some("what it was at is answered by the others; start it again"),
+            StoreError::Refused { .. } => {
+                Some("check the user, password and database in `store`; the user must own the schema of the store")
+            }
+            StoreError::TakenOver { .. } => Some("the other hosts answer what it was working on; start it again"),
             StoreError::InUse { .. } => Some("stop it first"),
             StoreError::Unfinished { .. } => {
-                Some("do the same `pmk-host store copy` once more: it goes on where it was")
+                Some("run the same `pmk-host store copy` again: it continues where it stopped")
             }
             StoreError::Unusable { .. }
             | StoreError::WrongState { .. }

@@ -312,7 +312,7 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
 
 /// From now on the answer that a contact's turn has claimed is this turn's.
 fn take_over(conn: &Connection, from: &str, turn: TurnId) -> Result<Option<Marker>, Fault> {
-    let from: i64 = from.parse().map_err(|_| Fault::Damaged("an answer that is handed on names no turn".into()))?;
+    let from: i64 = from.parse().map_err(|_| Fault::Damaged("an answer that was passed on names no turn".into()))?;
     let mut statement = conn.prepare_cached(TAKE_OVER)?;
     let mut rows = statement.query(params![from, turn.0])?;
     let mut taken = None;

@@ -135,7 +135,7 @@ impl Waiting for Store {
         let wake = lock(&self.shared.noting.wake).clone();
         let answer = move |stored: Result<(), StoreError>, _| {
             if let Err(error) = stored {
-                tracing::warn!(%error, "an event of the ledger cannot be stored now; it is kept");
+                tracing::warn!(%error, "cannot store an event of the ledger now; keeping it for later");
                 lock(&unstored).extend(kept);
             }
             if let Some(wake) = wake {

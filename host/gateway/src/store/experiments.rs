@@ -329,7 +329,7 @@ fn find_arm(conn: &Connection, experiment: &str, session: SessionId) -> Result<O
 /// Whose decisions a turn went by, from the columns `policy`, `experiment` and `arm`.
 pub(super) fn tags(policy: ValueRef<'_>, experiment: ValueRef<'_>, arm: ValueRef<'_>) -> Result<Tags, Fault> {
     let text = |column: ValueRef<'_>| column.as_str_or_null().map(|text| text.map(std::sync::Arc::<str>::from));
-    let damaged = |_| Fault::Damaged("whose decisions a turn went by cannot be read".into());
+    let damaged = |_| Fault::Damaged("cannot read which policies decided in a turn".into());
     let place = match (text(experiment).map_err(damaged)?, text(arm).map_err(damaged)?) {
         (Some(experiment), Some(arm)) => Some(InExperiment { experiment, arm }),
         _ => None,

@@ -18,9 +18,9 @@ use pmk_system::home;
 const FILE_NAME: &str = "store.mark";
 
 /// For whoever looks into the folder.
-const TEXT: &str = "This home has a store, `pmk-host.db`. While this file is here, pmk-host does not begin an empty one \
-                    in its place.\n`pmk-host store restore FILE` puts a backup back; `pmk-host store renew` begins \
-                    anew.\n";
+const TEXT: &str = "This home has a store, `pmk-host.db`. While this file exists, pmk-host does not create an empty one \
+                    in its place.\n`pmk-host store restore FILE` restores a backup; `pmk-host store renew` starts \
+                    with an empty store.\n";
 
 fn of(path: &Path) -> PathBuf {
     path.with_file_name(FILE_NAME)

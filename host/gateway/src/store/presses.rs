@@ -81,7 +81,7 @@ impl Store {
             while let Some(row) = rows.next()? {
                 let choice: String = row.get(6)?;
                 let choice =
-                    Choice::from_name(&choice).ok_or_else(|| Fault::Damaged(format!("no button says `{choice}`")))?;
+                    Choice::from_name(&choice).ok_or_else(|| Fault::Damaged(format!("unknown button `{choice}`")))?;
                 let press = Press {
                     id: row.get(1)?,
                     user: row.get(2)?,

@@ -67,7 +67,7 @@ impl fmt::Display for Error {
             Error::Sqlite(error) => error.fmt(f),
             Error::Postgres(error) | Error::Undone(Some(error)) => f.write_str(&postgres::words(error)),
             Error::Away(why) => f.write_str(why),
-            Error::Undone(None) => f.write_str("what was to be committed was undone"),
+            Error::Undone(None) => f.write_str("the commit was rolled back"),
             Error::NoRow => f.write_str("there is no row"),
             Error::Column { name, why } => write!(f, "column `{name}`: {why}"),
         }
@@ -499,7 +499,7 @@ impl<'r> Row<'r> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(column)?),
             Row::Postgres(row) => {
-                let no_column = || Error::Column { name: format!("{column:?}"), why: "there is none".into() };
+                let no_column = || Error::Column { name: format!("{column:?}"), why: "no such column".into() };
                 values::column(row, column.place(row.columns()).ok_or_else(no_column)?)
             }
         }

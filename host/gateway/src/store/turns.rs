@@ -147,7 +147,7 @@ impl Store {
             let mut statement = conn.prepare_cached(MESSAGE)?;
             let mut rows = statement.query([turn.0])?;
             let Some(row) = rows.next()? else {
-                return Err(StoreError::WrongState { turn, why: "is over" }.into());
+                return Err(StoreError::WrongState { turn, why: "is finished" }.into());
             };
             let question: Inbound = codec::from_json(row.get_ref(0)?, &format!("question {turn}"))?;
             let question = codec::to_json(&Inbound { attached: attached.clone(), ..question });
@@ -218,7 +218,7 @@ impl Store {
                 .query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
                 .optional()?;
             let Some((true, session, stands_at, mut position, leased)): Option<Standing> = standing else {
-                return Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into());
+                return Err(StoreError::WrongState { turn, why: "has an answer or is finished" }.into());
             };
             let session = SessionId(session);
             // Another host's by now, which has begun it anew.
@@ -366,7 +366,7 @@ impl Store {
                 None => {
                     // An earlier version may have sent some of it, and kept what that said.
                     conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
-                    outstanding(conn, turn)?.ok_or_else(|| wrong("is over"))?
+                    outstanding(conn, turn)?.ok_or_else(|| wrong("is finished"))?
                 }
             };
             let Outstanding { session, is_over, mut unsent } = outstanding;
@@ -377,10 +377,10 @@ impl Store {
                 conn.prepare_cached(PART_SENT)?.run(params![turn.0, part, sent_id, now_ms])?;
             }
             if !unsent.is_empty() {
-                return Err(wrong("has parts that were not sent"));
+                return Err(wrong("has unsent parts"));
             }
             if is_over {
-                return Err(wrong("is over"));
+                return Err(wrong("is finished"));
             }
             conn.prepare_cached(DELIVERED)?.run(params![turn.0, now_ms])?;
             if sent.is_empty() {
@@ -420,7 +420,7 @@ type Standing = (bool, i64, i64, i64, Option<String>);
 /// What a turn that is over does not take has changed nothing.
 fn not_over(turn: TurnId, changed: &Changed) -> Result<(), StoreError> {
     match changed.rows() {
-        0 => Err(StoreError::WrongState { turn, why: "is over" }),
+        0 => Err(StoreError::WrongState { turn, why: "is finished" }),
         _ => Ok(()),
     }
 }

@@ -60,12 +60,12 @@ pub(super) fn free(folder: &Path) -> u64 {
 /// Tells what was done, and lets the backups of earlier changes go.
 pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
     tracing::info!(
-        "the store was upgraded from schema {found} to {known}; as it was before it is in `{}`",
+        "the store was upgraded from schema {found} to {known}; a backup from before is in `{}`",
         backup.display()
     );
     for (_, earlier) in paths::of_schemas(path).into_iter().filter(|(_, other)| other != backup) {
         if let Err(error) = fs::remove_file(&earlier) {
-            tracing::warn!(path = %earlier.display(), %error, "a backup of an earlier schema is not deleted");
+            tracing::warn!(path = %earlier.display(), %error, "cannot delete a backup of an earlier schema");
         }
     }
 }

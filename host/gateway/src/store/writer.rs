@@ -380,7 +380,7 @@ impl Hand {
 
     fn leave(&self) {
         if let Err(fault) = hosts::leave(&self.conn) {
-            tracing::warn!(error = %fault.at(&self.path), "others wait for the end of this host's lease");
+            tracing::warn!(error = %fault.at(&self.path), "other hosts wait until the lease of this host expires");
         }
     }
 

@@ -16,21 +16,21 @@ pub enum TransferError {
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     /// Nothing is ever written over.
-    #[error("`{}` is there already", path.display())]
+    #[error("`{}` already exists", path.display())]
     InTheWay { path: PathBuf },
     #[error("`{}` is being written by another command", path.display())]
     Busy { path: PathBuf },
-    #[error("there is no conversation in `{}`", path.display())]
+    #[error("`{}` contains no conversation", path.display())]
     NothingFound { path: PathBuf },
     /// The name of a folder that ought to be an id.
     #[error("`{}` is not named like the id of a user, a channel or a thread", path.display())]
     NoId { path: PathBuf },
-    #[error("nothing tells which conversation `{}` is", path.display())]
+    #[error("cannot tell which conversation `{}` is", path.display())]
     Anonymous { path: PathBuf },
     /// What was given as the key of what says so itself.
-    #[error("`--key` is for a single file of pmk's: `{}` says itself which conversations it holds", path.display())]
+    #[error("`--key` is only for a single file of pmk: `{}` itself says which conversations it contains", path.display())]
     KeyOfMany { path: PathBuf },
-    #[error("no message can be read in `{}`", path.display())]
+    #[error("`{}` contains no readable message", path.display())]
     NoMessage { path: PathBuf },
     /// An id that would lead elsewhere as part of a path.
     #[error("`{key}` cannot be the name of a file")]
@@ -39,7 +39,7 @@ pub enum TransferError {
     History { path: PathBuf, source: HistoryError },
     #[error("`{}` was written by a newer pmk-host: its format is version {found}, this one knows {known}", path.display())]
     Newer { path: PathBuf, found: u32, known: u32 },
-    #[error("`{}` is no export of pmk-host: its first line says no format", path.display())]
+    #[error("`{}` is not an export of pmk-host: its first line names no format", path.display())]
     NotFull { path: PathBuf },
     #[error("`{key}` cannot be read: {source}")]
     Unreadable { key: SessionKey, source: Box<StoreError> },
@@ -51,27 +51,27 @@ impl TransferError {
     /// What the operator can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
-            TransferError::Read { .. } => "check that it is there and that you may read it",
-            TransferError::Write { .. } => "make room on the disk, or name a place where you may write",
-            TransferError::InTheWay { .. } => "move it away, or export to another place",
-            TransferError::Busy { .. } => "wait until it is done, or export to another place",
+            TransferError::Read { .. } => "check that it exists and that you can read it",
+            TransferError::Write { .. } => "free disk space, or specify a place that you can write to",
+            TransferError::InTheWay { .. } => "move it elsewhere, or export to another place",
+            TransferError::Busy { .. } => "wait until it has finished, or export to another place",
             TransferError::NothingFound { .. } => {
-                "name the folder that holds `users` and `channels`, such as `~/.pmk/gateway/slack`, or a file of it"
+                "specify the folder that contains `users` and `channels`, such as `~/.pmk/gateway/slack`, or a file in it"
             }
             TransferError::NoId { .. } => "rename it to the id it stands for, or move it out of the folder",
-            TransferError::Anonymous { .. } => "say which with `--key`, such as `--key slack:dm:U1`",
-            TransferError::KeyOfMany { .. } => "leave `--key` out",
+            TransferError::Anonymous { .. } => "choose one with `--key`, for example `--key slack:dm:U1`",
+            TransferError::KeyOfMany { .. } => "omit `--key`",
             TransferError::NoMessage { .. } => {
-                "is it a history of pmk's, or an export of pmk-host whose first line is there, as UTF-8?"
+                "check that it is a history of pmk, or an export of pmk-host with its first line, in UTF-8"
             }
-            TransferError::NoPath { .. } => "`--format full` exports it",
+            TransferError::NoPath { .. } => "export it with `--format full`",
             TransferError::History { source, .. } => source.hint(),
             TransferError::Unreadable { source, .. } => {
-                return source.hint().unwrap_or(Cow::Borrowed("try it again"));
+                return source.hint().unwrap_or(Cow::Borrowed("try again"));
             }
             TransferError::Newer { .. } => "upgrade pmk-host",
-            TransferError::NotFull { .. } => "leave `--format` out to have it recognised",
-            TransferError::Line { .. } => "export it anew; the conversations around it are sound",
+            TransferError::NotFull { .. } => "omit `--format` to detect the format",
+            TransferError::Line { .. } => "export it again; the other conversations are intact",
         })
     }
 }

@@ -224,7 +224,7 @@ impl Conversations {
             // Taken out, so that none is there twice.
             let index = indexes
                 .remove(&id)
-                .ok_or_else(|| self.wrong(format!("there is no message {id}, or it is live already")))?;
+                .ok_or_else(|| self.wrong(format!("message {id} does not exist, or is already live")))?;
             live.push(DumpedLive { index, replacement, tokens });
         }
         let mut cases = Vec::new();
@@ -232,7 +232,7 @@ impl Conversations {
             match self.expect("case")? {
                 Line::Case(case) => cases.push(
                     case.dumped(&places)
-                        .map_err(|id| self.wrong(format!("there is no message {id} that could belong to the case")))?,
+                        .map_err(|id| self.wrong(format!("there is no message {id} that can belong to the case")))?,
                 ),
                 other => return Err(self.unexpected("case", other)),
             }
@@ -254,12 +254,12 @@ impl Conversations {
     }
 
     fn expect(&mut self, kind: &str) -> Result<Line, TransferError> {
-        self.line().unwrap_or_else(|| Err(self.wrong(format!("the file ends where a `{kind}` line should follow"))))
+        self.line().unwrap_or_else(|| Err(self.wrong(format!("the file ends where a `{kind}` line is expected"))))
     }
 
     /// The conversation ends too early. When another follows it is not lost.
     fn unexpected(&mut self, wanted: &str, found: Line) -> TransferError {
-        let error = self.wrong(format!("a `{wanted}` line should follow, and this is `{}`", found.name()));
+        let error = self.wrong(format!("expected a `{wanted}` line, found a `{}` line", found.name()));
         if let Line::Session(session) = found {
             self.next = Some(*session);
         }

@@ -211,8 +211,9 @@ impl Raw {
         }
         unanswered += usize::from(asked);
         if unanswered > 0 {
-            repairs
-                .push(format!("questions without an answer: {unanswered}; each goes to the model with the next one"));
+            repairs.push(format!(
+                "questions without an answer: {unanswered}; each is sent to the model with the next one"
+            ));
         }
         let shown =
             |(index, stored): (usize, &DumpedMessage)| DumpedLive { index, replacement: None, tokens: stored.tokens };
@@ -244,10 +245,11 @@ fn without_the_hosts_own(messages: Vec<Message>, repairs: &mut Vec<String>) -> (
             Origin::Marker => {
                 let turns = marker::parse(&message.plain_text()).unwrap_or(0);
                 dropped_turns = dropped_turns.saturating_add(turns);
-                repairs.push(format!("message {index}: a marker; the count of dropped turns goes on from its {turns}"));
+                repairs
+                    .push(format!("message {index}: a marker; the count of dropped turns continues from its {turns}"));
             }
             Origin::Retrieval | Origin::Recall => {
-                repairs.push(format!("message {index}: it was shown for one request alone, and is left out"));
+                repairs.push(format!("message {index}: it was shown for one request only, and is left out"));
             }
             _ => said.push((index, message)),
         }

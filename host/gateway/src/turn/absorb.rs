@@ -76,7 +76,7 @@ pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Opt
             ..Outgoing::default()
         }),
         Err(error) => {
-            tracing::error!(%error, id = atom.meta.id, "the atom cannot be written");
+            tracing::error!(%error, id = atom.meta.id, "cannot write the atom");
             None
         }
     }

@@ -191,7 +191,7 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
     let text = text(&answer);
     let parsed = directive::parse(&text);
     for flaw in &parsed.flaws {
-        tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive is not carried out");
+        tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive was not carried out");
     }
     // Who waits for a contact's answer gets that, where the model has no words of its own.
     let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };

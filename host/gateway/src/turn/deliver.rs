@@ -237,14 +237,14 @@ fn processed(
 
 /// What goes beside an answer, and the front will never take, is the operator's business.
 fn note_undelivered(journal: &Journal, inbound: &Inbound, what: String) {
-    tracing::error!(session = %inbound.key, what, "a message was refused and is lost to the person");
+    tracing::error!(session = %inbound.key, what, "a message was refused and will not reach the person");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     journal.note(Event::ReplyUndelivered { actor, session, reason: what });
 }
 
 /// A reply of which a person gets the beginning only.
 fn note_cut(journal: &Journal, inbound: &Inbound, what: String) {
-    tracing::warn!(session = %inbound.key, what, "a long reply cannot be posted as a file; its first parts are posted");
+    tracing::warn!(session = %inbound.key, what, "cannot post a long reply as a file; posting its first parts");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     journal.note(Event::ReplyCut { actor, session, reason: what });
 }

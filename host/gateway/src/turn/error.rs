@@ -16,10 +16,10 @@ pub(super) enum TurnError {
     #[error(transparent)]
     Library(#[from] LibraryError),
     /// People have changed something about it.
-    #[error("it is begun anew")]
+    #[error("it will be started again")]
     Anew,
     /// Another host works on its conversation, or is owed an earlier question there.
-    #[error("another host is at it")]
+    #[error("another host is working on it")]
     Elsewhere,
     /// The messages that were collected for it are too long together.
     #[error("its messages are answered one by one")]

@@ -152,7 +152,7 @@ async fn seed(
     let Some(seeder) = ports.services.seeder.clone() else { return Ok(live) };
     let packed = offload(move || seeder.pack()).await;
     for problem in &packed.problems {
-        tracing::warn!("the knowledge-base seed goes without a document: {problem}");
+        tracing::warn!("the knowledge-base seed omits a document: {problem}");
     }
     let Some(pair) = packed.pair else { return Ok(live) };
     let text = Arc::from(pair[0].plain_text());
@@ -178,7 +178,7 @@ async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<Foun
             (message, found.into_iter().map(|stored| as_found(&stored.atom)).collect())
         }
         Err(error) => {
-            tracing::warn!(%error, "the turn goes without the knowledge base");
+            tracing::warn!(%error, "the turn continues without the knowledge base");
             (None, vec![])
         }
     }

@@ -63,7 +63,7 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
         return Ok(Heard::Talk(turn));
     };
     let reading = read(services, &turn, &marker).await?;
-    tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
+    tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(services, turn, marker, reading).await,
@@ -94,7 +94,7 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
     let said = match said {
         Ok(said) => said,
         Err(why) => {
-            tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
+            tracing::warn!(session = %turn.inbound.key, why, "cannot tell what kind of message this is");
             String::new()
         }
     };
@@ -143,7 +143,7 @@ async fn ask(
     note_usage(services, journal, &turn.inbound.user, answer.usage);
     match answer.stop {
         Stop::End => Ok(message::plain_text(&answer.blocks)),
-        _ => Err("the verdict was cut short".into()),
+        _ => Err("the verdict was truncated".into()),
     }
 }
 

@@ -159,7 +159,7 @@ impl Ports for LivePorts<'_> {
         if listener.is_some()
             && let Err(error) = self.services.store.may_show(self.turn, Beginning::Stream).await
         {
-            tracing::warn!(session = self.key, %error, "the answer is shown once it is whole");
+            tracing::warn!(session = self.key, %error, "the answer will be shown once it is complete");
             listener = None;
         }
         let ear = Ear { said: &self.said, listener };

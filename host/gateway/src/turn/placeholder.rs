@@ -80,7 +80,7 @@ pub(super) async fn show(
             }
             Err(error @ (TurnError::Front(FrontError::Closed) | TurnError::Store(_))) => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "no placeholder; the reply will be a message of its own");
+                tracing::warn!(%error, "no placeholder; the reply will be a separate message");
                 return Ok(Placeholder::Not);
             }
         }
@@ -185,7 +185,7 @@ pub(super) fn withdrawals<'a>(
 pub(super) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
     match services.front.withdraw(reply_to, placeholder).await {
         Err(FrontError::Refused { what, .. }) => {
-            tracing::warn!(what, "a placeholder cannot be taken away");
+            tracing::warn!(what, "cannot remove a placeholder");
             Ok(())
         }
         withdrawn => withdrawn,

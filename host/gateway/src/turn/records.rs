@@ -49,7 +49,7 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
             journal.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
         }
         Some(Change::Resumed) => {
-            tracing::info!(policy = asked.policy, decision = asked.decision, "policy resumed: it does well again");
+            tracing::info!(policy = asked.policy, decision = asked.decision, "policy resumed: it works again");
             journal.note(Event::PolicyResumed { asked });
         }
         None => {}

@@ -34,7 +34,7 @@ pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
     let (own, echoed) = own(work, case, updates).await;
     if echoed {
         let inbound = &work.turn.inbound;
-        tracing::warn!(session = %inbound.key, "what is noted of a case only repeats its request");
+        tracing::warn!(session = %inbound.key, "a note of a case only repeats its request");
         let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
         work.ports.journal.note(Event::DirectiveEchoed { actor, session, kind: CASE_TAG });
     }

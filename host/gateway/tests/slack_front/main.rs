@@ -336,7 +336,7 @@ async fn a_start_that_fails_is_one_clear_line() {
         (Fault::Stall, "got no answer within 0.5 s"),
         (Fault::Error("invalid_auth"), "failed: Slack says `invalid_auth`"),
         (Fault::Error("not_allowed_token_type"), "failed: Slack says `not_allowed_token_type`"),
-        (Fault::Garbage, "got an answer that is not one of Slack's"),
+        (Fault::Garbage, "got an answer that is not from Slack"),
     ] {
         for (method, call) in [("auth.test", bot), ("apps.connections.open", app)] {
             slack.fault(method, fault.clone());
@@ -369,7 +369,7 @@ async fn bad_tokens_are_named_by_kind_and_never_shown() {
         ),
         (with("xoxb-secret", "xapp-secret"), "the Slack app token begins with `xoxb-`, so it is the bot token"),
         (with("xapp-1-stand-in", " "), "the Slack bot token is empty"),
-        (with("xapp-1-stand-in", "xoxb-se\ncret"), "the Slack bot token holds characters that no token has"),
+        (with("xapp-1-stand-in", "xoxb-se\ncret"), "the Slack bot token contains invalid characters"),
     ] {
         assert!(!format!("{config:?}").contains("secret"));
         let Err(FrontError::Fatal { what, hint }) = Slack::connect(config).await else { panic!("{expected}") };

@@ -68,7 +68,7 @@ impl Transcript {
             Ok(Line::Assistant { error: Some(error) }) => self.failure = Some(error),
             Ok(Line::Result(result)) => self.result = Some(result),
             Ok(Line::Assistant { error: None } | Line::Unknown) => {}
-            Err(error) => tracing::debug!("`claude` printed a line that is not understood: {error}"),
+            Err(error) => tracing::debug!("`claude` printed an unknown line: {error}"),
         }
     }
 

@@ -169,7 +169,7 @@ impl Assemble for Assembly {
             return Err(classify::in_place_of_an_answer(&event.data));
         }
         if event.data.trim() == "[DONE]" {
-            return self.done().unwrap_or_else(|| Err(malformed("it was done before it began"))).map(Some);
+            return self.done().unwrap_or_else(|| Err(malformed("it ended before it began"))).map(Some);
         }
         self.bytes += event.data.len();
         if self.bytes > MAX_ANSWER_BYTES {
@@ -256,7 +256,7 @@ impl Assembly {
 
     fn finish(self, finish_reason: &str) -> Result<Answer, ModelError> {
         if finish_reason == "content_filter" || (!self.refusal.is_empty() && self.text.is_empty()) {
-            let message = if self.refusal.is_empty() { "its content filter stepped in".into() } else { self.refusal };
+            let message = if self.refusal.is_empty() { "its content filter intervened".into() } else { self.refusal };
             return Err(ModelError::Refused { message });
         }
         if finish_reason == "error" {

@@ -23,7 +23,7 @@ pub enum CompileError {
     #[error("{0}")]
     Exceeded(Exceeded),
     /// Nobody waits for it any more.
-    #[error("nobody waits for it any more")]
+    #[error("nothing waits for it any more")]
     Abandoned,
     /// The compiler ended without a result.
     #[error("the compiler failed: {how}")]
@@ -89,10 +89,10 @@ impl Exceeded {
         };
         match self.by_system {
             true => format!(
-                "`ulimit -{ulimit}` of whoever starts pmk-host is lower than `policy.limits.{setting}`; raise it"
+                "`ulimit -{ulimit}` in the environment of pmk-host is lower than `policy.limits.{setting}`; raise it"
             ),
             false => format!(
-                "if you trust it, raise `policy.limits.{setting}` in gateway.json; one with an interpreter of Python or JavaScript takes less"
+                "if you trust it, raise `policy.limits.{setting}` in gateway.json; even a policy with a Python or JavaScript interpreter takes less"
             ),
         }
     }

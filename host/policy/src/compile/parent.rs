@@ -149,7 +149,7 @@ fn died(status: ExitStatus, said: &str, allowed: &Allowed) -> CompileError {
         // What Rust's standard library says before it aborts.
         Some(Signal::ABORT) if said.contains("memory allocation of ") => allowed.memory,
         Some(Signal::KILL) => {
-            let how = "it was killed, as the system does when memory runs out".to_owned();
+            let how = "it was killed, probably because the system ran out of memory".to_owned();
             return CompileError::Died { how };
         }
         _ => return CompileError::Died { how: format!("{status}: {}", first_words(said)) },
@@ -157,5 +157,5 @@ fn died(status: ExitStatus, said: &str, allowed: &Allowed) -> CompileError {
 }
 
 fn first_words(said: &str) -> String {
-    foreign_line(said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing"))
+    foreign_line(said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing"))
 }

@@ -258,7 +258,7 @@ fn at_most(what: &'static str, count: u64, limit: u64, setting: &'static str) ->
 
 /// How many instances such a component makes cannot be counted before it is compiled.
 fn higher_order() -> CompileError {
-    invalid("it hands components to components, which no policy needs".to_owned())
+    invalid("it passes components to components, which no policy needs".to_owned())
 }
 
 fn invalid(reason: String) -> CompileError {
@@ -362,7 +362,7 @@ mod tests {
             "(component (component $f (component $a) (export \"a\" (component $a))) (instance $f (instantiate $f)) \
              (alias export $f \"a\" (component $c)))",
         ] {
-            assert_eq!(checked(text), "it hands components to components, which no policy needs", "{text}");
+            assert_eq!(checked(text), "it passes components to components, which no policy needs", "{text}");
         }
     }
 

@@ -44,7 +44,7 @@ pub enum SettingError {
         given: String,
     },
     /// `--set` for a policy that is not loaded.
-    #[error("`--set` names policy `{policy}`, which is not loaded; loaded are {}", list(.loaded))]
+    #[error("`--set` names policy `{policy}`, which is not loaded; these are loaded: {}", list(.loaded))]
     UnknownPolicy {
         /// The name that was typed.
         policy: String,
@@ -85,15 +85,15 @@ impl SettingError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            SettingError::Malformed { .. } => Some("as in `--set strict.seed-cap=8000`".to_owned()),
+            SettingError::Malformed { .. } => Some("for example `--set strict.seed-cap=8000`".to_owned()),
             SettingError::UnknownPolicy { policy, loaded } => Some(match nearest(policy, loaded) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None => "name one of these; where `--policy FILE` can be said, it loads others".to_owned(),
+                None => "use one of these; commands that accept `--policy FILE` can load others".to_owned(),
             }),
             SettingError::Unknown { setting, settings, policy, .. } => Some(match nearest(setting, settings) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None if settings.is_empty() => format!("`{policy}` has no settings at all"),
-                None => format!("it has {}", list(settings)),
+                None => format!("its settings are {}", list(settings)),
             }),
             SettingError::Invalid { default, .. } => {
                 Some(format!("the default is `{default}`; `pmk-host policy inspect FILE` shows what each setting does"))

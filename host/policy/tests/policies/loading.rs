@@ -61,7 +61,7 @@ fn a_component_cut_short_is_refused() {
 fn another_version_of_the_contract_says_both() {
     let error = refused(&good().version("2.0.0").build());
     let offers = pmk_policy::contract::VERSION;
-    let expected = format!("policy `p.wasm` wants `pmk:policy/context@2.0.0`, this host offers {offers}");
+    let expected = format!("policy `p.wasm` requires `pmk:policy/context@2.0.0`, this host offers {offers}");
     assert_eq!(error.to_string(), expected);
     assert!(matches!(refused(&good().version("0.9.0").build()), LoadError::OtherVersion { .. }));
     assert!(matches!(refused(&good().version("1.1.0-rc.1").build()), LoadError::OtherVersion { .. }));
@@ -143,12 +143,12 @@ fn descriptions_are_checked() {
     let twice = Component::new().describing(&format!("{} {}", declare(1, 0, 2), declare(1, 0, 2)));
     assert_eq!(
         refused(&twice.build()).to_string(),
-        "policy `p.wasm` describes itself badly: setting `test` is declared twice"
+        "policy `p.wasm` has an invalid description: setting `test` is declared twice"
     );
     let outside = Component::new().describing(&declare(3, 0, 2));
     assert!(refused(&outside.build()).to_string().contains("a default of 3 outside 0 to 2"));
     let nameless = Component::new().export("describe", "");
-    assert!(refused(&nameless.build()).to_string().ends_with("it gives no name"));
+    assert!(refused(&nameless.build()).to_string().ends_with("it has no name"));
     let misnamed = Component::new()
         .data("No Name")
         .describing(&format!("(call $name (local.get $description) (i32.const {DATA}) (i32.const 7))"));
@@ -163,7 +163,7 @@ fn a_policy_that_fails_to_describe_itself_says_how() {
     let error = refused(&good().items("(func $spin (loop $l (br $l))) (start $spin)").build());
     assert!(error.to_string().contains("used up its 20000000 units of fuel"), "{error}");
     let error = refused(&good().pages(200).build());
-    assert!(error.to_string().contains("asked for 13107200 bytes of memory where 8388608 are allowed"), "{error}");
+    assert!(error.to_string().contains("asked for 13107200 bytes of memory, but only 8388608 are allowed"), "{error}");
     assert!(error.hint().unwrap().contains("memory"));
 }
 

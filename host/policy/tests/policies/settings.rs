@@ -146,7 +146,7 @@ fn a_policy_that_is_not_loaded_cannot_be_set() {
     let error = set(&["strickt.seed-cap=500"]).check_policies(["strict", "standard"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`--set` names policy `strickt`, which is not loaded; loaded are `strict`, `standard`"
+        "`--set` names policy `strickt`, which is not loaded; these are loaded: `strict`, `standard`"
     );
     assert_eq!(error.hint().unwrap(), "did you mean `strict`?");
     assert!(set(&["strict.seed-cap=500"]).check_policies(["strict"]).is_ok());

@@ -139,7 +139,7 @@ async fn what_cannot_be_started_says_why() {
         run(&spec, &CancellationToken::new(), |_| {}).await.expect_err("not startable").to_string()
     };
     assert_eq!(failure(Spec::new("no-such-program", ["x"])).await, "`no-such-program` was not found");
-    assert_eq!(failure(Spec::new("/etc/passwd", ["x"])).await, "`/etc/passwd` may not be run by this user");
+    assert_eq!(failure(Spec::new("/etc/passwd", ["x"])).await, "this user is not allowed to run `/etc/passwd`");
     let mut spec = shell("true");
     spec.directory = Some(Path::new("/no/such/place").into());
     assert_eq!(failure(spec).await, "the working directory `/no/such/place` does not exist");

@@ -72,9 +72,9 @@ impl HomeError {
     /// What to do about it.
     fn hint(&self) -> &'static str {
         match self {
-            HomeError::InUse { .. } => "stop it first, or give this one another `--home`",
+            HomeError::InUse { .. } => "stop it first, or use another `--home`",
             HomeError::Io { .. } => {
-                "check that you own the folder, that you may write to it and that the disk has room, or give another `--home`"
+                "check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`"
             }
         }
     }
@@ -171,7 +171,7 @@ impl HomeLock {
             }
             thread::sleep(LOOK_EVERY);
         }
-        let source = io::Error::other("it is locked, and does not say by which process");
+        let source = io::Error::other("it is locked by an unknown process");
         Err(HomeError::Io { path: lock_file(home), source })
     }
 }

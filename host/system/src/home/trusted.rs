@@ -27,15 +27,15 @@ pub fn check(home: &Path) -> Result<(), Failure> {
             Ok(judged) => judged.map_err(|problem| {
                 // A command would change what others have put where it leads.
                 let hint = match part.is_symlink() {
-                    true => format!("`{}` is a link: put something of your own in its place", part.display()),
+                    true => format!("`{}` is a link: replace it with a file or folder of your own", part.display()),
                     false => problem.hint(),
                 };
-                Failure::new(format!("{problem}, and what is in it is done with your rights")).hint(hint)
+                Failure::new(format!("{problem}, and its contents would run with your permissions")).hint(hint)
             })?,
             Err(error) if is_absent(&error) => {}
             Err(error) => {
-                return Err(Failure::new(format!("cannot look at `{}`: {error}", part.display()))
-                    .hint("check that you own the folder, or give another `--home`"));
+                return Err(Failure::new(format!("cannot access `{}`: {error}", part.display()))
+                    .hint("check that you own the folder, or use another `--home`"));
             }
         }
     }

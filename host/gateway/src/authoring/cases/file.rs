@@ -94,9 +94,9 @@ impl Case {
         let shown = path.display();
         let text = files::read_text(path)
             .map_err(|error| format!("cannot read the case `{shown}`: {error}"))
-            .or_hint("check that it is a file that you may read")?;
-        serde_json::from_str(&text).map_err(|error| format!("the case `{shown}` is not one: {error}")).or_hint(
-            "a case has `history`, `budget`, `settings` and `expect`; `decision`, `incoming` and `overflow` for others than prune",
+            .or_hint("check that it is a file that you can read")?;
+        serde_json::from_str(&text).map_err(|error| format!("the case `{shown}` is invalid: {error}")).or_hint(
+            "a case has `history`, `budget`, `settings` and `expect`; for decisions other than prune also `decision`, `incoming` and `overflow`",
         )
     }
 
@@ -107,7 +107,7 @@ impl Case {
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let unwritable = |error: &dyn std::fmt::Display| {
             Failure::new(format!("cannot write the case `{}`: {error}", path.display()))
-                .hint("check that you may write in its folder")
+                .hint("check that you can write to its folder")
         };
         let text = serde_json::to_string_pretty(self).map_err(|error| unwritable(&error))?;
         fs::write(path, text + "\n").map_err(|error| unwritable(&error))
@@ -127,7 +127,9 @@ impl Case {
             Asks::Recover => exports.recover,
         };
         if !makes {
-            return Err(nonsense("the policy does not make that decision").hint("`policy inspect` lists its exports"));
+            return Err(
+                nonsense("the policy does not make that decision").hint("list its exports with `policy inspect`")
+            );
         }
         let stack = stage.with_values(self.settings.clone()).map_err(|error| {
             let failure = nonsense(&error.to_string());
@@ -150,7 +152,8 @@ impl Case {
             }
             Asks::Cap => {
                 let incoming = self.incoming.as_ref().ok_or_else(|| {
-                    nonsense("it has no `incoming`").hint("give it, as `{\"kind\": \"tool-result\", \"text\": \"…\"}`")
+                    nonsense("it has no `incoming`")
+                        .hint("add it, for example `{\"kind\": \"tool-result\", \"text\": \"…\"}`")
                 })?;
                 Answer::of_cap(
                     &stack.cap(incoming.input(limit).map_err(|failure| nonsense(failure).hint(Incoming::HINT))?),
@@ -158,11 +161,12 @@ impl Case {
             }
             Asks::Recover => {
                 let overflow = self.overflow.as_ref().ok_or_else(|| {
-                    nonsense("it has no `overflow`").hint("give it, as `{\"available\": [\"trim\", \"compact\"]}`")
+                    nonsense("it has no `overflow`")
+                        .hint("add it, for example `{\"available\": [\"trim\", \"compact\"]}`")
                 })?;
                 let input = overflow
                     .input()
-                    .map_err(|name| nonsense(&format!("there is no rung `{name}`")).hint(Overflow::HINT))?;
+                    .map_err(|name| nonsense(&format!("unknown rung `{name}`")).hint(Overflow::HINT))?;
                 Answer::of_recovery(&stack.recover(input))
             }
         })
@@ -173,7 +177,7 @@ impl Case {
             Some(Value::String(file)) => Recorded::read(&path.parent().unwrap_or(Path::new("")).join(file)),
             Some(inline) => Recorded::parse(&inline.to_string(), &format!("the case `{}`", path.display())),
             None => Err(Failure::new(format!("the case `{}` has no `history`", path.display()))
-                .hint("name a file relative to the case, or give the messages themselves")),
+                .hint("specify a file relative to the case, or the messages themselves")),
         }
     }
 }
@@ -184,7 +188,7 @@ impl Incoming {
     fn input(&self, limit: u64) -> Result<IncomingInput, &'static str> {
         let capped = [Origin::Seed, Origin::MraResult, Origin::ToolResult, Origin::Attachment];
         let kind = Origin::from_name(&self.kind).filter(|kind| capped.contains(kind));
-        let kind = kind.ok_or("its `incoming` is of no kind that is capped")?;
+        let kind = kind.ok_or("its `incoming` is not of a kind that is capped")?;
         let text = self.text.repeat(self.repeat.unwrap_or(1) as usize);
         Ok(IncomingInput { kind, name: self.name.clone(), text: text.into(), limit })
     }

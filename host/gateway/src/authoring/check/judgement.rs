@@ -33,20 +33,20 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
 /// The same question had another answer.
 pub(super) fn not_repeated() -> Judgement {
     Judgement::Failed {
-        reason: "the same question had another answer the second time".to_owned(),
-        hint: "let nothing but the arguments and the settings decide; the order of a hash map does too",
+        reason: "the same question got a different answer the second time".to_owned(),
+        hint: "decide only by the arguments and the settings; the order of a hash map is another cause",
     }
 }
 
 fn of_rule(rule: u8) -> &'static str {
     match rule {
-        1 => "remove from one legal cut to another; `transcript.cuts` names them, and the `flags` tell them",
+        1 => "remove from one legal cut to another; `transcript.cuts` lists them, and the `flags` mark them",
         2 => "leave the message at `transcript.current` as it is",
-        3 => "leave the first `transcript.seed-end` messages in, unless `budget.seed-may-go`",
+        3 => "keep the first `transcript.seed-end` messages, unless `budget.seed-may-go`",
         4 => "let what is left begin with a message of role 1",
         5 => "compare `plan.tokens` with `transcript.total-tokens`, and `plan.clear` a plan that gains nothing",
         9 => "keep only what fits `budget.limit`; a setting is a target below it, never above",
-        _ => "see what is legal in `wit/policy.wit`",
+        _ => "see `wit/policy.wit` for what is legal",
     }
 }
 
@@ -55,8 +55,8 @@ fn of_failure(kind: &str) -> &'static str {
         "fuel" | "time" => "read columns from the newest message back, and stop early",
         "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
         "host-allocation" => "pass shorter texts to the host",
-        "system" => "nothing is wrong with the policy; see that memory and address space are not used up",
+        "system" => "the policy itself is fine; check that memory and address space are not exhausted",
         "exit" => "return instead of ending the program",
-        _ => "its last words and the stack say where; names are there when it is built with `strip = \"debuginfo\"`",
+        _ => "its last output and the stack say where; build it with `strip = \"debuginfo\"` to see names",
     }
 }

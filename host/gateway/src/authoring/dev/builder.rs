@@ -33,10 +33,10 @@ const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
 #[derive(Debug, Error)]
 pub enum BuilderError {
     /// There is no such folder.
-    #[error("there is no folder `{}`", .0.display())]
+    #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
     /// Nothing in it is known.
-    #[error("nothing in `{}` says how it is built", .0.display())]
+    #[error("cannot tell how to build `{}`", .0.display())]
     Unknown(PathBuf),
     /// One component is made of one crate.
     #[error("`{}` has {count} crates that are built as a component", folder.display())]
@@ -50,12 +50,12 @@ impl BuilderError {
     /// What to do about it, where the error does not say it itself.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            BuilderError::NoFolder(_) => Some("name the folder of a project, as `pmk-host policy new` writes it"),
+            BuilderError::NoFolder(_) => Some("specify the folder of a project, such as `pmk-host policy new` creates"),
             BuilderError::Unknown(_) => {
-                Some("a `Cargo.toml`, `package.json` or `build.py` does; else say `--build COMMAND --component FILE`")
+                Some("add a `Cargo.toml`, `package.json` or `build.py`, or use `--build COMMAND --component FILE`")
             }
             BuilderError::NotOne { .. } => {
-                Some("name the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`")
+                Some("specify the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`")
             }
             BuilderError::Tools(_) => None,
         }
@@ -66,7 +66,7 @@ impl BuilderError {
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// It was called off.
-    #[error("the build was called off")]
+    #[error("the build was cancelled")]
     Stopped,
     /// It cannot be run.
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub enum BuildError {
         said: String,
     },
     /// It is done, and nothing is there.
-    #[error("`{what}` has left no component: `{}`: {source}", file.display())]
+    #[error("`{what}` produced no component: `{}`: {source}", file.display())]
     Nothing { what: String, file: PathBuf, source: io::Error },
     /// What is there is no component, and cannot be made one.
     #[error(transparent)]

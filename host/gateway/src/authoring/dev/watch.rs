@@ -52,7 +52,7 @@ impl Watch {
             }
         };
         let watcher = notify::recommended_watcher(tell)
-            .inspect_err(|error| tracing::debug!(%error, "the project cannot be watched, but is looked at"))
+            .inspect_err(|error| tracing::debug!(%error, "cannot watch the project; polling it instead"))
             .ok();
         Watch { folder: folder.to_owned(), built: built.to_owned(), told, watcher, followed: BTreeSet::new() }
     }

@@ -25,10 +25,10 @@ pub struct Name(String);
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NameError {
     /// Operators have to be able to type it.
-    #[error("`{0}` is no name for a policy")]
+    #[error("`{0}` is not a valid policy name")]
     Malformed(String),
     /// It means something else already.
-    #[error("`{0}` has a meaning of its own")]
+    #[error("the name `{0}` is reserved")]
     Reserved(String),
 }
 
@@ -37,7 +37,7 @@ impl NameError {
     pub fn hint(&self) -> &'static str {
         match self {
             NameError::Malformed(_) => {
-                "a name is 1 to 64 of `a-z 0-9 -`, begins with a letter and ends with a letter or a digit"
+                "a name is 1 to 64 characters of `a-z 0-9 -`, begins with a letter and ends with a letter or a digit"
             }
             NameError::Reserved(_) => "choose another name",
         }

@@ -16,7 +16,7 @@ use pmk_system::{
 };
 use tempfile::TempDir;
 
-const NAME_ONE: &str = "say for example `EDITOR=nano` or `VISUAL='code --wait'`";
+const NAME_ONE: &str = "set for example `EDITOR=nano` or `VISUAL='code --wait'`";
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub(super) fn edit(home: &Path, files: &AtomFiles, atom: &Path) -> Result<Edited
 
 fn save(files: &AtomFiles, atom: &Path, original: &str, draft: &Draft) -> Result<Edited, Failure> {
     if draft.is_empty() {
-        return Err(Failure::new("the editor has left nothing of the text")
-            .hint("the atom stays as it was; `pmk-host atoms reject ID` deletes one"));
+        return Err(Failure::new("the edited text is empty")
+            .hint("the atom is unchanged; to delete it, use `pmk-host atoms reject ID`"));
     }
     let edited = read_text(&draft.file)?;
     if edited == original {
@@ -66,8 +66,8 @@ impl Draft {
             home::replace_private_file(&file, text.as_bytes())?;
             Ok(Draft { folder, file })
         });
-        made.map_err(|error| format!("cannot write a copy to edit in `{}`: {error}", drafts.display()))
-            .or_hint("check that you own the folder and may write to it")
+        made.map_err(|error| format!("cannot write a copy for editing to `{}`: {error}", drafts.display()))
+            .or_hint("check that you own the folder and can write to it")
     }
 
     /// Whether nothing is there that could be lost.
@@ -86,7 +86,7 @@ impl Draft {
     fn keep(self, failure: &Failure) -> Failure {
         let _folder = self.folder.keep();
         Failure::new(failure.message()).hint(format!(
-            "the atom stays as it was; your text is in `{}`, copy it from there and edit again",
+            "the atom is unchanged; your text is in `{}`, copy it from there and edit again",
             self.file.display()
         ))
     }
@@ -107,7 +107,7 @@ impl Editor {
         };
         let (name, value) = set("VISUAL")
             .or_else(|| set("EDITOR"))
-            .ok_or_else(|| Failure::new("neither VISUAL nor EDITOR names an editor").hint(NAME_ONE))?;
+            .ok_or_else(|| Failure::new("no editor is set in VISUAL or EDITOR").hint(NAME_ONE))?;
         Editor::parse(&value).ok_or_else(|| Failure::new(format!("{name} is not a command: `{value}`")).hint(NAME_ONE))
     }
 
@@ -128,7 +128,7 @@ impl Editor {
             .or_hint(NAME_ONE)?;
         if !status.success() {
             return Err(
-                Failure::new(format!("the editor `{program}` ended with {status}")).hint("the atom stays as it was")
+                Failure::new(format!("the editor `{program}` exited with {status}")).hint("the atom is unchanged")
             );
         }
         Ok(())

@@ -33,7 +33,7 @@ impl Status {
         if let Some(on) = config.experiment.as_ref().filter(|experiment| experiment.is_on(clock::now_ms()))
             && let Err(failure) = super::load(context, &config.policy, on)
         {
-            context.warn(&format!("no gateway begins it as it is written: {}", failure.message()));
+            context.warn(&format!("the gateway cannot start it as it is defined: {}", failure.message()));
         }
         let written = config.experiment;
         let store = match Store::open_existing(context.place()?) {
@@ -58,8 +58,8 @@ impl Status {
                 None => Default::default(),
             };
             if written.is_none() && conversations.is_empty() {
-                return Err(Failure::new(format!("there is no experiment `{name}`"))
-                    .hint("without a name, the one of gateway.json is shown, else the last one"));
+                return Err(Failure::new(format!("experiment `{name}` does not exist"))
+                    .hint("without a name, the experiment in gateway.json is shown, or else the last one"));
             }
             let design = written.as_ref().map(figures::design).or(began_as);
             let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
@@ -67,7 +67,7 @@ impl Status {
         })?;
         let Some((figures, written)) = known else {
             return Err(Failure::new("there is no experiment")
-                .hint("write one down as `experiment` in gateway.json, or `experiment start --file FILE`"));
+                .hint("define one as `experiment` in gateway.json, or use `experiment start --file FILE`"));
         };
         let state = State::of(written.as_ref());
         if context.json {
@@ -110,8 +110,8 @@ impl State {
 fn page(figures: &Figures, state: State, language: Language) -> String {
     let mut page = Page::new(language);
     let since = page.translated(&match state {
-        State::On(start) => format!("on since {start}"),
-        State::Later(start) => format!("begins at {start}"),
+        State::On(start) => format!("running since {start}"),
+        State::Later(start) => format!("starts at {start}"),
         State::Off => "off".into(),
     });
     let experiment = page.translated("experiment");
@@ -139,7 +139,7 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         let compared = page.filled("{} compared with {}", &[&arm.arm, control]);
         page.text(&format!("{compared}\n"));
         if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
-            let least = format!("nothing can be said before each has {LEAST_CONVERSATIONS} conversations");
+            let least = format!("no conclusion before each has {LEAST_CONVERSATIONS} conversations");
             page.text(&format!("  {}\n", page.translated(&least)));
             continue;
         }
@@ -152,11 +152,11 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     }
     if figures.arms.iter().any(|arm| arm.role == Role::Shadow) {
         page.text("\n");
-        page.say("what a shadow arm has decided is in `pmk-host audit`: nobody is answered by it");
+        page.say("the decisions of a shadow arm are in `pmk-host audit`: it answers nobody");
     }
     if figures.arms.iter().any(|arm| arm.differences.iter().any(|it| it.interval.is_some())) {
         page.text("\n");
-        page.say("the intervals hold together with 95 %, however often one looks");
+        page.say("the intervals hold jointly with 95 % confidence, however often you look");
     }
     page.done()
 }
@@ -165,7 +165,7 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
     let role = match arm.role {
         Role::Control => "{} (control)",
         Role::Shadow => "{} (shadow)",
-        Role::Gone => "{} (gone)",
+        Role::Gone => "{} (removed)",
         Role::Arm if arm.stopped.is_some() => "{} (stopped)",
         Role::Arm => "{}",
     };

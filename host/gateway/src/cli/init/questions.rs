@@ -213,5 +213,6 @@ fn unanswered(terminal: &Found, error: dialoguer::Error) -> Failure {
     if cause.kind() == io::ErrorKind::Interrupted {
         terminal.leave();
     }
-    Failure::new(format!("nobody answers: {error}")).hint("every question has a flag: `pmk-host init --help`")
+    Failure::new(format!("cannot read an answer: {error}"))
+        .hint("every question can be answered with an option: see `pmk-host init --help`")
 }

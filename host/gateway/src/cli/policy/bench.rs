@@ -36,7 +36,7 @@ pub(in crate::cli) struct Bench {
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=3_600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("give a number of seconds from 0.001 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0.001 to 3600".to_owned()),
     }
 }
 
@@ -45,8 +45,8 @@ impl Bench {
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
         let scratch = tempfile::tempdir()
-            .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
-            .or_hint("see that there is room in the folder for temporary files")?;
+            .map_err(|error| format!("cannot create a folder for compiled components: {error}"))
+            .or_hint("check that there is free space in the folder for temporary files")?;
         let waiting = Waiting::now("loading it with an empty cache");
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
         let measured = bench::run(&stage, self.time, &mut |what| waiting.tell(&format!("timing {what}")));
@@ -65,8 +65,9 @@ impl Bench {
         }
         match is_usable {
             true => Ok(()),
-            false => Err(Failure::new(format!("policy `{}` gave no answer that could be used", self.file.display()))
-                .hint("`pmk-host policy check FILE` says what is wrong; timed was how long it takes to go wrong")),
+            false => Err(Failure::new(format!("policy `{}` gave no usable answer", self.file.display())).hint(
+                "`pmk-host policy check FILE` says what is wrong; the time measured is how long it takes to fail",
+            )),
         }
     }
 }
@@ -87,14 +88,14 @@ fn page(policy: &Policy, loading: Loading, measured: &[Measured], language: Lang
     if let Some(taken) = loading.compiled {
         let (seconds, mib) = (taken.cpu_ms as f64 / 1_000.0, taken.peak_bytes >> 20);
         let process = match taken.confined {
-            Confinement::Fully => "a process that reaches nothing else",
+            Confinement::Fully => "a process that can reach nothing else",
             Confinement::Partly => "a process that this kernel keeps from files, but not from all else",
             Confinement::No => "a process that this kernel cannot confine",
         };
         out.tell("compile", &format!("{seconds:.1} s of processor time and {mib} MiB of memory, in {process}"));
     }
     if policy.capabilities().iter().any(|capability| capability.reads_archive()) {
-        out.tell("archive", &format!("{} older messages to search, made up and in memory", bench::ARCHIVED));
+        out.tell("archive", &format!("{} older messages to search, generated and in memory", bench::ARCHIVED));
     }
     let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
     let rows = measured.iter().map(|measured| {

@@ -59,7 +59,7 @@ impl Check {
                 self.file.display(),
                 report.asked()
             ))
-            .hint("correct the first one of each kind and check again; the gateway would pass the policy over there")),
+            .hint("fix the first one of each kind and check again; the gateway would skip the policy in these cases")),
         }
     }
 }
@@ -98,8 +98,8 @@ fn page(policy: &Policy, histories: &[Named], report: &Report, language: Languag
     for (name, wasteful) in report.checks.iter().filter_map(|check| Some((&check.name, check.wasteful.as_ref()?))) {
         let (plans, first) = (wasteful.plans, one_line(&wasteful.first, 200));
         out.text("\n");
-        out.say(&format!("{name}: {plans} plans are carried out and leave almost nothing, the first with {first}"));
-        let hint = "cut the most recent turn short instead of dropping it; `keep_last_turn` of the Rust SDK does";
+        out.say(&format!("{name}: {plans} plans are carried out but leave almost nothing, the first with {first}"));
+        let hint = "shorten the most recent turn instead of dropping it, as `keep_last_turn` of the Rust SDK does";
         out.hint(hint);
     }
     for check in &report.checks {

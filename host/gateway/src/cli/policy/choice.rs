@@ -71,7 +71,8 @@ impl Use {
     /// The gateway may have been started elsewhere.
     fn absolute(&self) -> Result<Vec<PathBuf>, Failure> {
         let each = self.files.iter().map(|file| embedded::absolute(file));
-        each.collect::<Result<_, _>>().map_err(|error| Failure::new(format!("cannot tell where a file is: {error}")))
+        each.collect::<Result<_, _>>()
+            .map_err(|error| Failure::new(format!("cannot resolve the path of a file: {error}")))
     }
 
     fn tell(&self, context: &Context, swapped: &Swapped) -> Result<(), Failure> {
@@ -116,8 +117,10 @@ impl Use {
             return Survival::Yes;
         }
         Survival::No(match next.by {
-            _ if is_named => "the files have changed since, and a start takes them as they are".to_owned(),
-            Source::CommandLine => "the gateway was started with `--policy`, which goes before gateway.json".to_owned(),
+            _ if is_named => "the files have changed since; a start uses them as they are then".to_owned(),
+            Source::CommandLine => {
+                "the gateway was started with `--policy`, which takes precedence over gateway.json".to_owned()
+            }
             Source::Config => "gateway.json names others; `--persist` writes these there".to_owned(),
             Source::Default => "gateway.json names none; `--persist` writes these there".to_owned(),
         })
@@ -128,13 +131,11 @@ impl Use {
 fn persist(context: &Context, Swapped { files, serving, .. }: &Swapped) -> Result<(), Failure> {
     // The embedded policy is below all, and in no file.
     if files.is_empty() && serving.len() > 1 {
-        return Err(Failure::new(
-            "the policies decide now, but were chosen on another host, and no file here has them",
-        )
-        .hint("put their components into files on each host, and name those with `--persist`"));
+        return Err(Failure::new("the policies decide now, but were chosen on another host and are in no file here")
+            .hint("put their components into files on each host, and pass those with `--persist`"));
     }
     write(context, files).map_err(|error| {
-        Failure::new(format!("the policies decide now, but not after a restart: {error}")).hint(error.hint())
+        Failure::new(format!("the policies decide now, but will not after a restart: {error}")).hint(error.hint())
     })
 }
 
@@ -150,9 +151,9 @@ fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {
 fn on_host(page: &Page, OnHost { machine, home, outcome }: &OnHost) -> String {
     let name = format!("{machine}:{home}");
     match outcome {
-        Outcome::Decide => page.filled("`{}` goes by them, too", &[&name]),
-        Outcome::Refused { reason } => page.filled("`{}` does not take them: {}", &[&name, &page.translated(reason)]),
-        Outcome::Unknown => page.filled("`{}` has not said yet whether it takes them", &[&name]),
+        Outcome::Decide => page.filled("`{}` uses them, too", &[&name]),
+        Outcome::Refused { reason } => page.filled("`{}` does not accept them: {}", &[&name, &page.translated(reason)]),
+        Outcome::Unknown => page.filled("`{}` has not reported yet whether it accepts them", &[&name]),
     }
 }
 

@@ -110,7 +110,7 @@ struct Told {
 impl Dev {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let folder = std::path::absolute(&self.dir)
-            .map_err(|error| Failure::new(format!("there is no folder `{}`: {error}", self.dir.display())))?;
+            .map_err(|error| Failure::new(format!("folder `{}` does not exist: {error}", self.dir.display())))?;
         let builder = match (&self.build, &self.component) {
             (Some(build), Some(component)) => Builder::given(&folder, build, component)?,
             _ => Builder::find(&folder)?,
@@ -186,7 +186,7 @@ impl Dev {
         let from = self.histories.as_ref().unwrap_or(&context.home);
         if found.is_empty() {
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display()))
-                .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
+                .hint("each file is a JSON list of messages, an object with `messages`, or one message per line"));
         }
         let all = match found.len() {
             1 => format!("1 conversation of `{}`", from.display()),
@@ -224,7 +224,7 @@ impl Dev {
             if number == 1 {
                 let (folder, component) = (self.dir.display(), shown(builder.component()));
                 context.notice(
-                    &format!("watching `{folder}`, Ctrl-C ends it; the last good build is `{component}`"),
+                    &format!("watching `{folder}`, press Ctrl-C to stop; the last good build is `{component}`"),
                     None,
                 );
             }
@@ -261,7 +261,7 @@ async fn aside<T: Send + 'static>(
     desk: &mut Option<Desk>,
     work: impl FnOnce(&mut Desk) -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let bug = || Failure::new("trying the policy out failed by a bug of this program");
+    let bug = || Failure::new("trying out the policy failed because of a bug in this program");
     let mut taken = desk.take().ok_or_else(bug)?;
     let (done, came) = oneshot::channel();
     thread::spawn(move || {
@@ -281,7 +281,7 @@ impl Round {
             Ok(tried) => match tried.check.failed() {
                 0 => Ok(()),
                 failed => Err(Failure::new(format!("the policy gave {failed} bad answers"))
-                    .hint("correct the first one of each kind; `pmk-host policy check` asks for more")),
+                    .hint("fix the first one of each kind; `pmk-host policy check` asks more questions")),
             },
         }
     }
@@ -291,9 +291,9 @@ impl From<BuildError> for Failed {
     fn from(error: BuildError) -> Failed {
         let failure = Failure::new(&error);
         match error {
-            BuildError::Failed { said, .. } => Failed { failure: failure.hint("what it said is above"), said },
+            BuildError::Failed { said, .. } => Failed { failure: failure.hint("see its output above"), said },
             BuildError::Nothing { .. } => {
-                let hint = "`--component` names the file that the build leaves, in the project's folder";
+                let hint = "`--component` is the file that the build creates in the project's folder";
                 Failed { failure: failure.hint(hint), said: String::new() }
             }
             _ => Failed { failure, said: String::new() },

@@ -73,7 +73,7 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
     out.line("about", terminal::of_a_policy(&description.about, language));
     out.line("sha256", &policy.identity().sha256);
     out.tell("size", &format!("{} bytes", policy.size_bytes()));
-    out.tell("contract", &format!("wants {}, this host offers {}", policy.contract_version(), contract::VERSION));
+    out.tell("contract", &format!("requires {}, this host offers {}", policy.contract_version(), contract::VERSION));
     out.line("exports", decisions(policy.exports()).join(", "));
     if policy.capabilities().is_empty() {
         out.tell("imports", "none");
@@ -88,7 +88,7 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
         "wasi",
         match wasi(policy).is_empty() {
             true => "none",
-            false => "imported, and denied: no files, network, environment; clocks and random numbers stand still",
+            false => "imported, but denied: no files, network, environment; clocks and random numbers are fixed",
         },
     );
     out.tell(

@@ -53,13 +53,13 @@ impl Test {
         match failed {
             0 => Ok(()),
             failed => Err(Failure::new(format!(
-                "policy `{}` decides otherwise in {failed} of {} cases",
+                "policy `{}` decides differently in {failed} of {} cases",
                 self.file.display(),
                 tried.len()
             ))
             .hint(match self.bless {
-                true => "correct the policy: where it fails it has given no answer to take as the expected one",
-                false => "correct the policy, or take its answers as the expected ones with `--bless`",
+                true => "fix the policy: where it fails, there is no answer to take as the expected one",
+                false => "fix the policy, or accept its answers as the expected ones with `--bless`",
             })),
         }
     }

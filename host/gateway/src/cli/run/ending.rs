@@ -85,7 +85,7 @@ pub(super) fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToke
             if again {
                 std::process::exit(130);
             }
-            tracing::info!("stopping: running turns finish, nothing new begins");
+            tracing::info!("stopping: running turns finish, no new ones start");
             asked.cancel();
             stop.cancel();
         }

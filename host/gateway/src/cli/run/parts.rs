@@ -47,9 +47,9 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
     }
     let least = (window..).find(|&window| does(window)).unwrap_or(u64::MAX);
     Err(Failure::new(format!(
-        "a context window of {window} tokens leaves no room for a conversation beside the system prompt and the answer"
+        "a context window of {window} tokens leaves no room for a conversation besides the system prompt and the answer"
     ))
-    .hint(format!("give `--window` at least {least}, or leave it out")))
+    .hint(format!("use a `--window` of at least {least}, or omit it")))
 }
 
 /// What opens a session.
@@ -57,7 +57,7 @@ pub(super) fn seeder(config: &Config) -> Option<Seeder> {
     let ingest = config.default_ingest.clone()?;
     if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {
         tracing::warn!(
-            "`defaultIngest` is `{ingest}`, but no workspace is named: sessions begin without a seed\n  hint: set \
+            "`defaultIngest` is `{ingest}`, but no workspace is set: sessions start without a seed\n  hint: set \
              `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE"
         );
         return None;

@@ -73,7 +73,7 @@ impl Export {
         match failed {
             0 => Ok(()),
             _ => Err(Failure::new(format!("{failed} of {} not written", conversations(keys.len())))
-                .hint("the warnings say why; the others are complete")),
+                .hint("see the warnings for the reasons; the others are complete")),
         }
     }
 

@@ -158,7 +158,7 @@ impl Tally<'_> {
                     self.failures.push(("a file".to_owned(), TransferError::NoMessage { path }.into()));
                 }
                 Ok(pmk::Imported { dump, mut repairs }) => {
-                    let older = |path: &PathBuf| format!("`{}` is older and passed over", path.display());
+                    let older = |path: &PathBuf| format!("`{}` is older and skipped", path.display());
                     repairs.extend(superseded.iter().map(older));
                     self.take_in(dump, repairs).await?;
                 }
@@ -228,7 +228,7 @@ impl Tally<'_> {
                     self.cases.push(json!({"case": case.id.0, "channel": channel, "title": case.title}));
                 }
                 Err(other) => self.context.warn(&format!(
-                    "the case of channel `{channel}` is not imported: case {} is there already",
+                    "the case of channel `{channel}` is not imported: case {} already exists",
                     other.id
                 )),
             }
@@ -291,13 +291,13 @@ impl Tally<'_> {
         match (there_already, refused) {
             (0, 0) => Ok(()),
             (0, _) => Err(Failure::new(format!("{failed} of {all} not imported"))
-                .hint("the warnings say why; put that right and import the files they name alone")),
-            (_, 0) => Err(Failure::new(format!("{failed} of {all} not imported, being there already"))
+                .hint("see the warnings for the reasons; fix them and import only the files that they name")),
+            (_, 0) => Err(Failure::new(format!("{failed} of {all} not imported because they already exist"))
                 .hint("`--replace` empties their live windows first; their archives stay")),
             _ => Err(Failure::new(format!(
-                "{failed} of {all} not imported: {there_already} there already, {refused} refused"
+                "{failed} of {all} not imported: {there_already} already there, {refused} refused"
             ))
-            .hint("the warnings say why; put that right and import the files they name alone")),
+            .hint("see the warnings for the reasons; fix them and import only the files that they name")),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn list(context: &Context, store: &Store) -> Result<(), Failure
         vec![parked.key.clone(), user.to_owned(), time(parked.at_ms), told.into_owned(), parked.why.clone()]
     });
     print(&context.columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()))?;
-    context.say("once the cause is mended: pmk-host sessions retry KEY, or --all");
+    context.say("once the cause is fixed: pmk-host sessions retry KEY, or --all");
     Ok(())
 }
 
@@ -70,10 +70,10 @@ impl Retry {
         }
         context.say(&match (messages, is_running) {
             (0, _) => "nothing is parked there".to_owned(),
-            (1, true) => "1 message taken up again".to_owned(),
-            (_, true) => format!("{messages} messages taken up again"),
-            (1, false) => "1 message will be taken up at the next start".to_owned(),
-            (_, false) => format!("{messages} messages will be taken up at the next start"),
+            (1, true) => "1 message retried".to_owned(),
+            (_, true) => format!("{messages} messages retried"),
+            (1, false) => "1 message will be retried at the next start".to_owned(),
+            (_, false) => format!("{messages} messages will be retried at the next start"),
         });
         Ok(())
     }

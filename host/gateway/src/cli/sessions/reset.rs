@@ -34,9 +34,9 @@ impl Reset {
             return print_json(&json!({"key": self.key, "reset": true}));
         }
         context.say(&match reset {
-            None => format!("`{}` was empty already", self.key),
-            Some(1) => format!("`{}` starts afresh; its 1 message stays in the archive", self.key),
-            Some(messages) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
+            None => format!("`{}` was already empty", self.key),
+            Some(1) => format!("`{}` starts over; its 1 message stays in the archive", self.key),
+            Some(messages) => format!("`{}` starts over; its {messages} messages stay in the archive", self.key),
         });
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Reset {
         }
         let key = &self.key;
         if turns_kept > turns && turns_removed > 0 {
-            context.notice(&format!("turns {turns} to {turns_kept} share a tool call and stay together"), None);
+            context.notice(&format!("turns {turns} to {turns_kept} share a tool call and must stay together"), None);
         }
         context.say(&match (messages_removed, turns_removed) {
             (0, _) if turns_kept == 0 => format!("`{key}` has no turns"),

@@ -60,7 +60,7 @@ impl FromStr for Turns {
         };
         match turns {
             Some((from, to)) if from > 0 && to >= from => Ok(Turns { from, to }),
-            _ => Err("give turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned()),
+            _ => Err("expected turns as 3..5, 3.., ..5 or 3, counted from 1".to_owned()),
         }
     }
 }
@@ -91,8 +91,10 @@ impl Show {
             return print_json(&document);
         }
         if messages.is_empty() && self.turns.is_none() {
-            context
-                .notice(&format!("the model would see nothing of `{}`", self.key), Some("`--full` shows the archive"));
+            context.notice(
+                &format!("the model would see nothing of `{}`", self.key),
+                Some("show the archive with `--full`"),
+            );
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();

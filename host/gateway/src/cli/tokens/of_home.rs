@@ -20,7 +20,7 @@ impl OfHome {
         let (config, _) = Config::load(home)?;
         match Tokens::of(&config.slack).pair()? {
             Some((app, bot)) => Ok(TokenPair { app: app.resolve()?, bot: bot.resolve()? }),
-            None => Err(Failure::new("gateway.json has no Slack tokens any more")),
+            None => Err(Failure::new("gateway.json no longer has Slack tokens")),
         }
     }
 

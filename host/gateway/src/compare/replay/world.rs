@@ -161,7 +161,7 @@ impl Ports for World<'_> {
         let decision = self.arm.stack.summarize(&part, most);
         self.seen().decided(&decision.records);
         match decision.text.trim() {
-            "" => Err(ModelError::Other { message: "the policies sum nothing up".into() }),
+            "" => Err(ModelError::Other { message: "the policies summarize nothing".into() }),
             text => {
                 self.seen().tally.tokens_answered += u64::from(tokens::estimate(text));
                 Ok(text.to_owned())

@@ -147,7 +147,7 @@ impl Page {
         let (title, caption) = (
             self.translated("Tokens turn by turn"),
             self.translated(
-                "What the first request of each turn holds, on average over the conversations that get so far.",
+                "The size of the first request of each turn, averaged over the conversations that reach it.",
             ),
         );
         let curves = chart::curves(&series, self.language);
@@ -160,8 +160,9 @@ impl Page {
         let title = self.translated("Tokens against evidence");
         self.push(&format!("<h2>{title}</h2>\n"));
         if points.is_empty() {
-            let why = self
-                .translated("Without questions nobody knows what of a conversation was needed: `--questions FILE`.");
+            let why = self.translated(
+                "Without questions it is not known what in a conversation was needed: use `--questions FILE`.",
+            );
             return self.push(&format!("<p>{why}</p>\n"));
         }
         let caption = self.translated(
@@ -250,14 +251,14 @@ impl Page {
         let (title, method) = (
             self.translated("How to read this"),
             self.translated(&format!(
-                "The same {conversations} conversations went through every policy, turn by turn, with the recorded answers. \
-                 A difference is called shown when both hold: swapping the policies by chance in each conversation gives as \
-                 much in fewer than 5 % of cases, corrected by Holm's method for all rows together; and the interval, from \
-                 conversations drawn again and again, leaves out zero. All intervals hold together with 95 %. \
-                 “Would be found” is the size of a difference that these conversations would show four times out of five; \
-                 what is smaller may be there unseen. Where a policy has the model sum something up, a summary that the \
-                 policies make without a model stands in its place. Costs are those of a provider that still has the start \
-                 of the last request in its cache."
+                "The same {conversations} conversations went through every policy, turn by turn, with the recorded \
+                 answers. A difference is called shown if both hold: swapping the policies at random in each \
+                 conversation gives as large a difference in fewer than 5 % of cases, corrected by Holm's method for \
+                 all rows together; and the interval, from conversations resampled many times, excludes zero. All \
+                 intervals hold jointly with 95 % confidence. “Would be found” is the size of a difference that these \
+                 conversations would show four times out of five; smaller ones may exist unseen. Where a policy asks \
+                 the model for a summary, one that the policies make without a model is used instead. Costs are those \
+                 of a provider that still has the start of the last request in its cache."
             )),
         );
         self.push(&format!("<h2>{title}</h2>\n<p>{method}</p>\n"));
@@ -265,7 +266,7 @@ impl Page {
         if problems.is_empty() {
             return;
         }
-        let told = self.translated(&format!("{} things were not as they should be", problems.len()));
+        let told = self.translated(&format!("{} problems", problems.len()));
         self.push(&format!("<details><summary>{told}</summary><ul>"));
         for problem in problems {
             self.push(&format!("<li>{}</li>", escape(&terminal::translated(problem, self.language))));
@@ -308,7 +309,7 @@ const fn sign(state: State) -> (&'static str, &'static str, &'static str) {
         State::Kept => ("kept", "●", "kept"),
         State::Shortened => ("shortened", "◐", "shortened"),
         State::Recalled => ("recalled", "↺", "recalled"),
-        State::Summarised => ("summarised", "Σ", "summed up"),
+        State::Summarised => ("summarised", "Σ", "summarized"),
         State::Dropped => ("dropped", "○", "dropped"),
     }
 }

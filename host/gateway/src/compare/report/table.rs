@@ -52,7 +52,7 @@ pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     row(&format!("  {}", replan::NAME), &|at| count(tally(at).replans));
     row("messages unanswered", &|at| count(tally(at).unanswered));
     row("turns dropped", &|at| count(tally(at).turns_dropped));
-    row("turns summarised", &|at| count(tally(at).turns_summarised));
+    row("turns summarized", &|at| count(tally(at).turns_summarised));
     row("results dropped", &|at| count(tally(at).results_dropped));
     row("messages shortened", &|at| count(tally(at).messages_replaced));
     row("contents capped", &|at| count(tally(at).contents_capped));

@@ -35,7 +35,7 @@ impl Images {
         if !has_images || !may_be_they || std::mem::replace(&mut self.was_suspected, true) {
             return Ok(false);
         }
-        tracing::info!(session = exchange.key, %error, "the same is asked without its images");
+        tracing::info!(session = exchange.key, %error, "asking again without the images");
         self.suspected = Some(exchange.window.hide_images());
         budget::budget(ports, exchange).await?;
         Ok(true)
@@ -46,8 +46,8 @@ impl Images {
         let Some(hidden) = self.suspected.take() else { return Ok(()) };
         tracing::warn!(
             session = exchange.key,
-            "the model's server refuses these images: they are not sent again\n  hint: where it takes none at all, set \
-             `slack.maxImageKiB` to 0"
+            "the model's server refuses these images: they will not be sent again\n  hint: if it accepts no images at \
+             all, set `slack.maxImageKiB` to 0"
         );
         exchange.tally.images_refused = true;
         let edit = exchange.window.hiding(&hidden);

@@ -34,7 +34,7 @@ impl Tools {
         match error.action() {
             Action::Fence if may_be_the_tools => support.were_refused("said", &error.to_string()).await,
             Action::Probe if may_be_the_tools && !self.was_suspected && support.takes_tools().is_none() => {
-                tracing::info!(session = exchange.key, %error, "the same is asked without tools");
+                tracing::info!(session = exchange.key, %error, "asking again without tools");
                 self.was_suspected = true;
                 self.suspected = Some((Arc::clone(&exchange.preamble), error.to_string()));
             }
@@ -67,7 +67,7 @@ impl Tools {
             Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
                 support.were_refused("tried", &reason).await;
             }
-            Err(error) => tracing::info!(%error, "whether the model takes tools is not known yet"),
+            Err(error) => tracing::info!(%error, "it is not known yet whether the model accepts tools"),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
     let (fresh, after) = fresh_session(base, &transcript, range, text);
     if !base.shrinks_to(after) {
-        tracing::warn!(session = exchange.key, after, before = base.tokens, "a fresh session would not help");
+        tracing::warn!(session = exchange.key, after, before = base.tokens, "a new session would not help");
         return Ok(false);
     }
     let has_summary = fresh.summary.is_some();

@@ -57,7 +57,7 @@ impl Lines {
             };
             let line = line.map_err(|error| FrontError::Fatal {
                 what: format!("cannot read standard input: {error}"),
-                hint: "start again; everything accepted so far is stored".into(),
+                hint: "start it again; everything accepted so far is stored".into(),
             })?;
             match line {
                 None => return Ok(()),

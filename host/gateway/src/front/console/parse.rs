@@ -73,7 +73,7 @@ fn said(object: &Map<String, Value>) -> Result<Said, Wrong> {
     match text(object, "type")? {
         None | Some("message") => message(object).map(|message| Said::Message(Box::new(message))),
         Some("reaction") => reaction(object).map(Said::Reaction),
-        Some(other) => Err(format!("the type `{}` is not known, only `message` and `reaction`", quoted(other)).into()),
+        Some(other) => Err(format!("unknown type `{}`; use `message` or `reaction`", quoted(other)).into()),
     }
 }
 
@@ -120,14 +120,14 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(format!("`{name}` is {}, not a text", json::kind(other))),
+        Some(other) => Err(format!("`{name}` is {}, not a string", json::kind(other))),
     }
 }
 
 /// A text that becomes part of a session key.
 fn id<'a>(object: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, Wrong> {
     match text(object, name)? {
-        Some("") => Err(Wrong { field: name, what: format!("`{name}` is empty; leave it out, or say who or where") }),
+        Some("") => Err(Wrong { field: name, what: format!("`{name}` is empty; omit it, or say who or where") }),
         id => id.map(|id| checked(name, id)).transpose(),
     }
 }
@@ -140,7 +140,8 @@ fn checked<'a>(name: &'static str, id: &'a str) -> Result<&'a str, Wrong> {
 }
 
 fn no_id(name: &'static str, max: usize) -> Wrong {
-    let what = format!("`{name}` is no id: those are of letters, digits and punctuation other than `:`, {max} at most");
+    let what =
+        format!("`{name}` is not an id: an id has letters, digits and punctuation other than `:`, at most {max}");
     Wrong { field: name, what }
 }
 
@@ -182,12 +183,12 @@ mod tests {
             (r#"["message","Ev1","U1","D1",null,"q"]"#, "it is a list, not an object"),
             ("7", "it is a number, not an object"),
             ("{}", "there is no `text`"),
-            (r#"{"text":7}"#, "`text` is a number, not a text"),
-            (r#"{"text":"q","event_id":["a"]}"#, "`event_id` is a list, not a text"),
-            (r#"{"type":"dance","text":""}"#, "the type `dance` is not known, only `message` and `reaction`"),
+            (r#"{"text":7}"#, "`text` is a number, not a string"),
+            (r#"{"text":"q","event_id":["a"]}"#, "`event_id` is a list, not a string"),
+            (r#"{"type":"dance","text":""}"#, "unknown type `dance`; use `message` or `reaction`"),
             (r#"{"type":"reaction","user":"U1","channel":"D1","reaction":"x"}"#, "a reaction needs `ts`"),
             (r#"{"channel":"X1","text":"q"}"#, "the channel `X1` begins with neither `D` nor `C`"),
-            (r#"{"user":"","text":"q"}"#, "`user` is empty; leave it out, or say who or where"),
+            (r#"{"user":"","text":"q"}"#, "`user` is empty; omit it, or say who or where"),
         ] {
             assert_eq!(refused(line), wanted, "{line}");
         }
@@ -203,7 +204,7 @@ mod tests {
             "{\"user\":\"U1\\u001b[2J\",\"text\":\"q\"}",
             r#"{"user":"U 1","text":"q"}"#,
         ] {
-            assert!(refused(line).contains("is no id"), "{line}");
+            assert!(refused(line).contains("is not an id"), "{line}");
         }
     }
 

@@ -33,8 +33,9 @@ impl ApiAddress {
             hint: hint.to_owned(),
         };
         let looks_like = "it looks like `https://slack.com/api`";
-        let url = Url::parse(address.trim()).map_err(|error| refuse(&format!("is no address: {error}"), looks_like))?;
-        let host = url.host_str().ok_or_else(|| refuse("names no host", looks_like))?;
+        let url = Url::parse(address.trim())
+            .map_err(|error| refuse(&format!("is not a valid address: {error}"), looks_like))?;
+        let host = url.host_str().ok_or_else(|| refuse("has no host", looks_like))?;
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
             return Err(refuse("has more than a host and a path", looks_like));
         }
@@ -42,11 +43,16 @@ impl ApiAddress {
         match url.scheme() {
             "http" if loopback => {}
             "https" if loopback || allow_any || is_slack(host) => {}
-            "http" => return Err(refuse("would get the tokens unencrypted", "plain http is for loopback; use https")),
+            "http" => {
+                return Err(refuse(
+                    "would receive the tokens unencrypted",
+                    "unencrypted http is only for loopback; use https",
+                ));
+            }
             "https" => {
                 return Err(refuse(
                     "is not Slack's, and the tokens would be sent there",
-                    "unset PMK_SLACK_API_URL, or name the address on the command line if you mean it",
+                    "unset PMK_SLACK_API_URL, or if you mean this address, give it on the command line",
                 ));
             }
             _ => return Err(refuse("is neither https nor http", looks_like)),

@@ -89,7 +89,7 @@ impl Refused {
 
     /// Learns why a message with these was refused.
     pub(super) fn learn(&self, buttons: &[Button], failure: &CallFailure) {
-        tracing::warn!(%failure, "Slack does not take the buttons of a message; it goes without them");
+        tracing::warn!(%failure, "Slack does not accept the buttons of a message; sending it without them");
         if failure.is_about_form() {
             self.of(buttons).store(true, Ordering::Relaxed);
         }

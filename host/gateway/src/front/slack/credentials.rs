@@ -16,7 +16,8 @@ use super::{
 };
 use crate::front::FrontError;
 
-pub(super) const UNSAFE_SOCKET: &str = "Slack named a WebSocket that is neither encrypted nor on this machine";
+pub(super) const UNSAFE_SOCKET: &str =
+    "Slack returned a WebSocket address that is neither encrypted nor on this machine";
 pub(super) const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
 
 /// What Slack says of both tokens, each by itself.
@@ -68,8 +69,8 @@ pub(super) fn prepare(config: &SlackConfig) -> Result<Prepared, FrontError> {
         kind?;
     }
     let no_tls = |error: &dyn std::error::Error| FrontError::Fatal {
-        what: format!("no TLS to reach Slack with: {error}"),
-        hint: "this is a defect of the build; please report it".to_owned(),
+        what: format!("cannot set up TLS for Slack: {error}"),
+        hint: "this is a bug in the build; please report it".to_owned(),
     };
     let tls = tls::client_config().map_err(|error| no_tls(&error))?;
     let web = Web::new(config, &address, tls.clone()).map_err(|error| no_tls(&error))?;
@@ -96,11 +97,10 @@ pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, Withou
     }
     let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
     Err(FrontError::Fatal {
-        what: format!("the Slack bot token lacks scopes that the gateway cannot do without: {}", names.join(", ")),
-        hint:
-            "add them under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
+        what: format!("the Slack bot token lacks required scopes: {}", names.join(", ")),
+        hint: "add them under OAuth & Permissions and reinstall the app; `pmk-host slack manifest` prints everything \
                the app needs"
-                .to_owned(),
+            .to_owned(),
     })
 }
 
@@ -109,7 +109,7 @@ const KNOWN_KINDS: [(&str, &str); 5] = [
     ("xapp-", "the app token"),
     ("xoxb-", "the bot token"),
     ("xoxp-", "a user's token"),
-    ("xoxe", "a token to rotate others with"),
+    ("xoxe", "a token for rotating other tokens"),
     ("xox", "a token of another kind"),
 ];
 
@@ -154,10 +154,10 @@ fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontErr
         match known {
             Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
             // Nothing of it is shown: it may be a secret of something else.
-            None => format!("the Slack {kind} token is none of Slack's"),
+            None => format!("the Slack {kind} token is not a Slack token"),
         }
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        format!("the Slack {kind} token holds characters that no token has")
+        format!("the Slack {kind} token contains invalid characters")
     } else {
         return Ok(());
     };

@@ -117,7 +117,7 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
             return refused.map_or_else(|| Ok(first.unwrap_or_default()), Err);
         };
         if let Some(failure) = refused {
-            tracing::warn!(%failure, ?form, "Slack does not take a part of a reply; it goes in another form");
+            tracing::warn!(%failure, ?form, "Slack does not accept a part of a reply; sending it in another form");
         }
         smaller.into_iter().rev().for_each(|piece| pieces.push_front((piece, next)));
     }

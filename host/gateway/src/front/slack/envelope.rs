@@ -169,11 +169,7 @@ impl Reception<'_> {
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Change(change)) => {
                 self.known(self.intake.change(change).await, |error| {
-                    tracing::error!(
-                        event,
-                        error,
-                        "what was changed about a message could not be stored; Slack will send it again"
-                    );
+                    tracing::error!(event, error, "cannot store a change of a message; Slack will send it again");
                 })?;
             }
             Some(News::Reaction(mut reaction)) => {
@@ -193,8 +189,7 @@ impl Reception<'_> {
 
     /// Whether nothing is left of a message that a redelivery could save.
     fn is_taken(self, taken: Result<Option<Accepted>, Failure>, event: &str, again: bool, sent_s: Option<i64>) -> bool {
-        let tell =
-            |error: &str| tracing::error!(event, error, "a message could not be stored; Slack will send it again");
+        let tell = |error: &str| tracing::error!(event, error, "cannot store a message; Slack will send it again");
         match self.known(taken, tell) {
             Some(Some(Accepted::New)) => {
                 tracing::debug!(event, "stored");
@@ -224,20 +219,19 @@ impl Reception<'_> {
 
     /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
     pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
-        let tell =
-            |error: &str| tracing::error!(error, "a slash command could not be stored; Slack tells the person so");
+        let tell = |error: &str| tracing::error!(error, "cannot store a slash command; Slack tells the person");
         self.known(self.intake.accept(*message).await, tell).map(|_| acknowledgement(&envelope))
     }
 
     /// Takes in that a button was pressed.
     pub(super) async fn press(self, envelope: String, press: Box<Press>) -> Option<String> {
-        let tell = |error: &str| tracing::error!(error, "a click could not be stored; Slack shows the person so");
+        let tell = |error: &str| tracing::error!(error, "cannot store a click; Slack shows this to the person");
         self.known(self.intake.press(*press).await, tell).map(|()| acknowledgement(&envelope))
     }
 
     /// Takes note of something that cannot be taken in, because of this part of it.
     pub(super) fn refuse(self, part: &'static str) {
-        tracing::warn!(part, "Slack sent what is no event as it makes them; it is refused");
+        tracing::warn!(part, "Slack sent a malformed event; it is refused");
         self.intake.notice(Notice::Malformed { field: part });
     }
 }

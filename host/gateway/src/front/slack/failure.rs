@@ -27,7 +27,7 @@ pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
         tracing::warn!(
             asked_s = asked.as_secs(),
             waits_s = LONGEST_WAIT.as_secs(),
-            "Slack asks to be left alone for very long; it is asked again before that"
+            "Slack asks for a very long wait; retrying sooner"
         );
     }
     Some(asked.min(LONGEST_WAIT))
@@ -180,15 +180,15 @@ pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
             format!("add the scope `{needed}` under OAuth & Permissions at https://api.slack.com/apps and reinstall the app")
         }
         ("missing_scope" | "no_permission", Token::App, None) => {
-            "the app token needs the scope `connections:write`; make a new one under Basic Information".to_owned()
+            "the app token needs the scope `connections:write`; create a new one under Basic Information".to_owned()
         }
         ("not_allowed_token_type", Token::App, _) => {
-            "an app token begins with `xapp-`; make one under Basic Information, App-Level Tokens".to_owned()
+            "an app token begins with `xapp-`; create one under Basic Information, App-Level Tokens".to_owned()
         }
         ("not_allowed_token_type", Token::Bot, _) => {
             "a bot token begins with `xoxb-`; it is under OAuth & Permissions".to_owned()
         }
-        ("link_disabled", _, _) => "switch Socket Mode on at https://api.slack.com/apps, under Socket Mode".to_owned(),
+        ("link_disabled", _, _) => "turn on Socket Mode at https://api.slack.com/apps, under Socket Mode".to_owned(),
         ("unknown_method" | "method_deprecated" | "deprecated_endpoint", _, _) => {
             "check that the Slack API address is Slack's".to_owned()
         }
@@ -252,11 +252,13 @@ impl fmt::Display for CallFailure {
                 let limit = limit.as_secs_f64();
                 write!(f, "`{method}` with {token} got no answer within {limit:.1} s")
             }
-            Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not one of Slack's"),
+            Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not from Slack"),
             Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
             Cause::Broken(why) => write!(f, "`{method}` with {token} lost its connection to Slack: {why}"),
-            Cause::NotForUs(FrontError::Closed) => write!(f, "`{method}` is left to the hosts that have taken over"),
-            Cause::NotForUs(why) => write!(f, "`{method}` waits until it is known whether this host may speak: {why}"),
+            Cause::NotForUs(FrontError::Closed) => {
+                write!(f, "`{method}` was not called: it is left to the hosts that have taken over")
+            }
+            Cause::NotForUs(why) => write!(f, "`{method}` waits until it is known whether this host may post: {why}"),
         }
     }
 }
@@ -343,7 +345,7 @@ impl CallFailure {
             }
             Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and start again".to_owned(),
             Cause::Status(500..) | Cause::Code { .. } => {
-                "Slack itself may be in trouble, see https://slack-status.com; then start again".to_owned()
+                "Slack itself may have an outage, see https://slack-status.com; then start again".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
             Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {

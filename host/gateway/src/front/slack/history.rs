@@ -162,7 +162,7 @@ pub(super) async fn find(
         let page: Page = match web.read(&Turn::answer(method), &parameters).await {
             Ok(page) => page,
             Err(failure) if failure.is_final() => {
-                tracing::warn!(%failure, "cannot look whether a part of a reply was posted already");
+                tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");
                 return Ok(Lookup::Unknown);
             }
             Err(failure) => return Err(failure),

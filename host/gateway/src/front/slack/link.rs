@@ -128,7 +128,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             let frame = self.socket.next().await;
             match self.read(frame)? {
                 Step::Greeted => return Ok(()),
-                Step::Leave | Step::Close => return Err(Gone::lost("Slack turned it away")),
+                Step::Leave | Step::Close => return Err(Gone::lost("Slack rejected it")),
                 Step::Go => {}
             }
         }
@@ -196,7 +196,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             while self.in_flight.next().await.is_some() {}
         };
         if timeout(drain, storing).await.is_err() {
-            tracing::warn!("a message could not be stored in time; Slack will send it again");
+            tracing::warn!("cannot store a message in time; Slack will send it again");
         }
     }
 
@@ -204,7 +204,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         let frame = match frame {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => return Err(Gone::lost(describe(&error))),
-            None => return Err(Gone::lost("it ended without a word")),
+            None => return Err(Gone::lost("it ended without a reason")),
         };
         self.heard = Instant::now();
         let text = match frame {

@@ -55,7 +55,7 @@ impl Web {
             Err(why) => Err(why),
         };
         let is_renewed = renewed.unwrap_or_else(|why| {
-            tracing::warn!("Slack's tokens may have changed, and those of before stay in use: {why}");
+            tracing::warn!("Slack's tokens may have changed, but the previous ones stay in use: {why}");
             false
         });
         // Looking at files that have changed keeps no refused call from looking, too.
@@ -82,7 +82,7 @@ impl Web {
         }
         self.tokens.replace(pair);
         let changed: Vec<String> = changed.iter().map(Token::to_string).collect();
-        tracing::info!("another token of Slack's is in use from now on: {}", changed.join(" and "));
+        tracing::info!("a new Slack token is in use from now on: {}", changed.join(" and "));
         Ok(true)
     }
 
@@ -100,7 +100,7 @@ impl Web {
         let met = met.map(|(met, _)| Identity::of(met)).map_err(failed(AUTH_TEST))?;
         match self.tokens.owner.get() {
             Some(me) if (&me.user, &me.team_id) != (&met.user, &met.team_id) => Err(format!(
-                "{token} is now that of @{} in {}, and this is @{} in {}; a restart goes over to another bot",
+                "{token} now belongs to @{} in {}, but this gateway is @{} in {}; to switch to another bot, restart",
                 met.name, met.team, me.name, me.team
             )),
             _ => Ok(()),

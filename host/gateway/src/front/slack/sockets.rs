@@ -148,7 +148,7 @@ impl<'a> Sockets<'a> {
                 Err(Gone::Lost { why, retry_after }) => (why, retry_after),
             };
             let wait = backoff.failed(retry_after);
-            tracing::warn!("no connection to Slack: {why}; trying again in {:.1} s", wait.as_secs_f64());
+            tracing::warn!("no connection to Slack: {why}; retrying in {:.1} s", wait.as_secs_f64());
         }
     }
 
@@ -164,14 +164,14 @@ impl<'a> Sockets<'a> {
 
     fn refused(&self, what: String, hint: String) {
         if self.refusal.begins() {
-            tracing::error!(hint, "Slack takes no connection from this app: {what}");
+            tracing::error!(hint, "Slack refuses connections from this app: {what}");
             self.reception.intake.notice(Notice::Refused { what, hint });
         }
     }
 
     fn accepted(&self) {
         if self.refusal.ends() {
-            tracing::info!("Slack takes connections from this app again");
+            tracing::info!("Slack accepts connections from this app again");
             self.reception.intake.notice(Notice::Accepted);
         }
     }

@@ -256,7 +256,7 @@ impl Statuses {
             self.clear_at(web, &thread).await;
         };
         if timeout(MOMENT, cleared).await.is_err() {
-            tracing::debug!("a status stays for now");
+            tracing::debug!("a status could not be removed yet");
         }
     }
 
@@ -308,7 +308,7 @@ impl Statuses {
             }
         };
         if timeout(LAST_MOMENT, all).await.is_err() {
-            tracing::debug!("a status goes by itself");
+            tracing::debug!("a status will expire by itself");
         }
     }
 
@@ -322,7 +322,7 @@ impl Statuses {
 
     async fn clear_at(&self, web: &Web, thread: &Thread) {
         match web.set_status(&thread.channel, &thread.ts, Status { status: "", line: None }).await {
-            Err(failure) if !failure.is_final() => tracing::debug!(%failure, "a status stays for now"),
+            Err(failure) if !failure.is_final() => tracing::debug!(%failure, "a status could not be removed yet"),
             _ => drop(self.state().left.remove(thread)),
         }
     }
@@ -373,11 +373,11 @@ impl Statuses {
     fn refused(&self, channel: &str, failure: &CallFailure) {
         if failure.is_about_the_app() && !failure.code().is_some_and(is_about_the_token) {
             if !std::mem::replace(&mut self.state().refused, true) {
-                tracing::info!(%failure, "Slack takes no status; placeholders are posted instead");
+                tracing::info!(%failure, "Slack does not accept statuses; posting placeholders instead");
             }
             return;
         }
-        tracing::debug!(%failure, channel, "Slack takes no status there; placeholders are posted instead");
+        tracing::debug!(%failure, channel, "Slack does not accept a status there; posting placeholders instead");
         self.unreadable(channel);
     }
 

@@ -276,7 +276,7 @@ impl Streams {
         if let Ok(false) = stopped
             && self.wanted.swap(false, Ordering::Relaxed)
         {
-            tracing::info!("Slack keeps no metadata of streams; answers are not streamed any more");
+            tracing::info!("Slack does not keep metadata of streams; answers are no longer streamed");
         }
         match (rest, stopped) {
             (Some(_), Ok(true)) => Ok(Some(ts)),
@@ -423,7 +423,7 @@ impl Growing {
                     shown.text = text;
                 }
                 Err(failure) => {
-                    tracing::debug!(%failure, "an answer is not streamed any further");
+                    tracing::debug!(%failure, "an answer is no longer streamed");
                     if failure.code() == Some(STOPPED) {
                         self.stop();
                     }
@@ -530,7 +530,7 @@ async fn replace(
 async fn take_away(web: &Web, channel: &str, ts: &str) -> Result<(), CallFailure> {
     match web.delete(channel, ts).await {
         Err(failure) if failure.is_final() => {
-            tracing::debug!(%failure, "the beginning of an answer stays");
+            tracing::debug!(%failure, "the beginning of an answer could not be removed");
             Ok(())
         }
         deleted => deleted,

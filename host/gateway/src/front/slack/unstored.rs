@@ -14,7 +14,7 @@ impl Unstored {
     pub(super) fn failed(&self, error: &Failure, tell: impl FnOnce(&str)) {
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => tell(error.message()),
-            _ => tracing::debug!(error = error.message(), "it could not be stored either"),
+            _ => tracing::debug!(error = error.message(), "this could not be stored either"),
         }
     }
 
@@ -23,7 +23,9 @@ impl Unstored {
         if self.0.load(Ordering::Relaxed) > 0 {
             match self.0.swap(0, Ordering::Relaxed) {
                 0 | 1 => {}
-                more => tracing::warn!("{more} deliveries from Slack could not be stored; what comes can be again"),
+                more => {
+                    tracing::warn!("{more} deliveries from Slack could not be stored; new ones can be stored again")
+                }
             }
         }
     }

@@ -500,7 +500,7 @@ impl Web {
             Ok(holds) => holds.map_err(Cause::NotForUs),
             Err(_) => {
                 let what = format!(
-                    "the database has not said within {:.1} s whether this host may speak",
+                    "the database did not confirm within {:.1} s that this host may post",
                     self.time_limit.as_secs_f64()
                 );
                 Err(Cause::NotForUs(FrontError::Transient { what, retry_after: Some(Duration::ZERO) }))

@@ -139,7 +139,7 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
             "無法讀取歷史 `a.json`：沒有這個檔案或資料夾（os error 2）",
         ),
         ("a.json: line 3 is not JSON: expected value at column 7", "a.json：第 3 行不是 JSON：這裡應該有值（第 7 欄）"),
-        ("`model` is 7, not a text", "`model` 是 7，不是文字"),
+        ("`model` is 7, not a string", "`model` 是 7，不是文字"),
         (
             "`tools` is `x`, not `auto` or `fenced`; did you mean `auto`?",
             "`tools` 是 `x`，不是 `auto` 或 `fenced`；你是指 `auto` 嗎？",
@@ -160,15 +160,15 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
         ),
         ("there is no `預算`", "沒有 `預算`"),
         (
-            "`a.txt` is no text: invalid utf-8 sequence of 1 bytes from index 7",
+            "`a.txt` is not text: invalid utf-8 sequence of 1 bytes from index 7",
             "`a.txt` 不是文字：從第 7 個位元組起有 1 個位元組不是 UTF-8",
         ),
         (
-            "the database `postgres://h/d` is away: error connecting to server: Connection refused (os error 111)",
+            "cannot reach the database `postgres://h/d`: error connecting to server: Connection refused (os error 111)",
             "資料庫 `postgres://h/d` 連不上：連不上伺服器：連線被拒絕（os error 111）",
         ),
         (
-            "the address of the store is none of a PostgreSQL: unexpected EOF",
+            "the address of the store is not a PostgreSQL address: unexpected EOF",
             "資料庫的位址不是 PostgreSQL 的位址：還沒寫完就結束了",
         ),
         ("nothing of the history `h` would be sent: it has no messages", "歷史 `h` 沒有任何內容會送出：沒有訊息"),

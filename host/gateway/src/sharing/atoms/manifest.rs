@@ -48,7 +48,7 @@ impl Manifest {
         let kept = match files::read_text(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
             read => read.and_then(|text| Ok(serde_json::from_str(&text)?)).unwrap_or_else(|error| {
-                tracing::warn!(%error, file = %path.display(), "it is not known any more which atoms were changed here: all are compared");
+                tracing::warn!(%error, file = %path.display(), "it is no longer known which atoms were changed here: comparing all");
                 Kept::default()
             }),
         };

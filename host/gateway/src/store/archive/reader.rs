@@ -48,7 +48,7 @@ impl Store {
 impl StoreArchive {
     fn or_nothing<T: Default>(&self, read: Result<T, StoreError>) -> T {
         read.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the archive cannot be read, and nothing comes back from it");
+            tracing::warn!(%error, "cannot read the archive, so nothing is recalled from it");
             T::default()
         })
     }

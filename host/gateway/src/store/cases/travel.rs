@@ -64,8 +64,9 @@ pub(in crate::store) fn dump(
         let mut messages = Vec::new();
         while let Some(row) = rows.next()? {
             let message = row.get(0)?;
-            let at = index(message)
-                .ok_or_else(|| Fault::Damaged(format!("message {message} of case {id} is of another conversation")))?;
+            let at = index(message).ok_or_else(|| {
+                Fault::Damaged(format!("message {message} of case {id} belongs to another conversation"))
+            })?;
             messages.push((at, row.get(1)?, row.get(2)?));
         }
         dumped.push(DumpedCase { number: id.0, title, opened_by, opened_at_ms, closed, notes, messages });

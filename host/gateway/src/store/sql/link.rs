@@ -149,7 +149,7 @@ impl Link {
                 outage.not_before = now + outage.pause;
             }
             None => {
-                tracing::warn!("the database `{}` is away: {why}", self.name);
+                tracing::warn!("cannot reach the database `{}`: {why}", self.name);
                 let why = why.to_owned();
                 *outage = Some(Outage { since: now, why, pause: PAUSES[0], not_before: now });
             }
@@ -166,7 +166,7 @@ impl Link {
         if self.may_name.swap(false, Ordering::AcqRel) {
             tracing::warn!(
                 hint = "whatever stands between hands out sessions of the server as its own; PgBouncer does not",
-                "the database `{}` does not keep the names of statements, which have none from now on: {why}",
+                "the database `{}` does not keep named statements; statements are unnamed from now on: {why}",
                 self.name
             );
         }
@@ -175,7 +175,7 @@ impl Link {
     pub(super) fn is_there(&self) {
         if let Some(outage) = self.outage().take() {
             let seconds = outage.since.elapsed().as_secs_f32();
-            tracing::info!("the database `{}` is there again, after {seconds:.1} s", self.name);
+            tracing::info!("the database `{}` can be reached again, after {seconds:.1} s", self.name);
             self.back.notify_waiters();
         }
     }

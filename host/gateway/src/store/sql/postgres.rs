@@ -190,7 +190,7 @@ impl Postgres {
                 Err(Error::Postgres(error))
             }
             Ok(Err(error)) => Err(link.is_away(&words(&error))),
-            Err(_) => Err(link.is_away(&format!("it does not answer within {} s", CONNECTED_WITHIN.as_secs()))),
+            Err(_) => Err(link.is_away(&format!("no answer within {} s", CONNECTED_WITHIN.as_secs()))),
         }
     }
 
@@ -232,7 +232,7 @@ impl Postgres {
                     return Err(Error::Postgres(error));
                 }
                 Ok(Err((_, error))) => Some(words(&error)),
-                Err(_) => Some(format!("it does not answer within {} s", ANSWERED_WITHIN.as_secs())),
+                Err(_) => Some(format!("no answer within {} s", ANSWERED_WITHIN.as_secs())),
             };
             self.session.take();
             let again = if lost.is_some() { &mut where_lost } else { &mut where_misnamed };
@@ -241,7 +241,7 @@ impl Postgres {
                     Some(why) => self.lost(&why),
                     None => {
                         self.forget();
-                        Error::Away("a statement was not known by its name".into())
+                        Error::Away("the server did not know a statement by its name".into())
                     }
                 });
             }

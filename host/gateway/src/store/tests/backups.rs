@@ -26,7 +26,7 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     assert_eq!(fs::metadata(&copy).unwrap().len(), bytes);
     let nowhere = home.path().join("nowhere");
     let told = store.back_up(&nowhere.join("copy.db")).await.unwrap_err().to_string();
-    assert_eq!(told, format!("there is no folder `{}`", nowhere.display()));
+    assert_eq!(told, format!("folder `{}` does not exist", nowhere.display()));
     assert!(matches!(store.back_up(&copy).await, Err(BackupError::Exists(_))), "nothing is written over");
     drop(store);
 
@@ -155,7 +155,7 @@ fn what_is_no_file_is_refused_as_a_backup_at_once() {
     let pipe = home.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let refused = Store::put_back(&lock(&home), &pipe, at(0)).unwrap_err().to_string();
-    assert_eq!(refused, format!("`{}` is no backup of a store: a pipe", pipe.display()));
+    assert_eq!(refused, format!("`{}` is not a backup of a store: a pipe", pipe.display()));
 }
 
 #[tokio::test]
@@ -167,5 +167,5 @@ async fn a_restore_that_was_cut_short_says_where_the_store_of_before_is() {
     fs::rename(&path, &aside).unwrap();
     let error = Store::open(home.path()).map(drop).unwrap_err();
     let hint = error.hint().unwrap().into_owned();
-    assert!(hint.contains(&format!("moved aside, to `{}`", aside.display())), "{hint}");
+    assert!(hint.contains(&format!("moved aside to `{}`", aside.display())), "{hint}");
 }

@@ -31,7 +31,7 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     let lock = HomeLock::take(home.path()).unwrap();
     let (run, turn, command) = a_turn_under_way(&home, &lock).await;
     let error = command.lease(&key(), "test", BRIEFLY, NOW).await.unwrap_err();
-    assert!(error.to_string().starts_with("`slack:dm:U1` is being worked on by `pmk-host run"), "{error}");
+    assert!(error.to_string().starts_with("`slack:dm:U1` is being processed by `pmk-host run"), "{error}");
 
     let waiting = tokio::spawn(async move { command.lease(&key(), "test", Duration::from_secs(20), NOW).await });
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();

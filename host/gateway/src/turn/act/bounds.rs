@@ -19,7 +19,7 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     let asking = Asking { kind, front, user: user.clone(), session };
     let Some(of) = services.store.count_asked(asking, most, services.now_ms()).await? else { return Ok(None) };
     let (session, of) = (inbound.key.to_string(), of.name());
-    tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the bound of an hour is met");
+    tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the hourly limit is reached");
     work.ports.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
     let said = services.messages.used_up(kind, most);
     if !work.tally.bounded.contains(&said) {
@@ -60,7 +60,7 @@ async fn listed(services: &Services) -> Option<Vec<String>> {
         Ok((repositories, _)) => Some(repositories.into_iter().map(|repository| repository.name).collect()),
         Err(problem) if problem.problem == Problem::Missing => None,
         Err(problem) => {
-            tracing::warn!(%problem, "no repository can be asked about");
+            tracing::warn!(%problem, "there is no repository to ask about");
             Some(vec![])
         }
     }

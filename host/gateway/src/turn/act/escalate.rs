@@ -65,7 +65,7 @@ pub(super) async fn escalate(
     // A thread can tell only one answer from talk: a second question would get the first one's.
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
     if services.store.is_waiting(front, channel, inbound.thread()).await? {
-        tracing::info!(session = %inbound.key, "an escalation is put off: the thread waits for another answer");
+        tracing::info!(session = %inbound.key, "an escalation is postponed: the thread is waiting for another answer");
         return Ok((Done::refused(services.messages.told_already()), Fate::Waiting));
     }
     if contacts.is_empty() {

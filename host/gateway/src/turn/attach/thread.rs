@@ -56,18 +56,18 @@ async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
         match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
             Ok(thread) => return Some(thread),
             Err(FrontError::Transient { what, retry_after }) => {
-                tracing::debug!(%session, what, "what was said before in a thread is not read yet");
+                tracing::debug!(%session, what, "earlier messages of a thread are not read yet");
                 if attempt < ATTEMPTS {
                     tokio::time::sleep(retry_after.unwrap_or(PAUSE * attempt).min(LONGEST_WAIT)).await;
                 }
             }
             Err(error) => {
-                tracing::debug!(%session, %error, "what was said before in a thread is not read");
+                tracing::debug!(%session, %error, "earlier messages of a thread are not read");
                 return Some(Thread::default());
             }
         }
     }
-    tracing::info!(%session, "the answer comes without what was said before in its thread");
+    tracing::info!(%session, "answering without the earlier messages of the thread");
     None
 }
 

@@ -123,7 +123,7 @@ async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String
         OnCase::List => casework.list(front, &order.channel).await,
     };
     done.unwrap_or_else(|error| {
-        tracing::info!(session = %inbound.key, %error, "an order about a case is not carried out");
+        tracing::info!(session = %inbound.key, %error, "a case command was not carried out");
         match error {
             CaseworkError::Refused(refusal) => messages.case_refused(&refusal),
             CaseworkError::Store(_) => messages.case_failed(),

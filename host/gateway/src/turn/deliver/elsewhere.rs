@@ -31,7 +31,7 @@ pub(super) async fn mark(
 ) -> Result<Option<String>, TurnError> {
     match services.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
         Err(FrontError::Refused { what, .. }) => {
-            tracing::warn!(what, "a message cannot be reacted to; words stand for it");
+            tracing::warn!(what, "cannot react to a message; writing text instead");
             let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
             Ok(post(services, Delivery { number, ..said }, doubt).await?)
         }

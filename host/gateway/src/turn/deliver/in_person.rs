@@ -30,7 +30,7 @@ pub(super) async fn deliver(
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
         match tell(services, answered, part, doubt, asker).await {
             Err(TurnError::Front(FrontError::Refused { what, .. })) => {
-                tracing::warn!(what, "an answer does not go in a direct message either");
+                tracing::warn!(what, "cannot send an answer as a direct message either");
             }
             told => id = id.or(told?),
         }
@@ -38,7 +38,7 @@ pub(super) async fn deliver(
     if id.is_none() {
         return Ok(None);
     }
-    tracing::warn!(session = %inbound.key, "an answer goes to who asked in a direct message: its place does not take it");
+    tracing::warn!(session = %inbound.key, "an answer is sent as a direct message to the person who asked: its place does not accept it");
     if part.number == 0
         && let Some(waits) = &answered.placeholder
     {

@@ -18,7 +18,7 @@ pub(super) async fn ask(
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
         Err(error) => {
-            tracing::error!(%error, "an atom is lost: its text cannot be read back");
+            tracing::error!(%error, "an atom was lost: its text cannot be read back");
             return Ok(None);
         }
     };

@@ -31,7 +31,7 @@ pub(super) async fn send(
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
     let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
     if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
-        tracing::warn!(%error, "a placeholder cannot be taken away");
+        tracing::warn!(%error, "cannot remove a placeholder");
     }
     Ok(id)
 }
@@ -53,7 +53,7 @@ pub(super) async fn post(
         match services.front.deliver(part.clone()).await {
             // What is put off was not posted. Waiting here, nobody has to doubt it.
             Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
-                tracing::debug!(what, ?wait, "a part of a reply is put off");
+                tracing::debug!(what, ?wait, "a part of a reply is postponed");
                 tokio::select! {
                     biased;
                     () = services.stop.cancelled() => {}

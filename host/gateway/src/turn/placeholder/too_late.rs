@@ -53,7 +53,7 @@ where
         for attempt in 1.. {
             match front.take_back(&reply_to, &id).await {
                 Ok(()) => {
-                    tracing::info!("a placeholder came too late and is taken away: another host answers");
+                    tracing::info!("removing a placeholder that came too late: another host answers");
                     return;
                 }
                 Err(FrontError::Transient { retry_after, .. }) if attempt < ATTEMPTS => {
@@ -62,7 +62,7 @@ where
                 // The try before has done it, though nobody heard of that.
                 Err(FrontError::Refused { .. }) if attempt > 1 => return,
                 Err(error) => {
-                    tracing::warn!(%error, "a placeholder cannot be taken away");
+                    tracing::warn!(%error, "cannot remove a placeholder");
                     return;
                 }
             }

@@ -60,7 +60,7 @@ pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
 fn checked(page: &mut Page, tried: &Tried, language: Language) {
     let report = &tried.check;
     if report.failed() == 0 {
-        return page.tell("check", &format!("holds, {} questions", report.asked()));
+        return page.tell("check", &format!("passes, {} questions", report.asked()));
     }
     page.tell("check", &format!("{} bad answers to {} questions", report.failed(), report.asked()));
     for one in &report.checks {
