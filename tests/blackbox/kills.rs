@@ -45,7 +45,7 @@ struct Kill {
 /// What it falls into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Story {
-    InThread,
+    ThreadMessage,
     /// Its stream cannot be closed and is taken away.
     StreamGoes,
     Direct,
@@ -59,7 +59,7 @@ enum Story {
 }
 
 const STORIES: [Story; 7] =
-    [Story::InThread, Story::StreamGoes, Story::Direct, Story::Edited, Story::Again, Story::Yes, Story::No];
+    [Story::ThreadMessage, Story::StreamGoes, Story::Direct, Story::Edited, Story::Again, Story::Yes, Story::No];
 
 #[derive(Clone, Debug)]
 struct Round {

@@ -79,5 +79,5 @@ mod terminal;
 mod toolless;
 mod tools;
 mod trust;
-mod untaken;
+mod undeliverable;
 mod workspace;

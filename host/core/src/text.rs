@@ -212,7 +212,7 @@ fn is_unseen(c: char) -> bool {
 }
 
 /// The words of a text on one line, a blank between any two.
-pub fn single_spaced(text: &str) -> String {
+pub fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(printable("a\tb\n中"), "a\tb\n中");
         assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
         assert_eq!(one_line("a\tb\n中\u{7}"), "a b 中\u{fffd}");
-        assert_eq!(single_spaced(" a\t b\n\n中 "), "a b 中");
+        assert_eq!(collapse_whitespace(" a\t b\n\n中 "), "a b 中");
     }
 
     /// Once, what was written backwards or between the letters was printed as it came.

@@ -19,6 +19,7 @@ use pmk_core::{Block, Entry, Message, SessionKey};
 use pmk_host::{
     audience::Prompts,
     calibration::Calibration,
+    chat::{Attachments, Inbound, ReplyTo},
     config::Config,
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     gateway::Gateway,
@@ -26,8 +27,7 @@ use pmk_host::{
     mra::{self, Mra},
     report::TurnReport,
     services::{Parts, Services, SharedLibrary},
-    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store},
-    talk::{Attached, Inbound, ReplyTo},
+    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
@@ -111,7 +111,7 @@ fn question(event_id: &str) -> Inbound {
         user: "U1".into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: "What was the last thing we talked about?".into(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: String::new(),
     }
 }
@@ -120,7 +120,7 @@ fn question(event_id: &str) -> Inbound {
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
-    let Begin::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
     let messages = (0..ENTRIES)
         .map(|n| {
             let text = format!("{n} {}", "日誌 the daemon says more of the same. ".repeat(ENTRY_BYTES / 43));
@@ -138,7 +138,7 @@ async fn session(home: &Path) {
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outturn: Outturn::default(),
+        outturn: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

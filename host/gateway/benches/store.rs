@@ -15,9 +15,9 @@ use std::{
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
+    chat::{Attachments, Inbound, ReplyTo},
     report::TurnReport,
-    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store, WindowEdit},
-    talk::{Attached, Inbound, ReplyTo},
+    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;
@@ -43,11 +43,11 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         user: format!("U{conversation}"),
         reply_to: ReplyTo { channel: format!("D{conversation}"), thread_ts: None },
         text: QUESTION.to_owned(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
-    let Begin::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
     let entries = black_box(&open.live.entries);
     if entries.len() >= LONGEST_WINDOW {
         let removed = entries[..LONGEST_WINDOW / 2].iter().map(|entry| entry.position).collect();
@@ -67,7 +67,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outturn: Outturn::default(),
+        outturn: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),
@@ -113,11 +113,11 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         user: "U0".into(),
         reply_to: ReplyTo { channel: "D0".into(), thread_ts: None },
         text: String::new(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");
-    let Begin::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
     let recorded = Recorded {
         messages: filler,
         usage: Usage::default(),
@@ -129,7 +129,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outturn: Outturn::default(),
+        outturn: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    chat::{MessageBody, ReplyTo},
     front::{Delivery, Front},
     permissions::Permissions,
-    talk::{ReplyTo, Speech},
 };
 
 /// Reaches whoever is an admin at that time.
@@ -48,7 +48,7 @@ impl Admins {
 
 async fn tell_one(front: &dyn Front, admin: String, text: String) -> bool {
     // A direct message: Slack takes the user's id for the channel.
-    let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, Speech { text, pings: vec![] });
+    let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, MessageBody { text, pings: vec![] });
     let told = front.deliver(Delivery::notice("", &reply_to, &speech)).await;
     if let Err(error) = &told {
         tracing::warn!(admin = reply_to.channel, %error, "cannot notify an admin");

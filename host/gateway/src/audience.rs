@@ -10,7 +10,7 @@ use thiserror::Error;
 
 mod prompts;
 
-pub use prompts::{PromptProblem, Prompts, Toolbox};
+pub use prompts::{PromptProblem, Prompts, ToolCallFormat};
 
 /// A kind of reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //! its channel while it is open belongs to it, those of the channel's threads too; a direct message never does. What the
 //! model makes of it, hypotheses and open questions, is [tracked](crate::directive::case_updates).
 //!
-//! [`casework`](crate::casework) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
+//! [`case_service`](crate::case_service) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
 //! of it, [`imported`] what is taken over from pmk. Conversations stay as they are, case or not.
 
 mod block;
@@ -115,7 +115,7 @@ pub struct Note {
 impl Note {
     /// A note of these words; `None` where they say nothing.
     pub fn new(kind: NoteKind, words: &str) -> Option<Note> {
-        let text = text::shortened(&text::single_spaced(&text::plain_line(words)), MAX_NOTE_CHARS).into_owned();
+        let text = text::shortened(&text::collapse_whitespace(&text::plain_line(words)), MAX_NOTE_CHARS).into_owned();
         (!plain(&text).is_empty()).then_some(Note { kind, text })
     }
 

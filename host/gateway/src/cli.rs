@@ -50,7 +50,7 @@ mod table;
 mod text;
 mod tokens;
 
-use crate::{config::Origin, messages::terminal, waiting};
+use crate::{config::Origin, messages::terminal, stderr};
 use arguments::Json;
 use context::Context;
 use output::{note, note_failure, note_json};
@@ -199,7 +199,7 @@ pub fn command(language: Language) -> clap::Command {
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
     let language = help::language(std::env::args_os().skip(1));
-    waiting::read_in(language);
+    stderr::read_in(language);
     let arguments = match read(language) {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") => {

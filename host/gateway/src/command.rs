@@ -2,11 +2,11 @@
 //!
 //! One [table](TABLE) says which there are, how they are written, what permission they take, and which of them the
 //! command line of the host has, too. [`Asked`] is what a text asks for by it, an [`Order`] what is to be done,
-//! [`Clerk`] does what touches files and keeps the log, [`show`] and [`help`] put into words what comes of it. Who may
-//! is asked of [`may`](crate::may), by whoever carries a command out.
+//! [`CommandExecutor`] does what touches files and keeps the log, [`show`] and [`help`] put into words what comes of it. Who may
+//! is asked of [`authorization`](crate::authorization), by whoever carries a command out.
 
 mod arguments;
-mod clerk;
+mod executor;
 pub mod help;
 mod order;
 pub mod show;
@@ -14,7 +14,7 @@ mod table;
 pub mod window;
 mod words;
 
-pub use clerk::{Clerk, Failed, Listed};
-pub use order::{OnCase, Order, Which};
+pub use executor::{CommandExecutor, Failed, Listed};
+pub use order::{AtomFilter, CaseAction, Order};
 pub use table::{Entry, TABLE};
 pub use words::ParsedCommand;

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::{embedded, language, people::People};
 
 mod document;
+mod duplicate_keys;
 mod edit;
 mod effective;
 pub(crate) mod experiment;
@@ -30,7 +31,6 @@ mod secret;
 mod sections;
 mod shape;
 mod slack;
-mod twice;
 mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
@@ -45,7 +45,7 @@ pub use sections::{
 };
 pub use shape::Problem;
 pub use slack::SlackSettings;
-pub use watched::{Trial, Watched};
+pub use watched::{Trial, WatchedConfig};
 
 pub use document::{Json, Object, WrongShape};
 pub use edit::{EditError, edit, edit_if_free};
@@ -170,7 +170,7 @@ impl Config {
             None => return Err(format!("it has no `version`, this build expects {VERSION}")),
         }
         let root = Value::Object(root);
-        let twice = twice::twice(text).into_iter();
+        let twice = duplicate_keys::twice(text).into_iter();
         problems.extend(
             twice.map(|key| Problem { what: format!("duplicate key `{key}`; the last one counts"), is_grave: false }),
         );

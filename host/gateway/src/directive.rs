@@ -16,7 +16,7 @@ pub mod tools;
 
 pub use case::{CASE_TAG, CaseUpdate, case_updates, without};
 pub use echo::{Given, asked_share};
-pub use fence::{Flaw, Parsed, parse, write};
+pub use fence::{DirectiveError, Parsed, parse, write};
 pub use history::as_text;
 pub use outline::own_words;
 
@@ -55,30 +55,30 @@ impl Kind {
 
 /// Which directives can be carried out now, for the person who asks. The model hears of no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct AvailableDirectives {
     /// There is code to look into.
     pub mra: bool,
     /// There is somebody to ask.
     pub people: bool,
 }
 
-impl Offer {
+impl AvailableDirectives {
     /// Whether there is anything at all.
     pub const fn is_any(self) -> bool {
         self.mra || self.people
     }
 
     /// Everything.
-    pub const ALL: Offer = Offer { mra: true, people: true };
-    /// Each that there may be, by its [number](Offer::number).
-    pub const EACH: [Offer; 4] = [
-        Offer { mra: false, people: false },
-        Offer { mra: true, people: false },
-        Offer { mra: false, people: true },
-        Offer::ALL,
+    pub const ALL: AvailableDirectives = AvailableDirectives { mra: true, people: true };
+    /// Each that there may be, by its [number](AvailableDirectives::number).
+    pub const EACH: [AvailableDirectives; 4] = [
+        AvailableDirectives { mra: false, people: false },
+        AvailableDirectives { mra: true, people: false },
+        AvailableDirectives { mra: false, people: true },
+        AvailableDirectives::ALL,
     ];
 
-    /// Its place in [`EACH`](Offer::EACH).
+    /// Its place in [`EACH`](AvailableDirectives::EACH).
     pub fn number(self) -> usize {
         usize::from(self.mra) + 2 * usize::from(self.people)
     }

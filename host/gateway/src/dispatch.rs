@@ -49,9 +49,9 @@ mod worker;
 mod tests;
 
 pub use batch::Batch;
-pub use stuck::Stuck;
+pub use stuck::TurnFailure;
 
-use queues::{Entered, Queues, Waiting};
+use queues::{EnqueueOutcome, QueuedMessage, Queues};
 
 /// Turns that run at once; more wait their turn.
 pub const MAX_RUNNING_TURNS: usize = 256;
@@ -67,7 +67,7 @@ pub trait Turns: Send + Sync {
     ///
     /// # Errors
     /// The turn did not come to its end. What it has done is stored.
-    async fn run(&self, batch: &Batch) -> Result<(), Stuck>;
+    async fn run(&self, batch: &Batch) -> Result<(), TurnFailure>;
 
     /// Tells the person, and the admins, of a message that is set aside. False where the person could not be
     /// reached now and may be later.
@@ -213,7 +213,7 @@ impl Dispatcher {
         {
             let mut queues = queues::lock(&self.queues);
             for Pending { inbox, key, ts } in all {
-                if queues.enter(&key, Waiting { ts, inbox }) == Entered::First {
+                if queues.enter(&key, QueuedMessage { ts, inbox }) == EnqueueOutcome::First {
                     begin.push(key);
                 }
             }

@@ -11,6 +11,6 @@ mod pool;
 pub mod reading;
 
 pub use import::{ImportProblem, import};
-pub use marker::{Apart, BadMarker, Marker, Said, Tried};
+pub use marker::{BadMarker, EscalationRemark, Marker, PriorAttempts, PrivateConversation};
 pub use pool::Pools;
 pub use reading::{Reading, Word};

@@ -31,7 +31,7 @@ use crate::{
     preambles::Preamble,
 };
 
-pub(crate) use ports::{Alarm, Ports, Sent, SummaryInput, ToolSupport};
+pub(crate) use ports::{AdminAlert, Ports, Sent, SummaryInput, ToolSupport};
 use trial::Trial;
 use window::Window;
 

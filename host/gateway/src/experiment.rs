@@ -7,7 +7,7 @@
 
 pub mod arms;
 pub mod figures;
-pub mod for_all;
 pub mod live;
 pub mod shadow;
+pub mod shared_arms;
 pub mod signals;

@@ -14,11 +14,11 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    report::TurnReport,
-    talk::{
-        Accepted, Button, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction, ReplyTo,
-        Speech, Thread, Unread,
+    chat::{
+        Accepted, Addressing, Button, Change, Connection, FileSkipReason, Inbound, Invocation, MessageBody, Notice,
+        Press, Reaction, ReplyTo, Thread, ThreadMessage,
     },
+    report::TurnReport,
 };
 
 pub mod console;
@@ -45,10 +45,10 @@ pub trait Intake: Send + Sync {
     ///
     /// # Errors
     /// It could not be stored, or nobody can tell whether it has to be; it must not be acknowledged.
-    async fn hear(&self, InThread { message, manner }: InThread) -> Result<Option<Accepted>, Failure> {
+    async fn hear(&self, ThreadMessage { message, manner }: ThreadMessage) -> Result<Option<Accepted>, Failure> {
         match manner {
-            Manner::Mention { .. } => self.accept(message).await.map(Some),
-            Manner::Plain { .. } => Ok(None),
+            Addressing::Mention { .. } => self.accept(message).await.map(Some),
+            Addressing::Plain { .. } => Ok(None),
         }
     }
 
@@ -101,7 +101,7 @@ pub struct Delivery<'a> {
     pub reply_to: &'a ReplyTo,
     /// The message this one takes the place of; `None` posts a new one.
     pub replaces: Option<&'a str>,
-    pub speech: &'a Speech,
+    pub speech: &'a MessageBody,
     /// What it offers to press, on fronts that have buttons: what they say can be said without them, too.
     pub buttons: &'a [Button],
     pub kind: Kind,
@@ -109,7 +109,7 @@ pub struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     /// Something to react to, or to know, as a new message.
-    pub const fn notice(event_id: &'a str, reply_to: &'a ReplyTo, speech: &'a Speech) -> Self {
+    pub const fn notice(event_id: &'a str, reply_to: &'a ReplyTo, speech: &'a MessageBody) -> Self {
         Delivery {
             event_id,
             event_ids: &[],
@@ -174,7 +174,7 @@ pub struct Progress {
 
 /// Tells whether this process may say anything still: where several share the work, others may have taken over what it was at.
 #[async_trait]
-pub trait Standing: fmt::Debug + Send + Sync {
+pub trait Fencing: fmt::Debug + Send + Sync {
     /// Comes back where it may.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ pub trait Front: Send + Sync {
     ///
     /// # Errors
     /// It cannot be read; now, or at all.
-    async fn look_back(&self, _place: &LookBack) -> Result<Past, FrontError> {
+    async fn look_back(&self, _place: &BackfillRequest) -> Result<Past, FrontError> {
         Ok(Past { is_whole: true, ..Past::default() })
     }
 
@@ -299,7 +299,7 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It could not be fetched.
     async fn fetch(&self, _address: &str, _said_bytes: Option<u64>, _most: u64) -> Result<Fetched, FrontError> {
-        Ok(Err(Unread::NotFetched))
+        Ok(Err(FileSkipReason::NotFetched))
     }
 
     /// Reads what people have said in a thread before the message of that `ts`.
@@ -372,7 +372,7 @@ pub trait Front: Send + Sync {
 
 /// A place whose past is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookBack {
+pub struct BackfillRequest {
     pub channel: String,
     /// The thread, where it is one; what is said in threads is not in the past of their channel.
     pub thread_ts: Option<String>,
@@ -386,13 +386,13 @@ pub struct Past {
     /// What people have asked and nobody has answered since, the oldest first.
     pub messages: Vec<Inbound>,
     /// What people have written in threads of channels, but for mentions that somebody has answered; the oldest first.
-    pub in_threads: Vec<InThread>,
+    pub in_threads: Vec<ThreadMessage>,
     /// Whether there was not more of it than anybody reads.
     pub is_whole: bool,
 }
 
 /// The bytes of a file, or why they are not there.
-pub type Fetched = Result<Vec<u8>, Unread>;
+pub type Fetched = Result<Vec<u8>, FileSkipReason>;
 
 /// Why a front could not do something.
 #[derive(Clone, Debug, Error)]

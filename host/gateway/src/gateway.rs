@@ -8,14 +8,14 @@ use pmk_system::{error::Failure, panics};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
-    dispatch::{Batch, Dispatcher, Stuck, Turns},
+    authorization::Action,
+    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
+    dispatch::{Batch, Dispatcher, TurnFailure, Turns},
     experiment::{live, signals},
     front::{FrontError, Intake},
     ledger::Event,
-    may::Action,
     services::Services,
-    store::{Parked, SaidBy},
-    talk::{Accepted, Change, Choice, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction},
+    store::{Parked, VerdictSource},
     turn,
 };
 
@@ -31,11 +31,11 @@ mod proposal;
 mod verdict;
 mod word;
 
-use judged::Judged;
+use judged::VerdictOutcome;
 use looks::Looks;
 use presses::Presses;
 
-use changes::Wish;
+use changes::ReactionCommand;
 
 /// Takes in what people say and do, and has it answered.
 pub struct Gateway {
@@ -73,7 +73,7 @@ impl Gateway {
         let (presses, over) = (Presses::new(services, dispatcher), services.stop.child_token());
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
-        let door = Door { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
+        let door = FrontIntake { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
         // As a task: what is polled by the thread that waits for the end is woken over and over by the others. It goes with
         // whoever waits for it.
         let (front, stop) = (Arc::clone(&services.front), services.stop.clone());
@@ -131,7 +131,7 @@ struct Answering {
 
 #[async_trait]
 impl Turns for Answering {
-    async fn run(&self, batch: &Batch) -> Result<(), Stuck> {
+    async fn run(&self, batch: &Batch) -> Result<(), TurnFailure> {
         turn::run(&self.services, batch).await
     }
 
@@ -145,44 +145,44 @@ impl Turns for Answering {
 }
 
 /// Where the front hands in what people say and do.
-struct Door {
+struct FrontIntake {
     services: Arc<Services>,
     dispatcher: Arc<Dispatcher>,
     /// Told when a button was pressed.
     pressed: Arc<Notify>,
 }
 
-impl Door {
+impl FrontIntake {
     /// Does what a reaction says, which its author may say. Whether there was anything that it is about.
-    async fn heed(&self, wish: Option<Wish>, reaction: &Reaction) -> Result<bool, Failure> {
+    async fn heed(&self, wish: Option<ReactionCommand>, reaction: &Reaction) -> Result<bool, Failure> {
         if let Some(wish) = wish {
             return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
         }
         let is_counted = signals::react(&self.services.store, reaction, self.services.now_ms()).await;
-        Ok(match word::judge(&self.services, &self.dispatcher, reaction, SaidBy::Reaction).await? {
-            Judged::NotAwaited => is_counted,
-            Judged::Kept(_) => {
+        Ok(match word::judge(&self.services, &self.dispatcher, reaction, VerdictSource::Reaction).await? {
+            VerdictOutcome::NotAwaited => is_counted,
+            VerdictOutcome::Kept(_) => {
                 self.pressed.notify_one();
                 true
             }
-            Judged::Shown(place, text) => {
+            VerdictOutcome::Shown(place, text) => {
                 // A moment later: Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
                 self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
                 true
             }
-            Judged::NotTheirs | Judged::Taken | Judged::Known(_) => true,
+            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Known(_) => true,
         })
     }
 
     /// What is said in a thread by somebody who may: the word that stops an answer, where it is for the bot, or a message.
-    async fn heard(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
-        let InThread { message, manner } = &word;
+    async fn heard(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
+        let ThreadMessage { message, manner } = &word;
         let is_for_us = match manner {
-            Manner::Mention { .. } => true,
-            Manner::Plain { for_others: true } => false,
-            Manner::Plain { for_others: false } if !changes::is_stop(message) => false,
-            Manner::Plain { for_others: false } => {
+            Addressing::Mention { .. } => true,
+            Addressing::Plain { for_others: true } => false,
+            Addressing::Plain { for_others: false } if !changes::is_stop(message) => false,
+            Addressing::Plain { for_others: false } => {
                 self.services.store.overheard(&message.key, &message.user, &message.ts).await?
             }
         };
@@ -194,7 +194,7 @@ impl Door {
 }
 
 #[async_trait]
-impl Intake for Door {
+impl Intake for FrontIntake {
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
         if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
             return Ok(Accepted::New);
@@ -202,15 +202,15 @@ impl Intake for Door {
         Ok(self.dispatcher.take_in(message).await?)
     }
 
-    async fn hear(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
+    async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
         if self.may_hear(&word.message.user) {
             return self.heard(word).await;
         }
         // Who is blocked neither goes on in a thread nor keeps anybody else from it. A question of theirs is refused in its
         // turn, and that is noted.
         match word.manner {
-            Manner::Mention { .. } => self.accept(word.message).await.map(Some),
-            Manner::Plain { .. } => Ok(None),
+            Addressing::Mention { .. } => self.accept(word.message).await.map(Some),
+            Addressing::Plain { .. } => Ok(None),
         }
     }
 
@@ -223,7 +223,7 @@ impl Intake for Door {
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
-        let wish = Wish::of_reaction(&reaction.reaction);
+        let wish = ReactionCommand::of_reaction(&reaction.reaction);
         let action = match ReactionVerdict::of_reaction(&reaction.reaction) {
             Some(_) => Action::Judge,
             None if let Some(wish) = wish => wish.action(),

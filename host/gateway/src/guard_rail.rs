@@ -30,28 +30,28 @@ const RATIOS: [f64; 8] = [1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0];
 
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worse {
+pub enum GuardrailMetric {
     /// A policy failed, or nothing made the prompt fit.
     Failures,
     /// The model refused a prompt as too long.
     Overflows,
 }
 
-impl Worse {
-    const ALL: [Worse; 2] = [Worse::Failures, Worse::Overflows];
+impl GuardrailMetric {
+    const ALL: [GuardrailMetric; 2] = [GuardrailMetric::Failures, GuardrailMetric::Overflows];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
-            Worse::Failures => "failures",
-            Worse::Overflows => "overflows",
+            GuardrailMetric::Failures => "failures",
+            GuardrailMetric::Overflows => "overflows",
         }
     }
 
     fn is_in(self, conversation: &ArmConversation) -> bool {
         match self {
-            Worse::Failures => conversation.failed > 0,
-            Worse::Overflows => conversation.overflowed > 0,
+            GuardrailMetric::Failures => conversation.failed > 0,
+            GuardrailMetric::Overflows => conversation.overflowed > 0,
         }
     }
 }
@@ -66,7 +66,7 @@ pub struct Share {
 /// An arm is worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
-    pub worse: Worse,
+    pub worse: GuardrailMetric,
     pub arm: Share,
     pub control: Share,
     /// What the bet has come to.
@@ -89,13 +89,13 @@ impl fmt::Display for Finding {
 
 /// What the evidence must exceed where so many arms are compared with the control.
 pub fn bound(rivals: usize) -> f64 {
-    (rivals.max(1) * Worse::ALL.len()) as f64 / ALPHA
+    (rivals.max(1) * GuardrailMetric::ALL.len()) as f64 / ALPHA
 }
 
 /// Whether this arm, one of so many that are compared with the control, is worse.
 pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
     let bound = bound(rivals);
-    Worse::ALL.into_iter().find_map(|worse| {
+    GuardrailMetric::ALL.into_iter().find_map(|worse| {
         let evidence = evidence(conversations, arm, control, worse);
         let share = |name: &str| {
             let of = conversations.iter().filter(|conversation| conversation.arm == name && conversation.turns > 0);
@@ -106,7 +106,7 @@ pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals
 }
 
 /// What a bet that this arm is worse has come to.
-pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: Worse) -> f64 {
+pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: GuardrailMetric) -> f64 {
     let in_trouble = |conversation: &&ArmConversation| {
         worse.is_in(conversation) && (conversation.arm == arm || conversation.arm == control)
     };
@@ -138,7 +138,10 @@ mod tests {
         let of_one: Vec<ArmConversation> = (0..7).map(|_| bad("b", [("a", 1), ("b", 1)])).collect();
         assert_eq!(judge(&of_one[..6], "b", "a", 1), None);
         let verdict = judge(&of_one, "b", "a", 1).expect("seven of seven");
-        assert_eq!((verdict.worse, verdict.arm, verdict.control.bad), (Worse::Overflows, Share { bad: 7, of: 7 }, 0));
+        assert_eq!(
+            (verdict.worse, verdict.arm, verdict.control.bad),
+            (GuardrailMetric::Overflows, Share { bad: 7, of: 7 }, 0)
+        );
         assert_eq!(verdict.to_string(), "overflows in 7 of 7 conversations, the control's in 0 of 0");
         assert_eq!(judge(&of_one, "b", "a", 3), None, "more arms, more to prove");
         assert_eq!(judge(&of_one, "a", "b", 1), None, "the other way round it is good");
@@ -152,7 +155,7 @@ mod tests {
         let both: Vec<ArmConversation> =
             (0..400).map(|n| bad(if n % 2 == 0 { "a" } else { "b" }, [("a", 1), ("b", 1)])).collect();
         assert_eq!(judge(&both, "b", "a", 1), None);
-        assert!(evidence(&both, "b", "a", Worse::Overflows) < 1.0);
+        assert!(evidence(&both, "b", "a", GuardrailMetric::Overflows) < 1.0);
     }
 
     /// An arm like the control, looked at after each turn that went wrong, in 1,000 experiments of a team in which

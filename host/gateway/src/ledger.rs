@@ -34,11 +34,11 @@ use pmk_system::{
 use tokio::runtime::Handle;
 
 use export::Exporter;
-use month::Keeping;
+use month::Retention;
 
 pub use event::Event;
-pub use export::{Trouble, Waiting};
-pub use line::{Line, Noted, Series};
+pub use export::{LedgerBacklog, LedgerQueue};
+pub use line::{Line, Series, TaggedEvent};
 pub use month::Month;
 pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 
@@ -48,8 +48,8 @@ pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 pub struct Ledger(Arc<Exporting>);
 
 struct Exporting {
-    waiting: Arc<dyn Waiting>,
-    trouble: Arc<Mutex<Option<Trouble>>>,
+    waiting: Arc<dyn LedgerQueue>,
+    trouble: Arc<Mutex<Option<LedgerBacklog>>>,
     exporter: Exports,
 }
 
@@ -67,22 +67,22 @@ impl fmt::Debug for Exporting {
 
 impl Ledger {
     /// The ledger in this folder, of what is stored there.
-    pub fn open(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>) -> Self {
+    pub fn open(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>) -> Self {
         Ledger::open_with(waiting, folder, Threads::Own)
     }
 
     /// The same with others that do the work.
-    pub fn open_with(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>, threads: Threads) -> Self {
+    pub fn open_with(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>, threads: Threads) -> Self {
         Ledger::start(waiting, folder.into(), None, threads)
     }
 
     /// The same with the files of so many months, the present one among them: older ones are deleted.
-    pub fn open_keeping(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>, months: NonZeroU32) -> Self {
-        let keeping = Keeping::new(months, Clock::system());
+    pub fn open_keeping(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>, months: NonZeroU32) -> Self {
+        let keeping = Retention::new(months, Clock::system());
         Ledger::start(waiting, folder.into(), Some(keeping), Threads::Own)
     }
 
-    fn start(waiting: Arc<dyn Waiting>, folder: PathBuf, keeping: Option<Keeping>, threads: Threads) -> Self {
+    fn start(waiting: Arc<dyn LedgerQueue>, folder: PathBuf, keeping: Option<Retention>, threads: Threads) -> Self {
         let trouble = Arc::default();
         let exporter = Exporter::new(Arc::clone(&waiting), folder, keeping, Arc::clone(&trouble));
         let exporter = match threads {
@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// What keeps lines from being written now, if anything does.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<LedgerBacklog> {
         self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -104,7 +104,7 @@ impl Ledger {
 
     /// Notes such an event about a turn that went by these decisions, now.
     pub fn note_of(&self, event: Event, tags: Tags) {
-        self.0.waiting.note(Noted { event, tags });
+        self.0.waiting.note(TaggedEvent { event, tags });
     }
 }
 
@@ -125,7 +125,7 @@ impl Drop for Exporting {
 }
 
 impl Exports {
-    fn by_thread(waiting: &dyn Waiting, exporter: Exporter) -> Exports {
+    fn by_thread(waiting: &dyn LedgerQueue, exporter: Exporter) -> Exports {
         let ending = Arc::new(AtomicBool::new(false));
         // One that is woken already need not be woken twice.
         let (wake, woken) = sync_channel(1);
@@ -142,7 +142,7 @@ impl Exports {
         Exports::Thread { ending, wake, thread }
     }
 
-    fn by_task(waiting: &dyn Waiting, exporter: Exporter, pace: Pace) -> Exports {
+    fn by_task(waiting: &dyn LedgerQueue, exporter: Exporter, pace: Pace) -> Exports {
         let task = Arc::new(Task { exporter: Mutex::new(exporter), is_woken: AtomicBool::new(false), pace });
         let woken = Arc::downgrade(&task);
         waiting.on_lines(Box::new(move || {

@@ -111,7 +111,7 @@ impl Messages {
     }
 }
 
-/// How a person is named; live only where [`Speech::pings`] has them.
+/// How a person is named; live only where [`MessageBody::pings`] has them.
 fn mention(user: &str) -> String {
     format!("<@{user}>")
 }
@@ -123,7 +123,7 @@ fn name(user: &str) -> String {
 
 /// Foreign words as a line of code, which Slack shows as they are.
 fn code(text: &str) -> String {
-    format!("`{}`", text::shortened(&text::single_spaced(text), 300).replace('`', "'"))
+    format!("`{}`", text::shortened(&text::collapse_whitespace(text), 300).replace('`', "'"))
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use crate::{
-    config::Watched,
+    authorization::{AccessDecision, Action, Venue, may},
+    config::WatchedConfig,
     ledger::{Event, Ledger},
-    may::{Action, Ruling, Venue, may},
     people::People,
 };
 
 /// What people may do here.
 #[derive(Debug)]
 pub struct Permissions {
-    watched: Arc<Watched>,
+    watched: Arc<WatchedConfig>,
     ledger: Ledger,
 }
 
 impl Permissions {
     /// By what gateway.json says.
-    pub fn new(watched: Arc<Watched>, ledger: Ledger) -> Permissions {
+    pub fn new(watched: Arc<WatchedConfig>, ledger: Ledger) -> Permissions {
         Permissions { watched, ledger }
     }
 
@@ -28,9 +28,9 @@ impl Permissions {
     }
 
     /// Whether somebody may do this there. To be asked once for each thing that they do: a no is logged, and an event.
-    pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> Ruling {
+    pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> AccessDecision {
         let ruling = may(&self.watched.now(), actor, action, Venue::of(channel));
-        if let Ruling::Refused { reason } = ruling {
+        if let AccessDecision::Refused { reason } = ruling {
             tracing::info!(user = actor, channel, ?action, ?reason, "refused");
             let (actor, channel_id) = (actor.to_owned(), channel.map(str::to_owned));
             self.ledger.note(Event::AccessRefused { actor, action, channel_id, reason });

@@ -3,17 +3,17 @@
 //!
 //! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
 
-mod for_all;
 mod hosts;
 mod load;
 mod loading;
+mod shared_choice;
 mod swap;
 mod watch;
 
-pub use for_all::{OnHost, Outcome};
 pub(crate) use hosts::{labelled, to_send};
 pub use load::{Loader, Named, Origin, open_for_authoring};
 pub use loading::{load, load_unseen};
+pub use shared_choice::{OnHost, Outcome};
 pub use swap::{NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
 pub use watch::follow;
 
@@ -31,7 +31,7 @@ use pmk_system::threads::offload;
 /// The policies that serve now.
 #[derive(Debug)]
 pub struct Policies {
-    serving: RwLock<Deciding>,
+    serving: RwLock<TurnPolicies>,
 }
 
 /// A decision that takes longer than this is not made where others wait for the thread.
@@ -39,7 +39,7 @@ const LONG: Duration = Duration::from_millis(1);
 
 /// The policies of one turn.
 #[derive(Clone, Debug)]
-pub struct Deciding {
+pub struct TurnPolicies {
     stack: Stack,
     /// Whether one of them may look into the archive: that waits for the disk, and is done elsewhere.
     reads_archive: bool,
@@ -50,28 +50,28 @@ pub struct Deciding {
 impl Policies {
     /// Begins with these.
     pub fn new(stack: &Stack) -> Policies {
-        Policies { serving: RwLock::new(Deciding::new(stack)) }
+        Policies { serving: RwLock::new(TurnPolicies::new(stack)) }
     }
 
     /// What a turn that begins now goes by.
-    pub fn serving(&self) -> Deciding {
+    pub fn serving(&self) -> TurnPolicies {
         // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
         self.serving.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
     /// have begun keep what they took.
-    pub fn swap(&self, next: Deciding) -> Deciding {
+    pub fn swap(&self, next: TurnPolicies) -> TurnPolicies {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *serving, next)
     }
 }
 
-impl Deciding {
+impl TurnPolicies {
     /// Those that keep failing are suspended for a while, as long as these serve.
-    pub fn new(stack: &Stack) -> Deciding {
+    pub fn new(stack: &Stack) -> TurnPolicies {
         let mut capabilities = stack.layers().iter().flat_map(|layer| layer.policy.capabilities());
-        Deciding {
+        TurnPolicies {
             stack: stack.with_breakers(),
             reads_archive: capabilities.any(Capability::reads_archive),
             takes_long: Arc::new(AtomicBool::new(true)),
@@ -81,7 +81,7 @@ impl Deciding {
     /// Has the policies decide something. A decision takes microseconds, less than it takes to have another thread make
     /// it; but a bad component may use all the time it is allowed, and then others have waited for it once.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
-        let Deciding { stack, reads_archive, takes_long } = self.clone();
+        let TurnPolicies { stack, reads_archive, takes_long } = self.clone();
         let likely_long = reads_archive || takes_long.load(Ordering::Relaxed);
         let decide = move || {
             let begun = Instant::now();
@@ -93,7 +93,7 @@ impl Deciding {
     }
 
     /// Whether these are those, and not others that are equal.
-    fn is(&self, other: &Deciding) -> bool {
+    fn is(&self, other: &TurnPolicies) -> bool {
         Arc::ptr_eq(&self.takes_long, &other.takes_long)
     }
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::config::PolicyConfig;
 
-    async fn top(deciding: &Deciding) -> String {
+    async fn top(deciding: &TurnPolicies) -> String {
         deciding.consult(|stack| stack.layers()[0].policy.name().to_owned()).await
     }
 
@@ -127,7 +127,7 @@ mod tests {
     async fn who_decides_quickly_is_asked_here_and_who_once_did_not_is_asked_elsewhere() {
         let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
-        let (deciding, here) = (Deciding::new(&stack), std::thread::current().id());
+        let (deciding, here) = (TurnPolicies::new(&stack), std::thread::current().id());
         assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here, "nobody knows yet");
         // How soon it is, is a matter of how busy the machine is.
         let asked_here = async { while deciding.consult(|_| std::thread::current().id()).await != here {} };
@@ -144,7 +144,7 @@ mod tests {
         let load = |files: &[_]| loader.load(&PolicyConfig::default(), files).expect("policies");
         let policies = Policies::new(&load(&[]));
         let begun = policies.serving();
-        let replaced = policies.swap(Deciding::new(&load(&[strict])));
+        let replaced = policies.swap(TurnPolicies::new(&load(&[strict])));
         assert_eq!(top(&begun).await, "standard");
         assert_eq!(top(&policies.serving()).await, "strict");
         policies.swap(replaced);

@@ -8,8 +8,8 @@ use pmk_models::{Model, Tool};
 
 use crate::{
     admins::Admins,
-    audience::{Audience, Prompts, Toolbox},
-    directive::{self, Offer},
+    audience::{Audience, Prompts, ToolCallFormat},
+    directive::{self, AvailableDirectives},
     ledger::{Event, Ledger},
     messages::Messages,
     store::Store,
@@ -46,11 +46,11 @@ fn tokens_of(tool: &Tool) -> u64 {
 
 /// All there are.
 pub struct Preambles {
-    toolbox: Toolbox,
+    toolbox: ToolCallFormat,
     /// Whether the model's server takes tools, once that was seen.
     takes_tools: Mutex<Option<bool>>,
     /// For each audience and offer: without tools, with those there are, and for a server that takes none.
-    preambles: [[[Arc<Preamble>; 3]; Offer::EACH.len()]; Audience::ALL.len()],
+    preambles: [[[Arc<Preamble>; 3]; AvailableDirectives::EACH.len()]; Audience::ALL.len()],
     learning: Learning,
     /// Held while something is learnt, so that the store is told in the same order.
     order: tokio::sync::Mutex<()>,
@@ -67,13 +67,13 @@ pub struct Learning {
 
 impl Preambles {
     /// What there is to say, in each case; and whether the server takes tools, where that was seen before.
-    pub fn new(prompts: &Prompts, toolbox: Toolbox, takes_tools: Option<bool>, learning: Learning) -> Preambles {
+    pub fn new(prompts: &Prompts, toolbox: ToolCallFormat, takes_tools: Option<bool>, learning: Learning) -> Preambles {
         let has_tools = learning.model.has_tools();
         let preambles = Audience::ALL.map(|audience| {
-            Offer::EACH.map(|offer| {
+            AvailableDirectives::EACH.map(|offer| {
                 let tools = if has_tools { directive::tools::definitions(offer, prompts.language()) } else { vec![] };
                 let system = prompts.system(audience, toolbox, offer);
-                let fenced = Preamble::without_tools(prompts.system(audience, Toolbox::Fenced, offer));
+                let fenced = Preamble::without_tools(prompts.system(audience, ToolCallFormat::Fenced, offer));
                 [Preamble::new(system.clone(), []), Preamble::new(system, tools), fenced].map(Arc::new)
             })
         });
@@ -88,11 +88,11 @@ impl Preambles {
 
     /// Whether the model asks for things by tool calls rather than by fenced directives.
     pub(crate) fn uses_tools(&self) -> bool {
-        self.toolbox == Toolbox::Native && self.takes_tools() != Some(false)
+        self.toolbox == ToolCallFormat::Native && self.takes_tools() != Some(false)
     }
 
     /// What the model is told about itself, its readers and, where it may call any, its tools.
-    pub(crate) fn of(&self, audience: Audience, offer: Offer, with_tools: bool) -> Arc<Preamble> {
+    pub(crate) fn of(&self, audience: Audience, offer: AvailableDirectives, with_tools: bool) -> Arc<Preamble> {
         // A history that speaks of tools wants some defined: where there are none, it goes as text.
         if self.takes_tools() == Some(false) || with_tools && !offer.is_any() {
             return self.as_text(audience, offer);
@@ -101,7 +101,7 @@ impl Preambles {
     }
 
     /// The same for a request that speaks of no tools at all.
-    pub(crate) fn as_text(&self, audience: Audience, offer: Offer) -> Arc<Preamble> {
+    pub(crate) fn as_text(&self, audience: Audience, offer: AvailableDirectives) -> Arc<Preamble> {
         Arc::clone(&self.preambles[audience as usize][offer.number()][2])
     }
 
@@ -172,11 +172,13 @@ mod tests {
         let prompts = [Language::TraditionalChinese, Language::English].map(|it| Prompts::default().speaking(it));
         for (audience, prompts) in Audience::ALL.into_iter().flat_map(|it| prompts.iter().map(move |their| (it, their)))
         {
-            for offer in Offer::EACH {
+            for offer in AvailableDirectives::EACH {
                 let system = |toolbox| prompts.system(audience, toolbox, offer);
-                let native =
-                    Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer, prompts.language()));
-                let fenced = Preamble::without_tools(system(Toolbox::Fenced));
+                let native = Preamble::new(
+                    system(ToolCallFormat::Native),
+                    directive::tools::definitions(offer, prompts.language()),
+                );
+                let fenced = Preamble::without_tools(system(ToolCallFormat::Fenced));
                 let (fenced, native) = (fenced.tokens, native.tokens);
                 assert!(fenced < native || !offer.is_any() && fenced == native, "{audience}: {fenced} and {native}");
             }

@@ -1,11 +1,11 @@
 //! Honest about being away (specification 003 §13): people are told when nobody is there to answer and when
 //! somebody is again, and what was asked meanwhile is answered all the same.
 //!
-//! - [`signs`]: what a run leaves in the home about itself: a heartbeat, and a marker where it ended in an orderly way.
+//! - [`liveness`]: what a run leaves in the home about itself: a heartbeat, and a marker where it ended in an orderly way.
 //! - [`outage`]: what those tell the next run, and what a clock tells one whose machine slept.
 //! - [`broadcast`]: who is told, at most once an hour.
 //! - [`state`], [`health`]: what `status` shows.
-//! - [`vitals`]: the same for whoever asks this process: a load balancer by [`probes`], the service manager by [`manager`].
+//! - [`health_check`]: the same for whoever asks this process: a load balancer by [`probes`], the service manager by [`manager`].
 //! - [`missed`]: Slack sends again for about five minutes; what is older is read back.
 //!
 //! What is owed after an outage (people to tell, conversations to read) is in the store before anything says that the
@@ -13,13 +13,13 @@
 
 mod broadcast;
 pub mod health;
+pub mod health_check;
+mod liveness;
 pub mod manager;
 mod missed;
 mod outage;
 pub mod probes;
-mod signs;
 pub mod state;
-pub mod vitals;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
@@ -34,16 +34,16 @@ use crate::{
     ledger::{Event, Ledger},
     messages::Messages,
     permissions::Permissions,
-    store::{Announce, Outage, Owed, Store, StoreError},
+    store::{Announce, Outage, Store, StoreError, UnannouncedOutage},
 };
 
+pub use liveness::LivenessFiles;
 pub use outage::AWAY_AFTER;
-pub use signs::Signs;
 
 use broadcast::Circle;
+use health_check::HealthCheck;
 use manager::Manager;
 use outage::Reading;
-use vitals::Vitals;
 
 /// How often the heartbeat is written.
 pub const BEAT_EVERY: Duration = Duration::from_secs(30);
@@ -71,14 +71,14 @@ pub struct Ports {
     /// What must end before the gateway does.
     pub tasks: TaskTracker,
     pub dispatcher: Arc<Dispatcher>,
-    pub vitals: Arc<Vitals>,
+    pub vitals: Arc<HealthCheck>,
     pub manager: Arc<Manager>,
 }
 
 /// The presence of one run.
 pub struct Presence {
     ports: Ports,
-    signs: Signs,
+    signs: LivenessFiles,
 }
 
 impl Presence {
@@ -89,7 +89,7 @@ impl Presence {
     /// What is owed could not be stored.
     pub async fn begin(home: &Path, ports: Ports, silent_ms: Option<i64>) -> Result<Arc<Presence>, StoreError> {
         let now_ms = ports.clock.now_ms();
-        let presence = Arc::new(Presence { ports, signs: Signs::of(home) });
+        let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home) });
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
         let online = presence.came_back(back, now_ms).await?;
@@ -183,7 +183,7 @@ impl Presence {
             self.ports.store.settled().await?;
             owed = None;
         }
-        let told = owed.filter(Owed::is_told);
+        let told = owed.filter(UnannouncedOutage::is_told);
         let offline_duration_ms = match &told {
             Some(told) => told.since_ms.and_then(|since| u64::try_from(now_ms - since).ok()),
             None => back.offline_ms,

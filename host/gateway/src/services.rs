@@ -16,8 +16,9 @@ use crate::{
     admins::Admins,
     audience::Prompts,
     calibration::{Calibration, Calibrator},
-    config::{Config, Watched},
-    directive::Offer,
+    chat::Inbound,
+    config::{Config, WatchedConfig},
+    directive::AvailableDirectives,
     dispatch::Dispatcher,
     experiment::{
         arms::Load,
@@ -33,7 +34,6 @@ use crate::{
     preambles::{Learning, Preambles},
     progress,
     store::{Store, StoreError},
-    talk::Inbound,
 };
 
 mod library;
@@ -109,7 +109,7 @@ impl Services {
         let Parts { home, clock, store, stack, model, front, ledger, config, library, .. } = parts;
         let tasks = TaskTracker::new();
         let messages = Arc::new(Messages::new(config.language));
-        let watched = Arc::new(Watched::new(home, &config));
+        let watched = Arc::new(WatchedConfig::new(home, &config));
         let people = Arc::new(Permissions::new(Arc::clone(&watched), ledger.clone()));
         let admins = Admins::new(Arc::clone(&front), Arc::clone(&people), tasks.clone());
         let policies = Arc::new(Policies::new(&stack));
@@ -195,8 +195,11 @@ impl Services {
     }
 
     /// What can be carried out now of what the model may want, on behalf of this person.
-    pub(crate) fn offer(&self, asker: &str) -> Offer {
+    pub(crate) fn offer(&self, asker: &str) -> AvailableDirectives {
         let Config { mra, mra_workspace, .. } = &self.config;
-        Offer { mra: mra_workspace.is_some() || mra.names_a_command(), people: self.people.has_contacts(asker) }
+        AvailableDirectives {
+            mra: mra_workspace.is_some() || mra.names_a_command(),
+            people: self.people.has_contacts(asker),
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! 4. [`finish`](Store::finish): it is delivered, the question is done with, the conversation is free.
 //!
 //! [`open_work`](Store::open_work) lists what is unfinished, after a crash and at any time, and `begin` says where
-//! each question stands: [`Begin::Ask`] before the third commit, [`Begin::Deliver`] after it. A question that
+//! each question stands: [`BeginOutcome::Ask`] before the third commit, [`BeginOutcome::Deliver`] after it. A question that
 //! cannot go on is [parked](Store::park).
 //!
 //! Every message is stored once and never rewritten. The live window is a list of references to
@@ -97,47 +97,47 @@ pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use atom_files::{AtomOffer, AtomRow};
 pub use backup::BackupError;
-pub use calibrations::Learnt;
+pub use calibrations::ModelCalibration;
 pub use cases::{DumpedCase, Opened};
-pub use changes::{Again, AgainBy, Changed, Open, is_again};
-pub use choice::{Choice, Decides};
+pub use changes::{Changed, Open, RegenerateOutcome, RegenerateTrigger, is_again};
+pub use choice::{Choice, HostPolicies};
 pub use common_config::{CommonConfig, HomeConfig};
-pub use components::{Sending, SentLayer};
+pub use components::{LayerUpload, SentLayer};
 pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
 pub use examine::{Examined, Kept};
-pub use experiments::{ArmConversation, Design, DesignedArm, Outturn, StoppedArm, Vote, Voted};
-pub use hosts::{Footing, Free, HOST_LEASE, Host, HostState, UnderWay};
+pub use experiments::{ArmConversation, Design, DesignedArm, StoppedArm, TurnOutcome, Vote, Voted};
+pub use hosts::{HOST_LEASE, Host, HostFence, HostState, UnderWay, UnleasedConversation};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use place::Place;
-pub use presence::{Announce, Outage, Owed, Talk, Telling, Unread};
-pub use presses::{JudgedAtom, Pressed, SaidBy};
-pub use proposals::{Ends, Judged, Proposal, is_meant};
+pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage};
+pub use presses::{JudgedAtom, Pressed, VerdictSource};
+pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
 pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
-    Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, Hold, InCase, Lease, Live, LiveEntry, Offers,
-    OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary,
-    StoredMessage, Unparked, Verbosity, WindowEdit,
+    Answered, BeginOutcome, Begun, CalledOff, CaseEntry, EscalationUpdate, FoldEdit, Hold, Lease, Live, LiveEntry,
+    Offers, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, PreviewKind, Purpose, Recorded, Replacement, Sent,
+    SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
 };
 pub use uses::AtomUse;
 
 use connection::Migrate;
 use copying::Mark;
-use database::Wanted;
+use database::OpenMode;
 use error::Fault;
 use files::OpenFiles;
 use readers::Readers;
 use sql::{Connection, Link};
 use types::Concern;
-use writer::{Foresight, Writer};
+use writer::{Prefetch, Writer};
 
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "pmk-host.db";
@@ -182,7 +182,7 @@ struct Shared {
     /// Who has written of late in threads of channels.
     last_words: following::LastWords,
     /// What is known of other hosts.
-    others: hosts::Others,
+    others: hosts::Peers,
 }
 
 impl Store {
@@ -214,7 +214,7 @@ impl Store {
     pub fn open_with(place: impl Into<Place>, opening: &Opening) -> Result<Store, StoreError> {
         let place = place.into();
         if place.database.is_some() {
-            return Store::start_in_database(place, Wanted::Made, opening);
+            return Store::start_in_database(place, OpenMode::Made, opening);
         }
         let path = Store::path(&place.home);
         mark::refuse_loss(&path)?;
@@ -231,7 +231,7 @@ impl Store {
     pub fn open_existing(place: impl Into<Place>) -> Result<Store, StoreError> {
         let place = place.into();
         if place.database.is_some() {
-            return Store::start_in_database(place, Wanted::There, &Opening::default());
+            return Store::start_in_database(place, OpenMode::There, &Opening::default());
         }
         let path = Store::path(&place.home);
         mark::refuse_loss(&path)?;
@@ -264,7 +264,7 @@ impl Store {
         Store::assemble(place, None, conn, || connection::read_only(&path), &Opening::default())
     }
 
-    fn start_in_database(place: Place, wanted: Wanted, opening: &Opening) -> Result<Store, StoreError> {
+    fn start_in_database(place: Place, wanted: OpenMode, opening: &Opening) -> Result<Store, StoreError> {
         let Some(link) = place.link(opening.threads.clone())? else { return Err(StoreError::Closed) };
         let (conn, name) = (database::writer(&link, wanted)?, Path::new(link.name()));
         Mark::Comment.refuse(&conn, name).map_err(|fault| fault.at(name))?;
@@ -280,7 +280,7 @@ impl Store {
     ) -> Result<Store, StoreError> {
         let path = link.as_ref().map_or_else(|| Store::path(&place.home), |link| link.name().into());
         let readers = Readers::start(&path, reader, threads)?;
-        let others = hosts::Others::of(&conn);
+        let others = hosts::Peers::of(&conn);
         let files = if link.is_none() { Some(OpenFiles::of(&path)?) } else { None };
         let writer = Writer::start(conn, path.clone(), files, threads.clone())
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
@@ -337,16 +337,16 @@ impl Store {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.write_foreseen(Foresight::None, work).await
+        self.write_prefetched(Prefetch::None, work).await
     }
 
     /// The same of work of which that much is known before it is at work.
-    async fn write_foreseen<T, F>(&self, foresight: Foresight, work: F) -> Result<T, StoreError>
+    async fn write_prefetched<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.shared.writer.write(foresight, work).await
+        self.shared.writer.write(prefetch, work).await
     }
 
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>

@@ -48,13 +48,13 @@ use std::{
 };
 
 use crate::{
-    dispatch::{Batch, Stuck},
+    dispatch::{Batch, TurnFailure},
     exchange::budget::budget,
     services::Services,
     store::{Hold, OpenTurn},
 };
 use act::Acted;
-use admit::Admitted;
+use admit::Admission;
 use ask::AskOutcome;
 use error::TurnError;
 use hear::Heard;
@@ -67,7 +67,7 @@ use work::Work;
 ///
 /// # Errors
 /// It did not come to its end, and what it has done is stored. Run again, it goes on from there.
-pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck> {
+pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), TurnFailure> {
     Ok(steps(services, batch).await?)
 }
 
@@ -81,11 +81,11 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     };
     for &inbox in batch.ids() {
         match admit::admit(services, inbox, hold).await? {
-            Admitted::Nothing => {}
-            Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
-            Admitted::CalledOff(turn) => off.push(turn),
+            Admission::Nothing => {}
+            Admission::Deliver(answered) => deliver::deliver(services, answered).await?,
+            Admission::CalledOff(turn) => off.push(turn),
             // What is said about a question that waits is a turn of its own.
-            Admitted::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn)).await? {
+            Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
                     deliver::deliver(services, answered).await?;
@@ -93,11 +93,11 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
                 Heard::Done(answered) => deliver::deliver(services, answered).await?,
                 Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
-            Admitted::Command(turn, command) => {
+            Admission::Command(turn, command) => {
                 let answered = Box::pin(command::carry_out(services, turn, command)).await?;
                 deliver::deliver(services, answered).await?;
             }
-            Admitted::Ask(turn) => batch_of_talk.push((inbox, turn)),
+            Admission::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
     }
     let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
@@ -110,9 +110,9 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // What went before may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
-            Admitted::Ask(turn) => hear::as_talk(turn),
-            Admitted::CalledOff(_) => return Err(TurnError::Anew),
-            Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
+            Admission::Ask(turn) => hear::as_talk(turn),
+            Admission::CalledOff(_) => return Err(TurnError::Anew),
+            Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) => return Ok(()),
         },
     };
     // What has changed since the first of them was read concerns all.

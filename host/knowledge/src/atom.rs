@@ -4,7 +4,7 @@
 //! known here, further keys and further sections, is still there after it was written again (comments
 //! inside the front matter are not).
 
-use pmk_core::text::single_spaced;
+use pmk_core::text::collapse_whitespace;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use yaml_serde::{Mapping, Value};
@@ -160,7 +160,7 @@ impl Atom {
     /// A pending atom.
     pub fn pending(new: NewAtom<'_>) -> Self {
         let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source, suspicion } = new;
-        let question = single_spaced(question);
+        let question = collapse_whitespace(question);
         let origin = [source.thread_key.as_str(), source.contributor_user_id.as_str(), answer];
         let meta = Meta {
             id: atom_id(created_at_ms, &origin, &question),

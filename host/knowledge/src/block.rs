@@ -38,7 +38,11 @@ pub fn retrieval_message<'a>(atoms: impl IntoIterator<Item = &'a Atom>, language
 fn push(out: &mut String, atom: &Atom, language: Language) {
     let meta = &atom.meta;
     // People edit ids and scopes, too; they stay on their line.
-    out.push_str(&format!("\n\n[{}] (scope {})\n", text::single_spaced(&meta.id), text::single_spaced(&meta.scope)));
+    out.push_str(&format!(
+        "\n\n[{}] (scope {})\n",
+        text::collapse_whitespace(&meta.id),
+        text::collapse_whitespace(&meta.scope)
+    ));
     quote(out, language.pick("Question:", "問題："), &meta.question);
     if !meta.tags.is_empty() {
         quote(out, language.pick("Tags:", "標籤："), &meta.tags.join(", "));

@@ -149,7 +149,7 @@ pub fn parse(answer: &str) -> Result<Extraction, ExtractError> {
 
 /// What is kept when extraction failed: the original question, and the head of the reply as summary.
 pub fn fallback(question: &str, reply: &str) -> Extraction {
-    let reply = text::single_spaced(reply);
+    let reply = text::collapse_whitespace(reply);
     let head = text::head(&reply, FALLBACK_SUMMARY_CHARS);
     let summary = if head.len() < reply.len() { format!("{head}…") } else { reply };
     Extraction { question: short_question(question), summary, tags: Vec::new(), asked_as: Vec::new(), orders: false }
@@ -221,7 +221,7 @@ fn string<'a>(object: &'a Value, key: &'static str) -> Result<&'a str, ExtractEr
 
 /// One line of at most [`MAX_QUESTION_CHARS`].
 fn short_question(question: &str) -> String {
-    let line = text::single_spaced(question);
+    let line = text::collapse_whitespace(question);
     if line.chars().nth(MAX_QUESTION_CHARS).is_none() {
         return line;
     }

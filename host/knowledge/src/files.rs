@@ -12,7 +12,7 @@ use std::{
 };
 
 use pmk_system::error::Failure;
-use pmk_system::files::{self, NoFile};
+use pmk_system::files::{self, FileReadError};
 use pmk_system::home;
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
@@ -244,10 +244,10 @@ pub(super) fn is_atom_name(path: &Path) -> bool {
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = |source| io_error(path, "read", source);
     let bytes = files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
-        link @ NoFile::Dangling(_) => failed(link.into()),
-        NoFile::Folder | NoFile::Special(_) => FileError::NotAFile { path: path.to_owned() },
-        NoFile::TooLarge { .. } => FileError::TooLarge { path: path.to_owned() },
-        NoFile::Io(source) => failed(source),
+        link @ FileReadError::Dangling(_) => failed(link.into()),
+        FileReadError::Folder | FileReadError::Special(_) => FileError::NotAFile { path: path.to_owned() },
+        FileReadError::TooLarge { .. } => FileError::TooLarge { path: path.to_owned() },
+        FileReadError::Io(source) => failed(source),
     })?;
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
 }

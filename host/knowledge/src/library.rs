@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_search::{Asked, Floor, Told, evidence};
+use pmk_search::{Asked, Floor, IndexedText, evidence};
 use thiserror::Error;
 
 use super::{
@@ -282,9 +282,9 @@ fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Re
 }
 
 /// What an atom can be asked for by.
-fn told(atom: &Atom) -> Told {
+fn told(atom: &Atom) -> IndexedText {
     let rest = format!("{}\n{}", atom.summary(), atom.answer());
-    Told::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)
+    IndexedText::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)
 }
 
 fn path_of(files: &AtomFiles, place: &Place) -> PathBuf {

@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use pmk_system::files::{self, NoFile};
+use pmk_system::files::{self, FileReadError};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -153,7 +153,7 @@ impl Workspace {
         let real = self.resolve(path)?;
         let failed = |error: io::Error| FileProblem::io(&real, &error);
         let (file, meta) = files::open(&real).map_err(|problem| match problem {
-            NoFile::Folder | NoFile::Special(_) => FileProblem::new(&real, Problem::NotAFile),
+            FileReadError::Folder | FileReadError::Special(_) => FileProblem::new(&real, Problem::NotAFile),
             problem => failed(problem.into()),
         })?;
         let mut bytes = Vec::new();

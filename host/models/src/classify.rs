@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use self::{body::Said, numbers::Named};
+use self::{body::ErrorBody, numbers::Named};
 use super::{Answer, ModelError, Stop, families};
 
 mod body;
@@ -61,7 +61,7 @@ pub struct Failed<'a> {
 
 /// Says what kind of failure it was.
 pub fn classify(failed: &Failed<'_>) -> ModelError {
-    let said = Said::read(failed.body);
+    let said = ErrorBody::read(failed.body);
     let report = Report::new(failed, &said);
     let class = report.class();
     let message = shown(failed.status.or(said.status), &said.words);
@@ -149,7 +149,7 @@ enum Origin {
 /// A failure, ready for the questions that decide its class.
 struct Report<'a> {
     failed: &'a Failed<'a>,
-    said: &'a Said,
+    said: &'a ErrorBody,
     /// Lower case, without backticks.
     words: String,
     /// The status, or what stands for it.
@@ -158,7 +158,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(failed: &'a Failed<'a>, said: &'a Said) -> Self {
+    fn new(failed: &'a Failed<'a>, said: &'a ErrorBody) -> Self {
         let words = comparable(&said.words);
         let is_error = failed.status.is_some_and(|status| status >= 400) || said.is_error();
         let origin = if is_error {
@@ -342,7 +342,7 @@ impl<'a> Report<'a> {
 /// The status that counts. A typed code about credentials, money or rates is more exact than any status;
 /// one about load or time is not, where the status is about anything in particular; `api_error` is none
 /// at all beside a status: servers call a request that they refuse so, too.
-fn status(outer: Option<u16>, said: &Said) -> Option<u16> {
+fn status(outer: Option<u16>, said: &ErrorBody) -> Option<u16> {
     let implied = said.codes.iter().find_map(|code| match codes::meaning(code) {
         Some(codes::Meaning::Status(status)) => Some(status),
         _ => None,
@@ -362,7 +362,7 @@ fn comparable(text: &str) -> String {
 
 /// One line for people; without any words the status has to do.
 fn shown(status: Option<u16>, text: &str) -> String {
-    let text = pmk_core::text::single_spaced(text);
+    let text = pmk_core::text::collapse_whitespace(text);
     if !text.is_empty() {
         let short = pmk_core::text::head(&text, MAX_MESSAGE_CHARS);
         return if short.len() < text.len() { format!("{short}…") } else { text };

@@ -153,7 +153,7 @@ impl ClaudeCli {
         }
         let answered = transcript.finish().unwrap_or_else(|| {
             let stderr = finished.stderr.text();
-            let said = pmk_core::text::single_spaced(&stderr);
+            let said = pmk_core::text::collapse_whitespace(&stderr);
             let how = match finished.end {
                 End::Exited(code) => format!("exit code {code}"),
                 End::Signalled(signal) => format!("signal {signal}"),

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use pmk_system::files::{self, NoFile};
+use pmk_system::files::{self, FileReadError};
 use wasmtime::{Engine, component::types};
 
 use crate::{contract, error::LoadError, failure::foreign_name, wasi};
@@ -17,11 +17,11 @@ const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let file = || path.display().to_string();
     files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
-        NoFile::Folder => LoadError::Directory { file: file() },
-        link @ NoFile::Dangling(_) => LoadError::Unreadable { file: file(), source: link.into() },
-        NoFile::Special(what) => LoadError::Special { file: file(), what },
-        NoFile::TooLarge { bytes, limit } => LoadError::TooLarge { file: file(), bytes, limit },
-        NoFile::Io(source) => match source.kind() {
+        FileReadError::Folder => LoadError::Directory { file: file() },
+        link @ FileReadError::Dangling(_) => LoadError::Unreadable { file: file(), source: link.into() },
+        FileReadError::Special(what) => LoadError::Special { file: file(), what },
+        FileReadError::TooLarge { bytes, limit } => LoadError::TooLarge { file: file(), bytes, limit },
+        FileReadError::Io(source) => match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => LoadError::Missing { file: file() },
             _ => LoadError::Unreadable { file: file(), source },
         },

@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::{Engine, component::Component};
 
 pub use self::{
-    abandon::Abandon,
+    abandon::CancelFlag,
     child::{COMMAND, main},
     error::{CompileError, Exceeded, Resource},
     structure::TooMuch,
@@ -82,7 +82,7 @@ pub enum Confinement {
 
 /// Compiles components and keeps what came of it.
 #[derive(Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct CompilationCache {
     compiler: Compiler,
     folder: Folder,
     hits: AtomicUsize,
@@ -93,13 +93,13 @@ pub(crate) struct Workshop {
     done: Condvar,
 }
 
-impl Workshop {
+impl CompilationCache {
     /// With a folder to keep artifacts in; without one they are kept for as long as this value lives.
-    pub fn open(compiler: Compiler, folder: Option<&Path>) -> Result<Workshop, FolderError> {
+    pub fn open(compiler: Compiler, folder: Option<&Path>) -> Result<CompilationCache, FolderError> {
         let folder = folder.map_or_else(Folder::scratch, Folder::open)?;
         let (hits, misses) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (reading, working, done) = (Mutex::new(()), Mutex::new(0), Condvar::new());
-        Ok(Workshop { compiler, folder, hits, misses, reading, working, done })
+        Ok(CompilationCache { compiler, folder, hits, misses, reading, working, done })
     }
 
     /// How often the folder helped; `None` where nothing is kept.
@@ -116,7 +116,7 @@ impl Workshop {
         sha256: &str,
         bytes: &[u8],
         limits: &CompileLimits,
-        abandon: &Abandon,
+        abandon: &CancelFlag,
     ) -> Result<(Component, Option<Taken>), CompileError> {
         if let Kept::Component(component) = self.load(sha256, engine)? {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Workshop {
     }
 
     /// Waits until something may be compiled.
-    fn place(&self, abandon: &Abandon) -> Result<Place<'_>, CompileError> {
+    fn place(&self, abandon: &CancelFlag) -> Result<Place<'_>, CompileError> {
         let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         while *working >= AT_ONCE {
             if abandon.is_set() {
@@ -165,7 +165,7 @@ impl Workshop {
 }
 
 /// The right to compile something.
-struct Place<'a>(&'a Workshop);
+struct Place<'a>(&'a CompilationCache);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {

@@ -9,7 +9,7 @@ use wasmtime::{
 };
 
 use crate::{
-    compile::{Abandon, CacheStats, CompileError, Compiler, Taken, Workshop},
+    compile::{CacheStats, CancelFlag, CompilationCache, CompileError, Compiler, Taken},
     engine::{self, Permits},
     error::LoadError,
     host,
@@ -45,13 +45,13 @@ pub struct Runtime {
     shared: Arc<Shared>,
     limits: Limits,
     trust: Arc<Trust>,
-    abandon: Abandon,
+    abandon: CancelFlag,
 }
 
 struct Shared {
     engine: Engine,
     linker: Linker<State>,
-    workshop: Workshop,
+    workshop: CompilationCache,
     permits: Permits,
     warnings: Vec<String>,
 }
@@ -69,13 +69,13 @@ impl Runtime {
     /// A runtime that offers more than the contract: what `add` adds.
     pub(crate) fn offering(config: RuntimeConfig, add: fn(&mut Linker<State>)) -> Result<Self, LoadError> {
         let mut warnings = Vec::new();
-        let workshop = match Workshop::open(config.compiler, config.cache_dir.as_deref()) {
+        let workshop = match CompilationCache::open(config.compiler, config.cache_dir.as_deref()) {
             Err(FolderError::NotOurs(problem)) => return Err(LoadError::Cache(problem)),
             Err(error) if config.cache_dir.is_some() => {
                 let warning = format!("{error}; policies are compiled at every start");
                 tracing::warn!("{warning}");
                 warnings.push(warning);
-                Workshop::open(config.compiler, None)
+                CompilationCache::open(config.compiler, None)
             }
             opened => opened,
         };
@@ -94,7 +94,7 @@ impl Runtime {
             shared: Arc::new(Shared { engine, linker, workshop, permits, warnings }),
             limits: config.limits,
             trust: Arc::default(),
-            abandon: Abandon::default(),
+            abandon: CancelFlag::default(),
         })
     }
 
@@ -104,7 +104,7 @@ impl Runtime {
     }
 
     /// The same for somebody who may stop waiting: then what is being loaded ends with an error.
-    pub fn until(&self, abandon: &Abandon) -> Runtime {
+    pub fn until(&self, abandon: &CancelFlag) -> Runtime {
         Runtime { abandon: abandon.clone(), ..self.clone() }
     }
 

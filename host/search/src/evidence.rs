@@ -36,7 +36,7 @@ const OF_ITS_OWN: f64 = 0.5;
 
 /// A text, by what it can be asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct IndexedText {
     /// The question it answers, and other ways to ask it.
     phrasings: Vec<HashSet<String>>,
     tags: HashSet<String>,
@@ -45,11 +45,11 @@ pub struct Told {
     own: Asked,
 }
 
-impl Told {
+impl IndexedText {
     /// A text that answers `question`, which may be asked in other ways, too.
     pub fn new(question: &str, asked_as: &[String], tags: &str, rest: &str) -> Self {
         let other = asked_as.iter().map(String::as_str);
-        Told {
+        IndexedText {
             phrasings: [question].into_iter().chain(other).map(set).collect(),
             tags: set(tags),
             rest: set(rest),
@@ -101,13 +101,13 @@ fn set(text: &str) -> HashSet<String> {
 }
 
 /// How much of a question a text speaks of, in rare words. The best of its phrasings counts.
-pub fn evidence(asked: &Asked, frequencies: &Frequencies, told: &Told) -> f64 {
+pub fn evidence(asked: &Asked, frequencies: &Frequencies, told: &IndexedText) -> f64 {
     let is_unknown = |term: &&Term| !term.is_everyday && frequencies.documents(&term.text) == 0;
     let unknown = asked.terms().iter().filter(is_unknown).count();
     found(asked, frequencies, told) / (1.0 + UNKNOWN * unknown.min(MAX_UNKNOWN) as f64)
 }
 
-fn found(asked: &Asked, frequencies: &Frequencies, told: &Told) -> f64 {
+fn found(asked: &Asked, frequencies: &Frequencies, told: &IndexedText) -> f64 {
     let total = (frequencies.total() as f64).max(MIN_COLLECTION);
     let rarest = rarity(1.0, total);
     let in_phrasing = |phrasing: &HashSet<String>| {
@@ -178,7 +178,7 @@ mod tests {
             |term: &str| Ok::<_, Infallible>(terms.iter().filter(|text| text.contains(term)).count() as u64);
         let words = asked.terms().iter().map(|term| term.text.as_str());
         let Ok(frequencies) = Frequencies::of_terms(words, texts.len() as u64, documents);
-        evidence(&asked, &frequencies, &Told::new(texts[0].0, &[], texts[0].1, ""))
+        evidence(&asked, &frequencies, &IndexedText::new(texts[0].0, &[], texts[0].1, ""))
     }
 
     const KNOWN: [(&str, &str); 3] =
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_says_half_of_a_text_asks_for_it() {
-        let told = Told::new("系統設定 42 的預設值是多少？", &[], "", "");
+        let told = IndexedText::new("系統設定 42 的預設值是多少？", &[], "", "");
         assert!(told.is_asked_for(&Asked::new("系統設定的預設值")));
         assert!(!told.is_asked_for(&Asked::new("系統什麼時候維護")) && !told.is_asked_for(&Asked::new("42")));
     }

@@ -25,7 +25,7 @@ mod everyday;
 mod stop_words;
 
 pub use asked::Asked;
-pub use evidence::{Floor, Told, evidence, folded_terms};
+pub use evidence::{Floor, IndexedText, evidence, folded_terms};
 pub use frequencies::Frequencies;
 pub use memory::MemoryArchive;
 pub use query::{Query, Unit};

@@ -18,7 +18,7 @@ pub const MAX_TEXT_BYTES: u64 = 512 << 20;
 
 /// Why a path is no file that can be read.
 #[derive(Debug, Error)]
-pub enum NoFile {
+pub enum FileReadError {
     /// The system says why.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -41,13 +41,15 @@ pub enum NoFile {
     },
 }
 
-impl From<NoFile> for io::Error {
-    fn from(error: NoFile) -> Self {
+impl From<FileReadError> for io::Error {
+    fn from(error: FileReadError) -> Self {
         match error {
-            NoFile::Io(error) => error,
-            NoFile::Folder => io::Error::new(io::ErrorKind::IsADirectory, error),
-            NoFile::Dangling(_) | NoFile::Special(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
-            NoFile::TooLarge { .. } => io::Error::new(io::ErrorKind::FileTooLarge, error),
+            FileReadError::Io(error) => error,
+            FileReadError::Folder => io::Error::new(io::ErrorKind::IsADirectory, error),
+            FileReadError::Dangling(_) | FileReadError::Special(_) => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+            FileReadError::TooLarge { .. } => io::Error::new(io::ErrorKind::FileTooLarge, error),
         }
     }
 }
@@ -55,32 +57,32 @@ impl From<NoFile> for io::Error {
 /// Opens a regular file, links followed, and says how long it is.
 ///
 /// # Errors
-/// [`NoFile`] says what it is instead.
-pub fn open(path: &Path) -> Result<(File, Metadata), NoFile> {
+/// [`FileReadError`] says what it is instead.
+pub fn open(path: &Path) -> Result<(File, Metadata), FileReadError> {
     // Without waiting for the other end of a pipe, and without becoming a terminal's process.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = file.map_err(|error| match Errno::from_io_error(&error) {
         // What opening a socket says, and a device that nothing is behind.
-        Some(Errno::NXIO) => NoFile::Special("a socket or a device"),
-        Some(Errno::NOENT) => fs::read_link(path).map_or(NoFile::Io(error), NoFile::Dangling),
-        _ => NoFile::Io(error),
+        Some(Errno::NXIO) => FileReadError::Special("a socket or a device"),
+        Some(Errno::NOENT) => fs::read_link(path).map_or(FileReadError::Io(error), FileReadError::Dangling),
+        _ => FileReadError::Io(error),
     })?;
     let metadata = file.metadata()?;
     match metadata.file_type() {
         kind if kind.is_file() => Ok((file, metadata)),
-        kind if kind.is_dir() => Err(NoFile::Folder),
-        kind => Err(NoFile::Special(name(kind))),
+        kind if kind.is_dir() => Err(FileReadError::Folder),
+        kind => Err(FileReadError::Special(name(kind))),
     }
 }
 
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// [`NoFile`] says why not.
-pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, NoFile> {
+/// [`FileReadError`] says why not.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileReadError> {
     let (file, metadata) = open(path)?;
-    let too_large = |bytes| NoFile::TooLarge { bytes, limit };
+    let too_large = |bytes| FileReadError::TooLarge { bytes, limit };
     if metadata.len() > limit {
         return Err(too_large(metadata.len()));
     }

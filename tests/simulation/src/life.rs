@@ -15,8 +15,8 @@ use pmk_host::{
     ledger::Ledger,
     messages::Messages,
     mra::{self, Mra},
-    policies::Deciding,
-    presence::{self, Presence, manager::Manager, vitals::Vitals},
+    policies::TurnPolicies,
+    presence::{self, Presence, health_check::HealthCheck, manager::Manager},
     services::{Parts, Services, SharedLibrary},
     store::{Opening, Place, Store},
 };
@@ -183,7 +183,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
 
 /// What presence needs of the world.
 fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Ports {
-    let vitals = Vitals::starting(home);
+    let vitals = HealthCheck::starting(home);
     let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
     presence::Ports {
         clock: services.clock.clone(),
@@ -219,7 +219,7 @@ async fn swap(world: &World, policies: &Policies, services: &Services, chosen_at
         if let What::Swap(to) = event.what {
             world.until(event.at).await;
             world.say(|| format!("{to:?} take over"));
-            services.policies.swap(Deciding::new(&policies.stack(to)));
+            services.policies.swap(TurnPolicies::new(&policies.stack(to)));
         }
     }
     std::future::pending().await

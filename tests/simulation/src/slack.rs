@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
-    front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress},
+    chat::{Accepted, Attachments, Choice, Connection, Inbound, ReplyTo},
+    front::{BackfillRequest, Delivery, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
     report::TurnReport,
-    store::Footing,
-    talk::{Accepted, Attached, Choice, Connection, Inbound, ReplyTo},
+    store::HostFence,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ pub struct Slack {
     /// Told when there is more to be sent, by host.
     more: Vec<Notify>,
     /// Whether what they say is theirs to say, by host.
-    footings: Mutex<Vec<Option<Arc<Footing>>>>,
+    footings: Mutex<Vec<Option<Arc<HostFence>>>>,
 }
 
 #[derive(Default)]
@@ -192,11 +192,11 @@ impl Slack {
     }
 
     /// A process begins to speak.
-    pub fn speaks(&self, footing: Footing) {
+    pub fn speaks(&self, footing: HostFence) {
         self.footings()[self.world.host()] = Some(Arc::new(footing));
     }
 
-    fn footings(&self) -> MutexGuard<'_, Vec<Option<Arc<Footing>>>> {
+    fn footings(&self) -> MutexGuard<'_, Vec<Option<Arc<HostFence>>>> {
         self.footings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -406,7 +406,7 @@ impl State {
             user,
             reply_to: ReplyTo { channel, thread_ts },
             text,
-            attached: Attached::default(),
+            attached: Attachments::default(),
             ts,
         };
         // It may be said to be too long, and the model never asked.
@@ -451,7 +451,7 @@ impl State {
             user,
             reply_to: ReplyTo { channel: place.channel.clone(), thread_ts: Some(ts.to_owned()) },
             text: format!("It is part {} of the gear box, says the drawing.", rng.u16(..)),
-            attached: Attached::default(),
+            attached: Attachments::default(),
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));
@@ -627,7 +627,7 @@ impl Front for Slack {
         true
     }
 
-    async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
+    async fn look_back(&self, place: &BackfillRequest) -> Result<Past, FrontError> {
         self.before(Some(&place.channel)).await?;
         if self.world.strikes(Trouble::CannotLook) {
             return Err(passing("HTTP 500"));

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
+    chat::Inbound,
     front::Kind,
     report::TurnReport,
     store::{Opening, Parked, Place, Store, is_again},
-    talk::Inbound,
 };
 use pmk_system::{clock::Clock, home, threads::Threads};
 use serde_json::Value;

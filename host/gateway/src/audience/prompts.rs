@@ -11,11 +11,11 @@ use std::{
 };
 
 use pmk_core::Language;
-use pmk_system::files::{self, NoFile};
+use pmk_system::files::{self, FileReadError};
 use thiserror::Error;
 
 use super::Audience;
-use crate::directive::Offer;
+use crate::directive::AvailableDirectives;
 
 /// The largest prompt file that is read, in bytes. It goes along with every request.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 10;
@@ -24,28 +24,28 @@ const PLACEHOLDER: &str = "{{toolbox}}";
 
 /// How the model asks for what the gateway can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Toolbox {
+pub enum ToolCallFormat {
     /// By fenced directives in its answer.
     Fenced,
     /// By the provider's tool calls.
     Native,
 }
 
-impl Toolbox {
+impl ToolCallFormat {
     /// The part of a system prompt that explains what is offered; nothing where nothing is.
-    pub fn text(self, offer: Offer, language: Language) -> String {
+    pub fn text(self, offer: AvailableDirectives, language: Language) -> String {
         let text = match (self, language) {
-            (Toolbox::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.zh-TW.md"),
-            (Toolbox::Fenced, Language::English) => include_str!("prompts/toolbox-fenced.en.md"),
-            (Toolbox::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.zh-TW.md"),
-            (Toolbox::Native, Language::English) => include_str!("prompts/toolbox-native.en.md"),
+            (ToolCallFormat::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.zh-TW.md"),
+            (ToolCallFormat::Fenced, Language::English) => include_str!("prompts/toolbox-fenced.en.md"),
+            (ToolCallFormat::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.zh-TW.md"),
+            (ToolCallFormat::Native, Language::English) => include_str!("prompts/toolbox-native.en.md"),
         };
         if offer.is_any() { offered(text, offer) } else { String::new() }
     }
 }
 
 /// The lines that are about what is offered, and those that are about neither.
-fn offered(text: &str, offer: Offer) -> String {
+fn offered(text: &str, offer: AvailableDirectives) -> String {
     let mut is_offered = true;
     let mut kept = String::with_capacity(text.len());
     for line in text.lines() {
@@ -63,7 +63,7 @@ fn offered(text: &str, offer: Offer) -> String {
 impl Audience {
     /// The text for this audience that comes with the gateway, without the toolbox. Of code and of what is known about
     /// it, it speaks only where `mra` is there to ask.
-    fn built_in(self, offer: Offer, language: Language) -> String {
+    fn built_in(self, offer: AvailableDirectives, language: Language) -> String {
         let text = match self {
             Audience::Tech => language.pick(include_str!("prompts/tech.en.md"), include_str!("prompts/tech.zh-TW.md")),
             Audience::Pm => language.pick(include_str!("prompts/pm.en.md"), include_str!("prompts/pm.zh-TW.md")),
@@ -127,7 +127,7 @@ impl Prompts {
     }
 
     /// The system prompt for an audience. It carries the toolbox of what is offered, exactly once.
-    pub fn system(&self, audience: Audience, toolbox: Toolbox, offer: Offer) -> String {
+    pub fn system(&self, audience: Audience, toolbox: ToolCallFormat, offer: AvailableDirectives) -> String {
         let text = match &self.overrides[audience as usize] {
             Some(text) => text.trim().to_owned(),
             None => audience.built_in(offer, self.language),
@@ -143,8 +143,8 @@ impl Prompts {
 fn read(path: PathBuf) -> Result<Option<String>, PromptProblem> {
     let bytes = match files::read(&path, MAX_PROMPT_BYTES) {
         Ok(bytes) => bytes,
-        Err(NoFile::TooLarge { bytes, .. }) => return Err(PromptProblem::TooLarge { path, bytes }),
-        Err(NoFile::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(FileReadError::TooLarge { bytes, .. }) => return Err(PromptProblem::TooLarge { path, bytes }),
+        Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(PromptProblem::Unreadable { path, source: error.into() }),
     };
     let Ok(text) = String::from_utf8(bytes) else { return Err(PromptProblem::NotText { path }) };
@@ -165,7 +165,7 @@ mod tests {
         messages::tests::foreign_words,
     };
 
-    const TOOLBOXES: [Toolbox; 2] = [Toolbox::Fenced, Toolbox::Native];
+    const TOOLBOXES: [ToolCallFormat; 2] = [ToolCallFormat::Fenced, ToolCallFormat::Native];
     const LANGUAGES: [Language; 2] = [Language::TraditionalChinese, Language::English];
 
     fn home(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -190,8 +190,9 @@ mod tests {
             for audience in Audience::ALL {
                 for toolbox in TOOLBOXES {
                     for language in LANGUAGES {
-                        let system = prompts.clone().speaking(language).system(audience, toolbox, Offer::ALL);
-                        let text = toolbox.text(Offer::ALL, language);
+                        let system =
+                            prompts.clone().speaking(language).system(audience, toolbox, AvailableDirectives::ALL);
+                        let text = toolbox.text(AvailableDirectives::ALL, language);
                         assert_eq!(system.matches(&text).count(), 1, "{audience}: {system}");
                         assert!(!system.contains("{{"));
                     }
@@ -204,7 +205,8 @@ mod tests {
     fn no_prompt_has_a_sentence_of_the_other_language() {
         let is_chinese = |c: char| ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ff00}'..='\u{ffef}').contains(&c);
         for (audience, toolbox) in Audience::ALL.into_iter().flat_map(|audience| TOOLBOXES.map(|one| (audience, one))) {
-            let prompt = |language| Prompts::default().speaking(language).system(audience, toolbox, Offer::ALL);
+            let prompt =
+                |language| Prompts::default().speaking(language).system(audience, toolbox, AvailableDirectives::ALL);
             let (english, chinese) = (prompt(Language::English), prompt(Language::TraditionalChinese));
             assert!(!english.contains(is_chinese), "{english}");
             assert!(chinese.contains(is_chinese));
@@ -216,13 +218,17 @@ mod tests {
     fn an_override_replaces_one_audience() {
         let home = home(&[("pm.md", "\u{feff}只說重點。\n".as_bytes()), ("biz.md", b"A {{toolbox}} B")]);
         let (prompts, _) = Prompts::load(home.path());
-        assert!(prompts.system(Audience::Pm, Toolbox::Native, Offer::ALL).starts_with("只說重點。\n\n"));
-        let biz = prompts.system(Audience::Biz, Toolbox::Native, Offer::ALL);
+        assert!(
+            prompts
+                .system(Audience::Pm, ToolCallFormat::Native, AvailableDirectives::ALL)
+                .starts_with("只說重點。\n\n")
+        );
+        let biz = prompts.system(Audience::Biz, ToolCallFormat::Native, AvailableDirectives::ALL);
         assert!(biz.starts_with("A #") && biz.ends_with(" B"), "{biz}");
         assert!(
             prompts
-                .system(Audience::Tech, Toolbox::Native, Offer::ALL)
-                .starts_with(&Audience::Tech.built_in(Offer::ALL, Language::English))
+                .system(Audience::Tech, ToolCallFormat::Native, AvailableDirectives::ALL)
+                .starts_with(&Audience::Tech.built_in(AvailableDirectives::ALL, Language::English))
         );
     }
 
@@ -244,8 +250,8 @@ mod tests {
         for audience in Audience::ALL {
             assert!(
                 prompts
-                    .system(audience, Toolbox::Fenced, Offer::ALL)
-                    .starts_with(&audience.built_in(Offer::ALL, Language::English))
+                    .system(audience, ToolCallFormat::Fenced, AvailableDirectives::ALL)
+                    .starts_with(&audience.built_in(AvailableDirectives::ALL, Language::English))
             );
         }
     }
@@ -261,15 +267,16 @@ mod tests {
         for (audience, words) in
             [(Audience::Tech, "API"), (Audience::Pm, "PM"), (Audience::Biz, "IT"), (Audience::Exec, "影響（含風險）")]
         {
-            let text = audience.built_in(Offer::ALL, Language::TraditionalChinese);
+            let text = audience.built_in(AvailableDirectives::ALL, Language::TraditionalChinese);
             assert!(text.contains(words), "{audience}");
         }
     }
 
     #[test]
     fn the_fenced_toolbox_shows_what_the_parser_reads() {
-        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| Offer::EACH.map(|offer| (it, offer))) {
-            let text = Toolbox::Fenced.text(offer, language);
+        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| AvailableDirectives::EACH.map(|offer| (it, offer)))
+        {
+            let text = ToolCallFormat::Fenced.text(offer, language);
             let mut rest = text.as_str();
             let mut kinds = Vec::new();
             while let Some(at) = rest.find("\n```") {
@@ -284,13 +291,14 @@ mod tests {
 
     #[test]
     fn a_toolbox_speaks_of_what_is_offered_and_of_nothing_else() {
-        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| Offer::EACH.map(|offer| (it, offer))) {
-            let native = Toolbox::Native.text(offer, language);
+        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| AvailableDirectives::EACH.map(|offer| (it, offer)))
+        {
+            let native = ToolCallFormat::Native.text(offer, language);
             for (tool, is_offered) in [("mra_ask", offer.mra), ("escalate", offer.people)] {
                 assert_eq!(native.contains(&format!("`{tool}`")), is_offered, "{native}");
             }
             assert!(!native.contains("```") && native.is_empty() != offer.is_any());
-            let fenced = Toolbox::Fenced.text(offer, language);
+            let fenced = ToolCallFormat::Fenced.text(offer, language);
             for (tag, is_offered) in [("mra-ask", offer.mra), ("escalate", offer.people)] {
                 assert_eq!(fenced.contains(tag), is_offered, "{fenced}");
             }
@@ -299,16 +307,17 @@ mod tests {
 
     #[test]
     fn of_code_is_spoken_only_where_there_is_some_to_look_into() {
-        let without = Offer { mra: false, people: true };
+        let without = AvailableDirectives { mra: false, people: true };
         for (language, words) in [
             (Language::English, &["code", "API", "knowledge base"]),
             (Language::TraditionalChinese, &["程式碼", "API", "知識庫"]),
         ] {
             for audience in Audience::ALL {
                 let prompts = Prompts::default().speaking(language);
-                let said = |offer| prompts.system(audience, Toolbox::Native, offer).replace("do not write code", "");
+                let said =
+                    |offer| prompts.system(audience, ToolCallFormat::Native, offer).replace("do not write code", "");
                 assert!(!words.iter().any(|word| said(without).contains(word)), "{audience}: {}", said(without));
-                assert!(words.iter().any(|word| said(Offer::ALL).contains(word)), "{audience}");
+                assert!(words.iter().any(|word| said(AvailableDirectives::ALL).contains(word)), "{audience}");
             }
         }
     }
@@ -316,8 +325,8 @@ mod tests {
     #[test]
     fn a_prompt_without_anything_to_offer_has_no_toolbox() {
         for toolbox in TOOLBOXES {
-            let system = Prompts::default().system(Audience::Tech, toolbox, Offer::EACH[0]);
-            assert_eq!(system, Audience::Tech.built_in(Offer::EACH[0], Language::English));
+            let system = Prompts::default().system(Audience::Tech, toolbox, AvailableDirectives::EACH[0]);
+            assert_eq!(system, Audience::Tech.built_in(AvailableDirectives::EACH[0], Language::English));
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Audit, Counts, ModelTokens, Record, arms, bounds};
 use crate::{
     escalation::Marker,
     ledger::{Month, Series},
-    store::Learnt,
+    store::ModelCalibration,
 };
 
 /// A pending atom that is older should have been promoted.
@@ -27,7 +27,7 @@ pub struct Now<'a> {
     /// How many messages are parked.
     pub parked: u64,
     /// What was learnt of each provider and model.
-    pub learnt: &'a [Learnt],
+    pub learnt: &'a [ModelCalibration],
 }
 
 /// Counts the events of the last days.
@@ -132,7 +132,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
     audit.atoms.median_a_turn = median(atoms_shown);
     audit.conversations.parked_now = now.parked;
     corpus(&mut audit, now);
-    for Learnt { provider, model, fit, bounds } in now.learnt {
+    for ModelCalibration { provider, model, fit, bounds } in now.learnt {
         let tokens = audit.tokens.by_model.entry(format!("{provider}:{model}")).or_default();
         tokens.bounds = bounds::shown(bounds);
         tokens.factor = Some((fit.factor() * 1_000.0).round() / 1_000.0);

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use pmk_core::{
     Language,
-    text::{printable, single_spaced},
+    text::{collapse_whitespace, printable},
 };
 use pmk_system::clock::time;
 
@@ -121,7 +121,7 @@ fn author(message: &CaseMessage, words: &Words) -> &'static str {
 
 /// Words as Markdown shows them, on one line.
 fn inline(words: &str) -> String {
-    let words = single_spaced(words);
+    let words = collapse_whitespace(words);
     let words = printable(&words);
     let mut out = String::with_capacity(words.len() + 8);
     let digits = words.chars().take_while(char::is_ascii_digit).count();

@@ -106,7 +106,7 @@ fn words(value: &Value) -> Option<String> {
 }
 
 fn line(text: &str) -> Option<String> {
-    let line = text::single_spaced(&text::plain_line(text));
+    let line = text::collapse_whitespace(&text::plain_line(text));
     (!line.is_empty()).then_some(line)
 }
 

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     escalation::Marker,
-    store::{Learnt, Store, StoreError},
-    waiting::Waiting,
+    stderr::Spinner,
+    store::{ModelCalibration, Store, StoreError},
 };
 
 /// Names that are listed; the others are summed up.
@@ -39,7 +39,7 @@ pub(super) struct AuditCommand {
 
 impl AuditCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let waiting = Waiting::when_long("reading the ledger");
+        let waiting = Spinner::when_long("reading the ledger");
         let at = Timestamp::now();
         let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
@@ -71,7 +71,7 @@ fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
 #[derive(Default)]
 struct Stored {
     pending: Vec<Marker>,
-    learnt: Vec<Learnt>,
+    learnt: Vec<ModelCalibration>,
     parked: u64,
 }
 

@@ -26,8 +26,8 @@ use crate::{
     messages::Messages,
     messages::terminal,
     policies::Loader,
+    stderr::Spinner,
     store::Place,
-    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -99,7 +99,7 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    let waiting = Waiting::when_long("checking what a gateway needs");
+    let waiting = Spinner::when_long("checking what a gateway needs");
     let findings = runtime.block_on(doctor::examine(subject, Arc::new(messages)));
     drop(waiting);
     // What took too long is not waited for.

@@ -26,7 +26,7 @@ use crate::{
     control::look,
     experiment::{
         arms::{Arms, Load},
-        for_all::Shared,
+        shared_arms::Shared,
     },
     policies::{Loader, Named, Origin, identities, names, to_send},
     store::{SentArm, SentLayer, Store, StoreError},

@@ -14,7 +14,7 @@ use crate::{
     config::{Config, ExperimentConfig, PolicyConfig},
     experiment::{
         arms::{Arms, Load, Sent},
-        for_all::Shared,
+        shared_arms::Shared,
     },
     policies::{Loader, Named},
     store::{Place, Store},

@@ -24,7 +24,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::{messages::terminal, waiting};
+use crate::{messages::terminal, stderr};
 
 /// The variable that chooses what is logged, in the syntax of `tracing`'s `EnvFilter`.
 const VARIABLE: &str = "PMK_LOG";
@@ -66,7 +66,7 @@ struct Beside;
 
 impl io::Write for Beside {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        waiting::say(&String::from_utf8_lossy(line));
+        stderr::say(&String::from_utf8_lossy(line));
         Ok(line.len())
     }
 

@@ -8,7 +8,7 @@ use pmk_system::{error::Failure, json};
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
 use super::text::printable;
-use crate::{messages::terminal, waiting};
+use crate::{messages::terminal, stderr};
 
 /// A terminal that is narrower than this is not one that people read at.
 const LEAST_COLUMNS: usize = 20;
@@ -32,12 +32,12 @@ pub(super) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
 /// Says something that is no data, in lines that no terminal tears.
 pub(super) fn note(text: impl std::fmt::Display) {
     let text = unbroken(&text.to_string(), "  ", columns(&Term::stderr()));
-    waiting::say(&format!("{text}\n"));
+    stderr::say(&format!("{text}\n"));
 }
 
 /// The same of numbered steps.
 pub(super) fn note_steps(steps: &str) {
-    waiting::say(&format!("{}\n", unbroken(steps, "   ", columns(&Term::stderr()))));
+    stderr::say(&format!("{}\n", unbroken(steps, "   ", columns(&Term::stderr()))));
 }
 
 /// Prints what people read, in lines that no terminal tears; what goes on is indented like this.
@@ -55,7 +55,7 @@ pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
 
 /// What is no data, on one line of JSON.
 pub(super) fn note_json(document: &serde_json::Value) {
-    waiting::say(&format!("{}\n", json::shown(document)));
+    stderr::say(&format!("{}\n", json::shown(document)));
 }
 
 /// How wide a terminal is; `None` where there is none.

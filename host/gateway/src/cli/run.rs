@@ -38,15 +38,15 @@ use crate::{
     policies::{self, Swapper},
     presence::{
         Presence,
+        health_check::HealthCheck,
         manager::Manager,
         probes,
         state::{Phase, State},
-        vitals::Vitals,
     },
     services::{Parts, Services, SharedLibrary},
-    sharing::{self, Keeping},
+    sharing::{self, SyncTask},
+    stderr::{self, Spinner, Taken},
     store::Store,
-    waiting::{self, Taken, Waiting},
 };
 
 mod ending;
@@ -146,7 +146,7 @@ impl Run {
         mut notes: Vec<Notice>,
     ) -> Result<(), Failure> {
         let messages = Messages::new(config.language);
-        let vitals = Vitals::starting(&context.home);
+        let vitals = HealthCheck::starting(&context.home);
         let manager = Arc::new(Manager::of_environment(Arc::clone(&vitals), Messages::new(config.language)));
         let _probes = probes::start(config.health.listen, &vitals).await?;
         let loader = self.layers.loader(&context.home)?.speaking(config.language);
@@ -156,7 +156,7 @@ impl Run {
         notes.extend(chosen.notice());
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
-        let waiting = Waiting::when_long("bringing the database up to date");
+        let waiting = Spinner::when_long("bringing the database up to date");
         let store = Store::open(context.place()?)?;
         drop(waiting);
         let silent_ms = store.take_over(lock).await?;
@@ -301,7 +301,7 @@ impl Run {
     ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>, Option<Taken>), Failure> {
         Ok(match connection {
             Connection::Slack { app, bot } => {
-                let waiting = Waiting::when_long("connecting to Slack");
+                let waiting = Spinner::when_long("connecting to Slack");
                 let slack = self.connect_slack(store, home, config, (app.resolve()?, bot.resolve()?)).await?;
                 drop(waiting);
                 (Arc::new(slack), None, None)
@@ -309,7 +309,7 @@ impl Run {
             Connection::Chat => {
                 let chat = Chat::start(Messages::new(config.language), opening);
                 let chat = chat.or_hint("pipe in JSON lines instead, see `docs/console.md`")?;
-                let taken = waiting::take(chat.aside());
+                let taken = stderr::take(chat.aside());
                 (Arc::new(chat), None, Some(taken))
             }
             Connection::Lines => {
@@ -339,9 +339,9 @@ impl Run {
 }
 
 /// Has the home and the others of the database have in common what they are to.
-async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<Keeping>, Failure> {
+async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<SyncTask>, Failure> {
     let config = sharing::keep_config(lock, store.clone(), Clock::system()).await;
-    let _waiting = Waiting::when_long("comparing the atoms with those of the database");
+    let _waiting = Spinner::when_long("comparing the atoms with those of the database");
     tokio::select! {
         begun = sharing::keep_atoms(lock, store.clone(), Clock::system()) => {
             Ok(vec![config, begun.or_hint("check that `knowledge` in the home is a folder that you can write to")?])

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     control::{Look, look},
-    ledger::Trouble,
+    ledger::LedgerBacklog,
     messages::{Messages, terminal},
     presence::health::{Level, Report},
-    store::{Decides, Host, HostState, Place, Store, StoreError},
+    store::{Host, HostPolicies, HostState, Place, Store, StoreError},
 };
 
 /// The exit code where nobody is there, as of service scripts.
@@ -129,7 +129,7 @@ fn seconds(ms: i64) -> u64 {
 
 impl Shown {
     /// What keeps lines of the ledger from being written, apart from a database that is away.
-    fn trouble(&self) -> Option<&Trouble> {
+    fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
         report?.ledger.as_ref()
     }
@@ -163,7 +163,7 @@ impl Shown {
                 let name = format!("{}:{}", host.machine, host.home);
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
-                if let Some(Decides { layers, refused, .. }) = &host.decides {
+                if let Some(HostPolicies { layers, refused, .. }) = &host.decides {
                     line(messages.status_policies(messages.layers(&names(layers)), refused.as_deref()));
                 }
             }

@@ -22,7 +22,7 @@ use super::{
     context::Context,
     output::{print, print_json},
 };
-use crate::waiting::Waiting;
+use crate::stderr::Spinner;
 
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
@@ -51,7 +51,7 @@ impl StopCommand {
                     .hint("run this as the account that runs the gateway"));
             }
         };
-        let waiting = Waiting::when_long("waiting for it to finish its answers");
+        let waiting = Spinner::when_long("waiting for it to finish its answers");
         let ends = ends_within(&process, Duration::from_secs(self.timeout));
         drop(waiting);
         if !ends {

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     config,
+    stderr::Spinner,
     store::{BackupError, Store, StoreError},
-    waiting::Waiting,
 };
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
-    let waiting = Waiting::when_long("copying the database");
+    let waiting = Spinner::when_long("copying the database");
     let bytes = block_on(async { Ok(Store::open_existing(context.place()?)?.back_up(file).await?) })?;
     drop(waiting);
     if context.json {
@@ -89,7 +89,7 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
 
 fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
     let (from, to) = (context.place_at(from)?, context.place_at(to)?);
-    let waiting = Waiting::when_long("copying the store");
+    let waiting = Spinner::when_long("copying the store");
     let copied = Store::copy(&from, &to, |table, rows| tracing::debug!(table, rows, "copied"));
     drop(waiting);
     // Where none is named, one that is copied from or to.
@@ -115,7 +115,7 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
-    let waiting = Waiting::when_long("checking for damage");
+    let waiting = Spinner::when_long("checking for damage");
     let problems = block_on(async {
         let found = match Store::open_existing(context.place()?) {
             Ok(store) => store.check().await,
@@ -155,7 +155,7 @@ fn put(
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
     let lock = HomeLock::take(&context.home)?;
-    let _waiting = Waiting::when_long("moving the database into place");
+    let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)
 }
 

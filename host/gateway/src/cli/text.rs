@@ -1,6 +1,6 @@
 //! Texts as they stand on a terminal.
 
-use pmk_core::text::{shortened, single_spaced};
+use pmk_core::text::{collapse_whitespace, shortened};
 pub(super) use pmk_system::clock::time;
 use unicode_width::UnicodeWidthChar;
 
@@ -11,13 +11,13 @@ pub(super) fn printable(text: &str) -> String {
 
 /// The same on one line, at most so many characters of it.
 pub(super) fn one_line(text: &str, max: usize) -> String {
-    let line = printable(&single_spaced(text));
+    let line = printable(&collapse_whitespace(text));
     shortened(&line, max).into_owned()
 }
 
 /// One line of at most so many columns: Chinese takes two a character.
 pub(super) fn columns(text: &str, max: usize) -> String {
-    let line = printable(&single_spaced(text));
+    let line = printable(&collapse_whitespace(text));
     let mut width = 0;
     let fits = line.chars().take_while(|char| {
         width += char.width().unwrap_or(0);

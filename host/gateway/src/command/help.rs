@@ -5,7 +5,7 @@ use super::{
     table::{Entry, TABLE},
     words::{self, ParsedCommand},
 };
-use crate::{may::Action, messages::Messages};
+use crate::{authorization::Action, messages::Messages};
 
 /// The page of all commands, or of those for admins.
 pub fn page(messages: &Messages, action: Action) -> String {

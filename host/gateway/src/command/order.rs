@@ -20,7 +20,7 @@ pub enum Order {
     ListAudiences,
     ListContacts,
     ListAdmins,
-    ListAtoms(Which),
+    ListAtoms(AtomFilter),
     /// Show the one atom whose id begins so.
     ShowAtom(String),
     /// Say yes or no to it.
@@ -29,12 +29,12 @@ pub enum Order {
     ShowLog(usize),
     Change(Change),
     /// Something about the cases of the channel that it is said in.
-    Case(OnCase),
+    Case(CaseAction),
 }
 
 /// What is wanted of a channel's cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OnCase {
+pub enum CaseAction {
     /// Open one of this title.
     Open(String),
     Show,
@@ -44,19 +44,19 @@ pub enum OnCase {
 
 /// Which atoms are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum AtomFilter {
     Pending,
     Approved,
     All,
 }
 
-impl Which {
+impl AtomFilter {
     /// The one of that name.
-    pub fn from_name(name: &str) -> Option<Which> {
+    pub fn from_name(name: &str) -> Option<AtomFilter> {
         match name {
-            "pending" => Some(Which::Pending),
-            "approved" => Some(Which::Approved),
-            "all" => Some(Which::All),
+            "pending" => Some(AtomFilter::Pending),
+            "approved" => Some(AtomFilter::Approved),
+            "all" => Some(AtomFilter::All),
             _ => None,
         }
     }

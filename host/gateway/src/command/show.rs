@@ -3,7 +3,7 @@
 
 use pmk_core::{
     quoting::quotation,
-    text::{printable, shortened, single_spaced},
+    text::{collapse_whitespace, printable, shortened},
 };
 use pmk_knowledge::{
     Status,
@@ -11,7 +11,7 @@ use pmk_knowledge::{
     moderation::ModerationError,
 };
 
-use super::clerk::{Failed, Listed};
+use super::executor::{Failed, Listed};
 use crate::{
     admin::{Change, ChangeError, LogEntry},
     audience::{Audience, Audiences},
@@ -69,7 +69,7 @@ pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
     if atoms.is_empty() {
         return messages.no_atoms();
     }
-    let line = |listed: &super::clerk::ListedAtom| {
+    let line = |listed: &super::executor::ListedAtom| {
         let Atom { meta, .. } = &listed.atom.atom;
         let question = one_line(&meta.question);
         let question = shortened(&question, LISTED_CHARS);
@@ -214,7 +214,7 @@ pub(super) fn code(text: &str) -> String {
 }
 
 pub(super) fn one_line(text: &str) -> String {
-    printable(&single_spaced(text)).into_owned()
+    printable(&collapse_whitespace(text)).into_owned()
 }
 
 #[cfg(test)]
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    use crate::may::Reason;
+    use crate::authorization::Reason;
 
     /// Once, the log's English stood in Chinese sentences.
     #[test]

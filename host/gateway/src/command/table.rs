@@ -2,13 +2,13 @@
 
 use super::{
     arguments::{Wrong, audience, channel, exactly, one_of, pool, user},
-    order::{OnCase, Order, Which},
+    order::{AtomFilter, CaseAction, Order},
 };
 use pmk_knowledge::reaction::ReactionVerdict;
 
 use crate::{
     admin::{Change, SHOWN},
-    may::Action,
+    authorization::Action,
 };
 
 /// The most entries of the log that fit into a few messages.
@@ -77,11 +77,15 @@ pub const TABLE: &[Entry] = &[
     everybodys(&["context"], "", &["sessions", "show"], |given| exactly(given).map(|[]| Order::Context)),
     everybodys(&["policy"], "", &["policy", "inspect"], |given| exactly(given).map(|[]| Order::Policies)),
     everybodys(&["open"], "TITLE", &[], |given| {
-        if given.is_empty() { Err(Wrong::Missing { at: 0 }) } else { Ok(Order::Case(OnCase::Open(given.join(" ")))) }
+        if given.is_empty() {
+            Err(Wrong::Missing { at: 0 })
+        } else {
+            Ok(Order::Case(CaseAction::Open(given.join(" "))))
+        }
     }),
-    everybodys(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Show))),
-    everybodys(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Close))),
-    everybodys(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(OnCase::List))),
+    everybodys(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(CaseAction::Show))),
+    everybodys(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(CaseAction::Close))),
+    everybodys(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(CaseAction::List))),
     admins(&["admin", "help"], "", &[], "help", |given| exactly(given).map(|[]| Order::AdminHelp)),
     admins(&["admin", "status"], "", &[], "status", |given| exactly(given).map(|[]| Order::Status)),
     admins(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
@@ -155,10 +159,10 @@ pub const TABLE: &[Entry] = &[
         &["atoms", "list"],
         "atoms.list",
         |given| match given {
-            [] => Ok(Order::ListAtoms(Which::All)),
+            [] => Ok(Order::ListAtoms(AtomFilter::All)),
             given => {
                 let [which] = exactly(given)?;
-                one_of(0, which, Which::from_name).map(Order::ListAtoms)
+                one_of(0, which, AtomFilter::from_name).map(Order::ListAtoms)
             }
         },
     ),

@@ -5,7 +5,7 @@ use super::{
     order::Order,
     table::{Entry, TABLE},
 };
-use crate::{may::Action, talk::after_command};
+use crate::{authorization::Action, chat::after_command};
 
 /// What commands for admins begin with, after `/pmk`.
 const ADMIN: &str = "admin";

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use pmk_core::text::single_spaced;
+use pmk_core::text::collapse_whitespace;
 use pmk_system::files;
 use serde_json::Value;
 use thiserror::Error;
@@ -174,7 +174,7 @@ pub type Scores = BTreeMap<String, Score>;
 
 /// Whether a reader's words hold the answer. Case and white space do not count.
 pub fn says(words: &str, answer: &str) -> bool {
-    let plain = |text: &str| single_spaced(text).to_lowercase();
+    let plain = |text: &str| collapse_whitespace(text).to_lowercase();
     let answer = plain(answer.trim_end_matches(['.', '。', '!', '！']));
     !answer.is_empty() && plain(words).contains(&answer)
 }

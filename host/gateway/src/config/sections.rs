@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU32};
 
 use serde::Deserialize;
 
-use crate::{audience::Toolbox, mra, progress};
+use crate::{audience::ToolCallFormat, mra, progress};
 
 /// How `mra` is called.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,8 +48,8 @@ pub enum ToolStyle {
 
 impl ToolStyle {
     /// What the system prompt explains to a model that has tool calls, or has none.
-    pub fn toolbox(self, has_tools: bool) -> Toolbox {
-        if has_tools && self == ToolStyle::Auto { Toolbox::Native } else { Toolbox::Fenced }
+    pub fn toolbox(self, has_tools: bool) -> ToolCallFormat {
+        if has_tools && self == ToolStyle::Auto { ToolCallFormat::Native } else { ToolCallFormat::Fenced }
     }
 }
 

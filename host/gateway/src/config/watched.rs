@@ -13,7 +13,7 @@ use crate::people::People;
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedConfig {
     home: PathBuf,
     seen: Mutex<Seen>,
 }
@@ -33,7 +33,7 @@ pub struct Trial {
     pub policy: PolicyConfig,
 }
 
-impl Watched {
+impl WatchedConfig {
     /// Whose it is.
     pub fn home(&self) -> &Path {
         &self.home
@@ -43,7 +43,7 @@ impl Watched {
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };
         let seen = Seen { stamp: config.stamp, people: Arc::new(config.people.clone()), trial: Arc::new(trial) };
-        Watched { home: home.to_owned(), seen: Mutex::new(seen) }
+        WatchedConfig { home: home.to_owned(), seen: Mutex::new(seen) }
     }
 
     /// The people as of now.
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_change_is_followed_and_a_slip_of_the_pen_changes_nothing() {
         let home = tempfile::tempdir().expect("a home");
-        let watched = Watched::new(home.path(), &Config::default());
+        let watched = WatchedConfig::new(home.path(), &Config::default());
         assert_eq!(watched.now().blocklist, [] as [&str; 0]);
         let write = |text: &str| fs::write(home::config_file(home.path()), text).expect("a file");
         write(r#"{"version":1,"blocklist":["U9"]}"#);

@@ -11,7 +11,7 @@ use std::{
 use super::{Reply, Request};
 use crate::{
     presence::state::{Phase, State},
-    waiting::Waiting,
+    stderr::Spinner,
 };
 use pmk_system::{
     error::{Failure, OrHint},
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// # Errors
 /// No gateway runs there, or it cannot be talked to.
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
-    let waiting = Waiting::when_long("waiting for the gateway to start");
+    let waiting = Spinner::when_long("waiting for the gateway to start");
     let begun = Instant::now();
     let stream = loop {
         // Looked at first: once it has started it can be talked to.

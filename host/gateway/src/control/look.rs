@@ -7,7 +7,7 @@ use pmk_system::{clock, error::Failure, home::HomeLock};
 
 use super::{Reply, Request, ask_within};
 use crate::presence::{
-    Signs,
+    LivenessFiles,
     health::{Freshness, Level, Reason, Report, Signals, judge},
     state::State,
 };
@@ -38,7 +38,7 @@ pub fn look(home: &Path) -> Result<Look, Failure> {
     let pid = holder.as_ref().map(|holder| holder.pid);
     // What another process has left says nothing about this one.
     let state = State::read(home).filter(|state| Some(state.pid) == pid);
-    let beat_ms = Signs::of(home).read().beat_ms;
+    let beat_ms = LivenessFiles::of(home).read().beat_ms;
     let age = beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
     let report = match holder {
         Some(_) => match ask_within(home, &Request::Status, PATIENCE) {

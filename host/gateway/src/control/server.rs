@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{MAX_REQUEST_BYTES, Reply, Request};
-use crate::{dispatch::Dispatcher, policies::Swapper, presence::vitals::Reporter, store::Unparked};
+use crate::{dispatch::Dispatcher, policies::Swapper, presence::health_check::Reporter, store::Unparked};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);

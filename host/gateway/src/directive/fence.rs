@@ -36,12 +36,12 @@ pub struct Parsed {
     /// The one to carry out.
     pub directive: Option<Directive>,
     /// What was wrong with others, in the order of the answer.
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<DirectiveError>,
 }
 
 /// Why a directive in an answer is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum DirectiveError {
     #[error("`{}` without `{key}`", kind.tag())]
     MissingKey { kind: Kind, key: &'static str },
     #[error("`{}` without an end", kind.tag())]
@@ -63,7 +63,7 @@ pub fn parse(answer: &str) -> Parsed {
         match judge(kind, &block, answer) {
             Ok(directive) if parsed.directive.is_none() => parsed.directive = Some(directive),
             judged => {
-                parsed.flaws.push(judged.err().unwrap_or(Flaw::Extra { kind }));
+                parsed.flaws.push(judged.err().unwrap_or(DirectiveError::Extra { kind }));
                 remaining.push_str(&answer[block.range.clone()]);
                 if !block.is_closed {
                     visible.push_str(after_fields(&answer[block.body.clone()]));
@@ -87,13 +87,13 @@ fn directives(answer: &str) -> impl Iterator<Item = (Kind, Block)> {
 }
 
 /// The directive that a fence holds.
-fn judge(kind: Kind, Block { body, is_closed, .. }: &Block, answer: &str) -> Result<Directive, Flaw> {
+fn judge(kind: Kind, Block { body, is_closed, .. }: &Block, answer: &str) -> Result<Directive, DirectiveError> {
     let body: Range<usize> = body.clone();
     // One that the next fence was to end has no end of its own.
     if !is_closed || answer[body.clone()].contains(FENCE) {
-        return Err(Flaw::Unterminated { kind });
+        return Err(DirectiveError::Unterminated { kind });
     }
-    fields(kind, &answer[body]).map_err(|key| Flaw::MissingKey { kind, key })
+    fields(kind, &answer[body]).map_err(|key| DirectiveError::MissingKey { kind, key })
 }
 
 /// A directive as a model writes it, each value on one line.
@@ -105,7 +105,7 @@ pub fn write(directive: &Directive) -> String {
     let question = directive.question().to_owned();
     let fields = [("repo", repo), ("question", Some(&question)), ("reason", reason)];
     let lines = fields.into_iter().filter_map(|(key, value)| {
-        let value = text::single_spaced(value?);
+        let value = text::collapse_whitespace(value?);
         // No fence in it may end ours.
         Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
     });
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(parsed.directive, Some(expected));
         let parsed = parse("```mra-ask\nquestion: where?\n```");
         assert_eq!(parsed.directive, None);
-        assert_eq!(parsed.flaws, [Flaw::MissingKey { kind: Kind::MraAsk, key: "repo" }]);
+        assert_eq!(parsed.flaws, [DirectiveError::MissingKey { kind: Kind::MraAsk, key: "repo" }]);
     }
 
     #[test]
@@ -209,8 +209,10 @@ mod tests {
             parsed.remaining, "a\n```escalate\nreason: none\n```\nb\n\nc\n```escalate\nquestion: q\n```\nd",
             "what is not carried out can still be read"
         );
-        let (missing, extra) =
-            (Flaw::MissingKey { kind: Kind::Escalate, key: "question" }, Flaw::Extra { kind: Kind::Escalate });
+        let (missing, extra) = (
+            DirectiveError::MissingKey { kind: Kind::Escalate, key: "question" },
+            DirectiveError::Extra { kind: Kind::Escalate },
+        );
         assert_eq!(parsed.flaws, [missing, extra]);
     }
 
@@ -219,10 +221,10 @@ mod tests {
         let parsed = parse("Look:\n```mra-ask\nrepo: erp\nquestion: a\n\nThe answer is: 42");
         assert_eq!(parsed.directive, None);
         assert_eq!(parsed.visible, "Look:\nThe answer is: 42");
-        assert_eq!(parsed.flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
+        assert_eq!(parsed.flaws, [DirectiveError::Unterminated { kind: Kind::MraAsk }]);
         assert_eq!(parsed.remaining, "Look:\n```mra-ask\nrepo: erp\nquestion: a\n\nThe answer is: 42");
         assert_eq!(parse("```escalate\nquestion: 12").visible, "");
-        assert_eq!(parse("```mra-ask").flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
+        assert_eq!(parse("```mra-ask").flaws, [DirectiveError::Unterminated { kind: Kind::MraAsk }]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pmk_core::{Language, text};
 use pmk_models::Tool;
 use serde_json::{Value, json};
 
-use super::{Directive, Kind, Offer};
+use super::{AvailableDirectives, Directive, Kind};
 
 /// A tool call that cannot be carried out; the model is [told](crate::messages::Messages::bad_call) in its language.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ impl Kind {
 }
 
 /// The tools that can be carried out, described in that language, always in this order, so that a provider's cache of the prompt holds.
-pub fn definitions(offer: Offer, language: Language) -> Vec<Tool> {
+pub fn definitions(offer: AvailableDirectives, language: Language) -> Vec<Tool> {
     let offered = Kind::ALL.into_iter().zip(all(language)).filter(|(kind, _)| offer.has(*kind));
     offered.map(|(_, tool)| tool).collect()
 }
@@ -114,19 +114,19 @@ mod tests {
 
     #[test]
     fn only_what_can_be_carried_out_is_defined() {
-        for offer in Offer::EACH {
+        for offer in AvailableDirectives::EACH {
             let names: Vec<String> = definitions(offer, Language::English).into_iter().map(|tool| tool.name).collect();
             assert_eq!(
                 (names.iter().any(|name| name == "mra_ask"), names.iter().any(|name| name == "escalate")),
                 (offer.mra, offer.people)
             );
-            assert_eq!(Offer::EACH[offer.number()], offer);
+            assert_eq!(AvailableDirectives::EACH[offer.number()], offer);
         }
     }
 
     #[test]
     fn what_the_schema_requires_is_enough() {
-        for definition in definitions(Offer::ALL, Language::English) {
+        for definition in definitions(AvailableDirectives::ALL, Language::English) {
             let required = definition.input_schema["required"].as_array().expect("a list").clone();
             let input = required.iter().map(|key| (key.as_str().expect("a name").to_owned(), json!("x"))).collect();
             assert!(read_call(&definition.name, &Value::Object(input)).is_ok(), "{}", definition.name);

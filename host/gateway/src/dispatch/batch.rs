@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Dispatcher,
-    queues::{self, Begun, Queues},
+    queues::{self, Dequeued, Queues},
 };
 use crate::{
     config::{QueueConfig, QueueMode},
@@ -68,19 +68,19 @@ impl Dispatcher {
         let begun = queues::lock(&self.queues).begin(key);
         let QueueConfig { mode, most, .. } = self.queue;
         match begun {
-            Begun::Nothing => return None,
+            Dequeued::Nothing => return None,
             // One that is alone is answered at once: the pause begins with the second.
-            Begun::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
+            Dequeued::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
                 self.await_more(key).await;
                 // Others may have heard of what belongs in between.
-                if self.store.others_have_some()
+                if self.store.peers_may_have_work()
                     && let Err(error) = self.look_at(key).await
                 {
                     tracing::debug!(session = %key, %error, "messages heard by other hosts will be seen later");
                 }
                 queues::lock(&self.queues).take(key, most - 1);
             }
-            Begun::First | Begun::Alone => {}
+            Dequeued::First | Dequeued::Alone => {}
         }
         let ids = queues::lock(&self.queues).working(key);
         Some(Batch { key: key.clone(), ids, said: Arc::default(), queues: Arc::clone(&self.queues) })

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::{Dispatcher, queues};
-use crate::store::{Free, StoreError, UnderWay};
+use crate::store::{StoreError, UnderWay, UnleasedConversation};
 
 /// How long after a look the next one comes: from the one to the other,
 const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
@@ -43,11 +43,11 @@ impl Dispatcher {
             self.enter_all(pending);
         }
         let elsewhere = queues::lock(&self.queues).elsewhere();
-        for Free { key, is_anothers_next } in self.store.free_among(elsewhere).await? {
+        for UnleasedConversation { key, is_anothers_next } in self.store.free_among(elsewhere).await? {
             let least = if is_anothers_next { STAND_BACK } else { Duration::ZERO };
             queues::lock(&self.queues).go_on(&key, least);
         }
-        if !self.store.others_have_some() {
+        if !self.store.peers_may_have_work() {
             return Ok(());
         }
         for UnderWay { pending, revision } in self.store.under_way().await? {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Dispatcher;
 use crate::{
+    chat::{Accepted, Addressing, Inbound, ThreadMessage},
     store::{Pending, StoreError},
-    talk::{Accepted, InThread, Inbound, Manner},
 };
 
 /// How a message came to be known.
@@ -40,7 +40,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The message was not stored, or nobody can tell whether it has to be.
-    pub async fn hear(self: &Arc<Self>, word: InThread) -> Result<Option<Accepted>, StoreError> {
+    pub async fn hear(self: &Arc<Self>, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
         self.spawn_hearing(word, Way::Told).await
     }
 
@@ -48,27 +48,27 @@ impl Dispatcher {
     ///
     /// # Errors
     /// As [`hear`](Dispatcher::hear).
-    pub async fn hear_missed(self: &Arc<Self>, word: InThread) -> Result<Option<Accepted>, StoreError> {
+    pub async fn hear_missed(self: &Arc<Self>, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
         self.spawn_hearing(word, Way::Found).await
     }
 
-    async fn spawn_hearing(self: &Arc<Self>, word: InThread, way: Way) -> Result<Option<Accepted>, StoreError> {
+    async fn spawn_hearing(self: &Arc<Self>, word: ThreadMessage, way: Way) -> Result<Option<Accepted>, StoreError> {
         let dispatcher = Arc::clone(self);
         let heard = self.tasks.spawn(async move { dispatcher.rule_on(word, way).await });
         heard.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    async fn rule_on(self: &Arc<Self>, word: InThread, way: Way) -> Result<Option<Accepted>, StoreError> {
-        let InThread { message, manner } = word;
+    async fn rule_on(self: &Arc<Self>, word: ThreadMessage, way: Way) -> Result<Option<Accepted>, StoreError> {
+        let ThreadMessage { message, manner } = word;
         let (key, user, ts) = (message.key.clone(), message.user.clone(), message.ts.clone());
         match manner {
-            Manner::Mention { alone } => {
+            Addressing::Mention { alone } => {
                 let accepted = self.store_and_enter(message, way).await?;
                 // A second time, where the first was cut short.
                 self.store.mentioned(&key, &user, &ts, alone).await?;
                 Ok(Some(accepted))
             }
-            Manner::Plain { for_others } => {
+            Addressing::Plain { for_others } => {
                 let is_for_us = self.store.overheard(&key, &user, &ts).await?;
                 if !is_for_us || for_others {
                     return Ok(None);

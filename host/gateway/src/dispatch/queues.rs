@@ -15,14 +15,14 @@ use crate::ids::InboxId;
 /// A stored message that waits for its turn, ordered by its place in the conversation: Slack's `ts`, for sockets do
 /// not keep order; where there is none, arrival decides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
+pub(super) struct QueuedMessage {
     pub ts: String,
     pub inbox: InboxId,
 }
 
 /// What became of a message that was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(super) enum EnqueueOutcome {
     /// It waits, or is being worked on, already.
     Known,
     /// Its conversation has a worker.
@@ -41,8 +41,8 @@ pub(super) struct Queues {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Waiting>,
-    working: Vec<Waiting>,
+    waiting: VecDeque<QueuedMessage>,
+    working: Vec<QueuedMessage>,
     /// So many of the next messages are worked on one by one.
     singly: usize,
     /// Cancelled when what is being tried is to be given up.
@@ -55,7 +55,7 @@ struct Queue {
 
 /// How a conversation goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum Dequeued {
     /// With this message, and others if they may be answered together.
     First,
     /// With this message alone.
@@ -75,41 +75,41 @@ impl Queues {
         self.known.contains(&inbox)
     }
 
-    pub fn enter(&mut self, key: &SessionKey, waiting: Waiting) -> Entered {
+    pub fn enter(&mut self, key: &SessionKey, waiting: QueuedMessage) -> EnqueueOutcome {
         if !self.known.insert(waiting.inbox) {
-            return Entered::Known;
+            return EnqueueOutcome::Known;
         }
         if let Some(queue) = self.by_key.get_mut(key) {
             queue.insert(waiting);
-            return Entered::Queued;
+            return EnqueueOutcome::Queued;
         }
         self.by_key.insert(key.clone(), Queue { waiting: VecDeque::from([waiting]), ..Queue::default() });
-        Entered::First
+        EnqueueOutcome::First
     }
 
     /// Begins with the next message.
     ///
     /// # Panics
     /// The conversation is being worked on: it would have two workers.
-    pub fn begin(&mut self, key: &SessionKey) -> Begun {
+    pub fn begin(&mut self, key: &SessionKey) -> Dequeued {
         assert!(self.working(key).is_empty(), "`{key}` has a worker already");
         if self.take(key, 1).is_empty() {
             self.by_key.remove(key);
-            return Begun::Nothing;
+            return Dequeued::Nothing;
         }
         match self.by_key.get_mut(key) {
             Some(queue) if queue.singly > 0 => {
                 queue.singly -= 1;
-                Begun::Alone
+                Dequeued::Alone
             }
-            _ => Begun::First,
+            _ => Dequeued::First,
         }
     }
 
     /// Works on messages that wait, too, at most so many.
     pub fn take(&mut self, key: &SessionKey, most: usize) -> Vec<InboxId> {
         let Some(queue) = self.by_key.get_mut(key) else { return vec![] };
-        let taken: Vec<Waiting> = queue.waiting.drain(..queue.waiting.len().min(most)).collect();
+        let taken: Vec<QueuedMessage> = queue.waiting.drain(..queue.waiting.len().min(most)).collect();
         let ids = taken.iter().map(|waiting| waiting.inbox).collect();
         queue.working.extend(taken);
         ids
@@ -219,7 +219,7 @@ impl Queues {
 }
 
 impl Queue {
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: QueuedMessage) {
         let place = self.waiting.iter().rposition(|other| *other <= waiting).map_or(0, |at| at + 1);
         self.waiting.insert(place, waiting);
     }
@@ -233,8 +233,8 @@ mod tests {
         "slack:dm:U1".parse().expect("a key")
     }
 
-    fn waiting(inbox: i64, ts: &str) -> Waiting {
-        Waiting { ts: ts.into(), inbox: InboxId::of(inbox) }
+    fn waiting(inbox: i64, ts: &str) -> QueuedMessage {
+        QueuedMessage { ts: ts.into(), inbox: InboxId::of(inbox) }
     }
 
     fn ids(numbers: &[i64]) -> Vec<InboxId> {
@@ -244,17 +244,17 @@ mod tests {
     #[test]
     fn a_message_is_queued_once_however_often_it_is_entered() {
         let mut queues = Queues::default();
-        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::First);
-        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::Known);
-        assert_eq!(queues.begin(&key()), Begun::First);
-        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::Known, "it is being worked on");
-        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::Queued);
+        assert_eq!(queues.enter(&key(), waiting(1, "")), EnqueueOutcome::First);
+        assert_eq!(queues.enter(&key(), waiting(1, "")), EnqueueOutcome::Known);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
+        assert_eq!(queues.enter(&key(), waiting(1, "")), EnqueueOutcome::Known, "it is being worked on");
+        assert_eq!(queues.enter(&key(), waiting(2, "")), EnqueueOutcome::Queued);
         queues.done(&key());
         assert!(!queues.knows(InboxId::of(1)) && queues.knows(InboxId::of(2)));
-        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
         queues.done(&key());
-        assert_eq!(queues.begin(&key()), Begun::Nothing);
-        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::First);
+        assert_eq!(queues.begin(&key()), Dequeued::Nothing);
+        assert_eq!(queues.enter(&key(), waiting(2, "")), EnqueueOutcome::First);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         for inbox in 1..=4 {
             queues.enter(&key(), waiting(inbox, ""));
         }
-        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
         assert_eq!(queues.take(&key(), 2), ids(&[2, 3]));
         queues.keep(&key(), 1);
         assert_eq!((queues.working(&key()), queues.waiting(&key())), (ids(&[1]), 3));
@@ -290,14 +290,14 @@ mod tests {
         for inbox in 1..=4 {
             queues.enter(&key(), waiting(inbox, ""));
         }
-        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
         queues.take(&key(), 1);
         queues.part(&key());
         for inbox in [1, 2] {
-            assert_eq!((queues.begin(&key()), queues.working(&key())), (Begun::Alone, ids(&[inbox])));
+            assert_eq!((queues.begin(&key()), queues.working(&key())), (Dequeued::Alone, ids(&[inbox])));
             queues.done(&key());
         }
-        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
     }
 
     #[test]
@@ -319,9 +319,9 @@ mod tests {
         let mut queues = Queues::default();
         queues.enter(&key(), waiting(1, ""));
         queues.enter(&key(), waiting(2, ""));
-        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.begin(&key()), Dequeued::First);
         queues.forget(&key());
         assert!(!queues.knows(InboxId::of(1)) && !queues.knows(InboxId::of(2)));
-        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::First);
+        assert_eq!(queues.enter(&key(), waiting(2, "")), EnqueueOutcome::First);
     }
 }

@@ -6,7 +6,7 @@ use pmk_system::error::Failure;
 
 /// Why a turn did not come to its end.
 #[derive(Debug)]
-pub enum Stuck {
+pub enum TurnFailure {
     /// It may go better a little later.
     Passing {
         why: String,

@@ -64,7 +64,7 @@ impl Dispatcher {
             Ok(parked) => {
                 // One that another host has just parked is told by that.
                 let now_ms = self.clock.now_ms();
-                let is_told = |at_ms: i64| self.store.others_have_some() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
+                let is_told = |at_ms: i64| self.store.peers_may_have_work() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
                 for parked in parked.iter().filter(|parked| !is_told(parked.at_ms)) {
                     self.tell(parked.inbox).await;
                 }

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::{
+    chat::{Accepted, Attachments, Inbound, ReplyTo},
     config::QueueMode,
     ids::{InboxId, TurnId},
-    store::Begin,
-    talk::{Accepted, Attached, Inbound, ReplyTo},
+    store::BeginOutcome,
 };
 
 mod collecting;
@@ -26,18 +26,18 @@ type Script = Box<dyn Fn(&str, u32) -> Play + Send + Sync>;
 enum Play {
     /// It comes to its end.
     Answer,
-    Stuck(Stuck),
+    TurnFailure(TurnFailure),
     Panic,
     /// It takes what has come meanwhile along, then it is stuck.
     SteerThenStuck,
 }
 
 fn passing(why: &str) -> Play {
-    Play::Stuck(Stuck::Passing { why: why.into(), retry_after: Duration::ZERO })
+    Play::TurnFailure(TurnFailure::Passing { why: why.into(), retry_after: Duration::ZERO })
 }
 
 fn hopeless(why: &str) -> Play {
-    Play::Stuck(Stuck::Hopeless { why: why.into() })
+    Play::TurnFailure(TurnFailure::Hopeless { why: why.into() })
 }
 
 /// Turns by a script; what happened, for the test to look at.
@@ -89,24 +89,24 @@ impl Scripted {
 
 #[async_trait]
 impl Turns for Scripted {
-    async fn run(&self, batch: &Batch) -> Result<(), Stuck> {
+    async fn run(&self, batch: &Batch) -> Result<(), TurnFailure> {
         let mut open = vec![];
         for &inbox in batch.ids() {
             match self.store.begin(inbox, clock::now_ms()).await {
-                Ok(Begin::Ask(turn)) => open.push((turn.turn, turn.inbound.text)),
+                Ok(BeginOutcome::Ask(turn)) => open.push((turn.turn, turn.inbound.text)),
                 Ok(_) => {}
-                Err(error) => return Err(Stuck::Hopeless { why: error.to_string() }),
+                Err(error) => return Err(TurnFailure::Hopeless { why: error.to_string() }),
             }
         }
         let Some((_, newest)) = open.last() else { return Ok(()) };
         let tries = self.try_again(newest);
         match (self.script)(newest, tries) {
             Play::Answer => self.end(&open).await,
-            Play::Stuck(stuck) => return Err(stuck),
+            Play::TurnFailure(stuck) => return Err(stuck),
             Play::Panic => panic!("as the test wants it"),
             Play::SteerThenStuck => {
                 batch.take_along(9);
-                return Err(Stuck::Passing { why: "the disk is full".into(), retry_after: Duration::ZERO });
+                return Err(TurnFailure::Passing { why: "the disk is full".into(), retry_after: Duration::ZERO });
             }
         }
         Ok(())
@@ -201,7 +201,7 @@ fn message(user: &str, text: &str) -> Inbound {
         user: user.into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: text.into(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: String::new(),
     }
 }

@@ -9,7 +9,7 @@ use pmk_core::SessionKey;
 use pmk_system::panics;
 use tokio::time::Instant;
 
-use super::{Batch, Dispatcher, Stuck, queues};
+use super::{Batch, Dispatcher, TurnFailure, queues};
 use crate::ledger::Event;
 
 /// How long to wait before a turn that was held up is tried again; the last one over and over.
@@ -32,7 +32,7 @@ pub(super) const OTHERS_MEANWHILE: u64 = 3;
 
 /// Whether the worker has anything left to do.
 #[derive(PartialEq, Eq)]
-enum Went {
+enum BatchOutcome {
     On,
     /// Another host goes first. What was in hand waits again.
     Aside,
@@ -41,7 +41,7 @@ enum Went {
 }
 
 /// What a batch went through so far.
-struct Trouble {
+struct RetryState {
     /// How many turns had come to their end when it first did not.
     finished: Option<u64>,
     /// Since when others are seen to go on.
@@ -54,13 +54,13 @@ struct Trouble {
 impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
-        let mut shift = Shift { dispatcher: &self, key: &key, is_over: false };
+        let mut shift = WorkerGuard { dispatcher: &self, key: &key, is_over: false };
         while let Some(batch) = self.next_batch(&key).await {
             match self.see_through(&batch).await {
-                Went::On => {}
-                Went::Aside => self.stand_back(&key).await,
+                BatchOutcome::On => {}
+                BatchOutcome::Aside => self.stand_back(&key).await,
                 // What has not come to its end stays in the inbox for the next start.
-                Went::Stopped => return,
+                BatchOutcome::Stopped => return,
             }
             queues::lock(&self.queues).done(&key);
         }
@@ -68,14 +68,14 @@ impl Dispatcher {
     }
 
     /// Tries until the turn has come to its end or is parked, or the gateway stops.
-    async fn see_through(self: &Arc<Self>, batch: &Batch) -> Went {
-        let mut trouble = Trouble { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
+    async fn see_through(self: &Arc<Self>, batch: &Batch) -> BatchOutcome {
+        let mut trouble = RetryState { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
             queues::lock(&self.queues).renew(batch.key());
             let outcome = {
-                let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
+                let Ok(_permit) = self.permits.acquire().await else { return BatchOutcome::Stopped };
                 if self.stop.is_cancelled() {
-                    return Went::Stopped;
+                    return BatchOutcome::Stopped;
                 }
                 // Locks of tokio are freed by a panic, and those of the standard library guard what is never left
                 // half changed; what the turn stored is whole.
@@ -84,26 +84,26 @@ impl Dispatcher {
             let pause = match outcome {
                 Ok(Ok(())) => {
                     self.finished.fetch_add(1, Ordering::Relaxed);
-                    return Went::On;
+                    return BatchOutcome::On;
                 }
-                Ok(Err(Stuck::Over(why))) => {
+                Ok(Err(TurnFailure::Over(why))) => {
                     match why {
                         Some(why) => self.end(why),
                         None => self.stop.cancel(),
                     }
-                    return Went::Stopped;
+                    return BatchOutcome::Stopped;
                 }
-                Ok(Err(Stuck::Anew)) => Duration::ZERO,
-                Ok(Err(Stuck::Elsewhere)) => {
+                Ok(Err(TurnFailure::Anew)) => Duration::ZERO,
+                Ok(Err(TurnFailure::Elsewhere)) => {
                     queues::lock(&self.queues).keep(batch.key(), 0);
-                    return Went::Aside;
+                    return BatchOutcome::Aside;
                 }
-                Ok(Err(Stuck::Apart)) => {
+                Ok(Err(TurnFailure::Apart)) => {
                     queues::lock(&self.queues).part(batch.key());
-                    return Went::On;
+                    return BatchOutcome::On;
                 }
-                Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
-                Ok(Err(Stuck::Refused { why })) => {
+                Ok(Err(TurnFailure::Hopeless { why })) => return self.give_up(batch, &why).await,
+                Ok(Err(TurnFailure::Refused { why })) => {
                     tracing::warn!(session = %batch.key(), why, "the turn is refused and will be retried");
                     trouble.refusals += 1;
                     if trouble.refusals >= MAX_REFUSALS {
@@ -111,7 +111,7 @@ impl Dispatcher {
                     }
                     trouble.pause()
                 }
-                Ok(Err(Stuck::Passing { why, retry_after })) => {
+                Ok(Err(TurnFailure::Passing { why, retry_after })) => {
                     let session = batch.key();
                     if self.is_news(&why) {
                         tracing::warn!(%session, why, "the turn is delayed and will be retried");
@@ -140,7 +140,7 @@ impl Dispatcher {
             queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Went::Stopped,
+                () = self.stop.cancelled() => return BatchOutcome::Stopped,
                 () = batch.interrupted().cancelled_owned() => {}
                 // Whatever else held it up says so once more.
                 () = self.store.back() => {}
@@ -164,7 +164,7 @@ impl Dispatcher {
     }
 
     /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.
-    async fn give_up(self: &Arc<Self>, batch: &Batch, why: &str) -> Went {
+    async fn give_up(self: &Arc<Self>, batch: &Batch, why: &str) -> BatchOutcome {
         queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
         match batch.ids() {
             [inbox] => {
@@ -174,7 +174,7 @@ impl Dispatcher {
             }
             _ => queues::lock(&self.queues).part(batch.key()),
         }
-        Went::On
+        BatchOutcome::On
     }
 
     /// Whether it is worth a line of the log what holds a turn up, or a look for some: not where that was the last one's reason, too,
@@ -190,7 +190,7 @@ impl Dispatcher {
     }
 
     /// For how many minutes a turn has been held up by something that evidently does not hold up others.
-    fn will_not_pass(&self, trouble: &mut Trouble) -> Option<u64> {
+    fn will_not_pass(&self, trouble: &mut RetryState) -> Option<u64> {
         let finished = self.finished.load(Ordering::Relaxed);
         let others = finished - *trouble.finished.get_or_insert(finished);
         if others == 0 {
@@ -201,7 +201,7 @@ impl Dispatcher {
     }
 }
 
-impl Trouble {
+impl RetryState {
     fn pause(&mut self) -> Duration {
         let pause = PAUSES[self.pauses.min(PAUSES.len() - 1)];
         self.pauses += 1;
@@ -211,14 +211,14 @@ impl Trouble {
 
 /// Frees the conversation when its worker goes, whatever made it go: then messages that are open still are found by
 /// the sweep, or by the next start.
-struct Shift<'a> {
+struct WorkerGuard<'a> {
     dispatcher: &'a Dispatcher,
     key: &'a SessionKey,
     /// The queue is gone; one of that key has another worker.
     is_over: bool,
 }
 
-impl Drop for Shift<'_> {
+impl Drop for WorkerGuard<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             queues::lock(&self.dispatcher.queues).forget(self.key);

@@ -9,7 +9,7 @@ use crate::{
         FrontError,
         slack::{
             SlackConfig,
-            app::{Scope, Without},
+            app::{OptionalFeature, Scope},
             credentials::{self, Bot, Examined},
         },
     },
@@ -93,7 +93,7 @@ async fn ask(config: &SlackConfig, messages: &Messages) -> (Vec<Finding>, Option
 }
 
 fn about_scopes(
-    scopes: Option<Result<Vec<(&'static Scope, Without)>, FrontError>>,
+    scopes: Option<Result<Vec<(&'static Scope, OptionalFeature)>, FrontError>>,
     messages: &Messages,
 ) -> Vec<Finding> {
     match scopes {
@@ -103,7 +103,7 @@ fn about_scopes(
             vec![Finding::well(SCOPES, messages.doctor(DoctorRemark::ScopesAll))]
         }
         Some(Ok(lesser)) => {
-            let told = |(scope, without): &(&Scope, Without)| {
+            let told = |(scope, without): &(&Scope, OptionalFeature)| {
                 Finding::odd(
                     SCOPES,
                     messages.doctor_scope(scope.name, without.name()),

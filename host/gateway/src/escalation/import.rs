@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_system::files::{self, NoFile};
+use pmk_system::files::{self, FileReadError};
 use thiserror::Error;
 
 use super::{BadMarker, Marker};
@@ -52,7 +52,7 @@ fn read(path: PathBuf) -> Result<Option<Marker>, ImportProblem> {
     };
     match files::read(&path, MAX_MARKER_BYTES) {
         Ok(json) => Marker::parse(name, &json).map(Some).map_err(|source| ImportProblem::Bad { path, source }),
-        Err(NoFile::TooLarge { bytes, .. }) => Err(ImportProblem::TooLarge { path, bytes }),
+        Err(FileReadError::TooLarge { bytes, .. }) => Err(ImportProblem::TooLarge { path, bytes }),
         Err(error) => Err(ImportProblem::Unreadable { path, source: error.into() }),
     }
 }

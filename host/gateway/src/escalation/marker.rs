@@ -4,7 +4,7 @@ use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::talk::ReplyTo;
+use crate::chat::ReplyTo;
 
 /// A thread that waits for a contact's answer. As JSON it is what pmk writes to
 /// `escalations/CHANNEL__THREAD.json`.
@@ -29,26 +29,26 @@ pub struct Marker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker_user_id: Option<String>,
     /// What was looked through before anybody was asked. This and what follows, pmk does not know.
-    #[serde(default, skip_serializing_if = "Tried::is_nothing")]
-    pub tried: Tried,
+    #[serde(default, skip_serializing_if = "PriorAttempts::is_nothing")]
+    pub tried: PriorAttempts,
     /// Where the asker's conversation is, where contacts cannot see it: then each is asked in a direct message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart: Option<Apart>,
+    pub apart: Option<PrivateConversation>,
     /// What asker and contacts have said to each other about it since, before there was an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exchange: Vec<Said>,
+    pub exchange: Vec<EscalationRemark>,
 }
 
 /// What was looked through in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct PriorAttempts {
     /// Atoms that the model was shown.
     pub atoms: u32,
     /// Questions to `mra`.
     pub mra: u32,
 }
 
-impl Tried {
+impl PriorAttempts {
     /// Whether it was nothing.
     pub const fn is_nothing(&self) -> bool {
         self.atoms == 0 && self.mra == 0
@@ -58,7 +58,7 @@ impl Tried {
 /// A conversation that contacts cannot see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Apart {
+pub struct PrivateConversation {
     pub key: SessionKey,
     pub reply_to: ReplyTo,
 }
@@ -66,7 +66,7 @@ pub struct Apart {
 /// One thing said about a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Said {
+pub struct EscalationRemark {
     pub user_id: String,
     pub text: String,
 }
@@ -176,7 +176,7 @@ mod tests {
     fn a_question_back_is_open_until_the_asker_replies() {
         let mut marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
         assert_eq!(marker.asked_back_by(), None);
-        let said = |user: &str| Said { user_id: user.into(), text: "which month?".into() };
+        let said = |user: &str| EscalationRemark { user_id: user.into(), text: "which month?".into() };
         marker.exchange.push(said("U_IT1"));
         assert_eq!(marker.asked_back_by(), Some("U_IT1"));
         marker.exchange.push(said("U1"));

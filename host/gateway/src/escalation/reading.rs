@@ -9,7 +9,7 @@ use pmk_knowledge::extract::{self, Extraction, Prompt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Marker, Said};
+use super::{EscalationRemark, Marker};
 
 /// A longer message is cut for the model that reads it.
 pub const MAX_CHARS: usize = 20_000;
@@ -127,7 +127,7 @@ pub fn askers(marker: &Marker, message: &str, most: usize, language: Language) -
 
 /// Shows what was said in between, after the question, at most twice as much of it as of the message: material cannot end
 /// the tag that this stands in.
-fn with_exchange(mut prompt: Prompt, exchange: &[Said], most: usize) -> Prompt {
+fn with_exchange(mut prompt: Prompt, exchange: &[EscalationRemark], most: usize) -> Prompt {
     const AFTER: &str = "</question>\n";
     if exchange.is_empty() {
         return prompt;
@@ -144,7 +144,7 @@ fn with_exchange(mut prompt: Prompt, exchange: &[Said], most: usize) -> Prompt {
 }
 
 /// Who said what, on one line.
-pub fn line(Said { user_id, text }: &Said) -> String {
+pub fn line(EscalationRemark { user_id, text }: &EscalationRemark) -> String {
     format!("{user_id}: {}", text::head(&text::plain_line(text), MAX_SAID_CHARS))
 }
 

@@ -84,7 +84,7 @@ pub(crate) trait Ports: Send + Sync {
     fn note(&self, event: Event);
 
     /// Tells the admins.
-    fn alarm(&self, alarm: Alarm);
+    fn alarm(&self, alarm: AdminAlert);
 }
 
 /// A request that was sent for the answer.
@@ -112,7 +112,7 @@ pub(crate) struct SummaryInput<'a> {
 
 /// What the admins are told of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alarm {
+pub(crate) enum AdminAlert {
     /// Nothing made it fit.
     GaveUp,
     /// It goes on in a fresh session; so many entries were left behind.

@@ -16,7 +16,7 @@ use pmk_core::floor;
 use pmk_policy::{DecidedBy, OverflowInput, Phase, Rung};
 
 use super::{
-    Alarm, Cut, Exchange, Ports,
+    AdminAlert, Cut, Exchange, Ports,
     base::{Base, MAX_RETRIES},
     budget, compact,
     trial::{self, Trial},
@@ -196,7 +196,7 @@ async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), Store
     exchange.tally.rungs.push(Rung::GiveUp.name());
     exchange.tally.gave_up = true;
     note_failed(ports, exchange);
-    ports.alarm(Alarm::GaveUp);
+    ports.alarm(AdminAlert::GaveUp);
     exchange.budget = ports.token_budget(exchange.session, exchange.preamble.tokens);
     let transcript = exchange.window.transcript();
     let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());

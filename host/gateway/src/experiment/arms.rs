@@ -7,8 +7,8 @@ use pmk_system::error::Failure;
 
 use crate::{
     config::{ArmConfig, ExperimentConfig, PolicyConfig},
-    policies::{Deciding, Origin, to_send},
-    store::{Sending, SentLayer, assignment::Weights},
+    policies::{Origin, TurnPolicies, to_send},
+    store::{LayerUpload, SentLayer, assignment::Weights},
 };
 
 /// Turns a `policy` section into policies. It compiles components, which takes its time.
@@ -22,14 +22,14 @@ pub type Sent = BTreeMap<String, Vec<(String, Vec<u8>)>>;
 pub struct Arm {
     pub name: Arc<str>,
     /// `None`: what serves anyway.
-    pub policies: Option<Deciding>,
+    pub policies: Option<TurnPolicies>,
     pub is_shadow: bool,
     weight: u32,
 }
 
 impl Arm {
     /// The components of its policies, where it has some of its own.
-    pub fn to_send(&self) -> Option<Vec<Sending>> {
+    pub fn to_send(&self) -> Option<Vec<LayerUpload>> {
         self.policies.as_ref().map(|policies| to_send(policies.stack()))
     }
 
@@ -61,7 +61,7 @@ impl Arms {
                 })?;
             Ok(Arm {
                 name: arm.name.as_str().into(),
-                policies: policies.as_ref().map(Deciding::new),
+                policies: policies.as_ref().map(TurnPolicies::new),
                 is_shadow: arm.shadow,
                 weight: arm.share(),
             })

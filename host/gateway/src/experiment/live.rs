@@ -18,16 +18,16 @@ use tokio_util::task::TaskTracker;
 use super::{
     arms::{Arm, Arms, Load},
     figures,
-    for_all::{NotLoaded, Shared},
+    shared_arms::{NotLoaded, Shared},
 };
 use crate::{
     admins::Admins,
-    config::{ExperimentConfig, PolicyConfig, Trial, Watched},
+    config::{ExperimentConfig, PolicyConfig, Trial, WatchedConfig},
     guard_rail,
     ids::SessionId,
     ledger::{Event, InExperiment, Ledger, LoadedArm},
     messages::Messages,
-    policies::{Deciding, Policies, Promotion},
+    policies::{Policies, Promotion, TurnPolicies},
     store::{OpenTurn, Store, StoreError, assignment},
 };
 
@@ -50,7 +50,7 @@ pub struct RunningExperiment {
 /// What an experiment needs of the world.
 pub struct Ports {
     pub clock: Clock,
-    pub watched: Arc<Watched>,
+    pub watched: Arc<WatchedConfig>,
     pub store: Store,
     pub policies: Arc<Policies>,
     pub ledger: Ledger,
@@ -64,7 +64,7 @@ pub struct Ports {
 #[derive(Default)]
 struct State {
     tried: Option<Tried>,
-    on: Option<Arc<On>>,
+    on: Option<Arc<ActiveExperiment>>,
 }
 
 /// What was last loaded, or refused.
@@ -88,7 +88,7 @@ enum Again {
 }
 
 /// An experiment that is on.
-pub(super) struct On {
+pub(super) struct ActiveExperiment {
     pub(super) config: ExperimentConfig,
     pub(super) arms: Arms,
     /// What `policy` of gateway.json said when it began.
@@ -123,7 +123,7 @@ impl RunningExperiment {
     ///
     /// # Errors
     /// The store does not say which arm it has.
-    pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(Deciding, Option<InExperiment>), StoreError> {
+    pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
         self.end_if_over();
         let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
         let experiment = on.config.name.as_str();
@@ -149,13 +149,16 @@ impl RunningExperiment {
     ///
     /// # Errors
     /// The store does not say which arm it has.
-    pub(crate) async fn decides_for(&self, session: SessionId) -> Result<(Deciding, Option<InExperiment>), StoreError> {
+    pub(crate) async fn decides_for(
+        &self,
+        session: SessionId,
+    ) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
         let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
         let drawn = self.ports.store.arm(&on.config.name, session).await?;
         Ok(drawn.map_or_else(|| (self.ports.policies.serving(), None), |drawn| self.of_arm(&on, &drawn)))
     }
 
-    fn of_arm(&self, on: &On, drawn: &str) -> (Deciding, Option<InExperiment>) {
+    fn of_arm(&self, on: &ActiveExperiment, drawn: &str) -> (TurnPolicies, Option<InExperiment>) {
         let Some(arm) = on.acting(drawn) else { return (self.ports.policies.serving(), None) };
         let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
         let experiment = on.config.name.as_str().into();
@@ -248,7 +251,8 @@ impl RunningExperiment {
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
-        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
+        self.state().on =
+            Some(Arc::new(ActiveExperiment { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
         self.ports.ledger.note(on);
         // A crash may have come between a turn and its verdict.
         for arm in rivals {
@@ -266,7 +270,7 @@ impl RunningExperiment {
     }
 
     /// The experiment that is on.
-    pub(super) fn on(&self) -> Option<Arc<On>> {
+    pub(super) fn on(&self) -> Option<Arc<ActiveExperiment>> {
         let on = self.state().on.clone()?;
         self.wanted().is_some_and(|name| name == on.config.name).then_some(on)
     }
@@ -306,7 +310,7 @@ pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
     }
 }
 
-impl On {
+impl ActiveExperiment {
     /// The arm that acts for a conversation that has this one: the control, where it is stopped or gone.
     fn acting(&self, drawn: &str) -> Option<&Arm> {
         let arm = self.arms.get(drawn).filter(|arm| !arm.is_shadow && !self.is_stopped(&arm.name));
@@ -367,7 +371,7 @@ impl On {
             .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
-            let serving = Deciding::new(policies.stack());
+            let serving = TurnPolicies::new(policies.stack());
             Promotion { files: now.files.clone(), before: ports.policies.swap(serving.clone()), serving }
         });
         let promoted = arm.map(|arm| arm.name.to_string());

@@ -9,9 +9,9 @@ use std::{
 use pmk_search::terms;
 
 use crate::{
+    chat::Reaction,
     ids::{SessionId, TurnId},
     store::{OpenTurn, Store, Vote},
-    talk::Reaction,
 };
 
 /// A question that comes later is a new one, whatever it says.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::clock;
 
-use crate::talk::{Attached, Inbound, ReplyTo};
+use crate::chat::{Attachments, Inbound, ReplyTo};
 mod chat;
 mod input;
 mod lines;
@@ -52,7 +52,7 @@ impl Typed {
             user: self.user,
             reply_to: ReplyTo { channel: self.channel, thread_ts: self.thread_ts },
             text: self.text,
-            attached: Attached::default(),
+            attached: Attachments::default(),
             ts: String::new(),
         })
     }

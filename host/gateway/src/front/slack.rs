@@ -22,30 +22,32 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    connectivity::Connectivity,
     credentials::Prepared,
-    envelope::Reception,
+    envelope::InboundContext,
     failure::CallFailure,
-    hearing::Hearing,
     history::Piece,
-    limiter::Urgency,
+    limiter::Priority,
     prompts::Prompts,
     sockets::Sockets,
-    split::Measure,
+    split::PartLimit,
     statuses::Statuses,
     streams::Streams,
     unstored::Unstored,
-    web::{Identity, Met, Status, Web},
+    web::{AuthInfo, Identity, Status, Web},
 };
-use super::{Delivery, Fetched, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress, Standing};
+use super::{BackfillRequest, Delivery, Fencing, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress};
+use crate::chat::{Connection, Inbound, ReplyTo, Thread};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, Inbound, ReplyTo, Thread};
 
 mod address;
 pub mod app;
 mod attached;
+mod backfill;
 mod blocks;
 mod changed;
+mod connectivity;
 mod content;
 #[cfg(test)]
 mod cpu_time;
@@ -55,14 +57,12 @@ mod dry_run;
 mod envelope;
 mod failure;
 mod fetch;
-mod hearing;
 mod history;
 mod inbound;
 mod invoked;
 mod limiter;
 mod lines;
 mod link;
-mod look_back;
 mod markdown;
 mod mrkdwn;
 mod places;
@@ -119,7 +119,7 @@ pub struct SlackConfig {
     /// Who else calls it with these tokens.
     pub sharers: Sharers,
     /// Whether anything may be said with them.
-    pub standing: Option<Arc<dyn Standing>>,
+    pub standing: Option<Arc<dyn Fencing>>,
     /// What it is said in that the bot is at work.
     pub language: Language,
     pub places: Places,
@@ -213,7 +213,7 @@ pub struct Slack {
     prompts: Prompts,
     tls: Arc<ClientConfig>,
     timings: Timings,
-    hearing: Hearing,
+    hearing: Connectivity,
     unstored: Unstored,
     statuses: Arc<Statuses>,
     streams: Streams,
@@ -236,7 +236,7 @@ impl Slack {
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
     pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
         let Prepared { address, tls, web } = credentials::prepare(&config)?;
-        let (Met { me, workspace, scopes, .. }, socket) = first_answers(&web, config.timings).await?;
+        let (AuthInfo { me, workspace, scopes, .. }, socket) = first_answers(&web, config.timings).await?;
         credentials::check_socket(&socket)?;
         web.belongs_to(&me, workspace);
         for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
@@ -245,7 +245,7 @@ impl Slack {
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let statuses = Arc::new(Statuses::new(scopes.as_deref(), config.timings.status));
-        let hearing = Hearing::new(&config.timings);
+        let hearing = Connectivity::new(&config.timings);
         Ok(Slack {
             web: Arc::new(web),
             me,
@@ -267,7 +267,7 @@ impl Slack {
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let Slack { me, places, prompts, hearing, unstored, statuses, streams, .. } = self;
-        let reception = Reception { me, places: *places, prompts, intake, hearing, unstored, statuses, streams };
+        let reception = InboundContext { me, places: *places, prompts, intake, hearing, unstored, statuses, streams };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
         let closed = async {
             stop.cancelled().await;
@@ -306,7 +306,7 @@ impl Front for Slack {
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
         let tag = history::tag(event_id, Kind::Placeholder.name());
-        let posted = self.web.post(reply_to, &waiting(text), Some(&tag), Urgency::Progress).await;
+        let posted = self.web.post(reply_to, &waiting(text), Some(&tag), Priority::Progress).await;
         posted.map(Some).map_err(CallFailure::while_running)
     }
 
@@ -318,7 +318,7 @@ impl Front for Slack {
         }
         let Some(placeholder) = &progress.placeholder else { return Ok(()) };
         let channel = &progress.reply_to.channel;
-        let updated = self.web.update(channel, placeholder, &waiting(line), None, Urgency::Progress).await;
+        let updated = self.web.update(channel, placeholder, &waiting(line), None, Priority::Progress).await;
         updated.map(drop).map_err(CallFailure::while_running)
     }
 
@@ -328,8 +328,8 @@ impl Front for Slack {
 
     fn split(&self, text: &str, kind: Kind) -> Vec<String> {
         match kind {
-            Kind::Reply => split::split(text, Measure::Chars(content::MAX_BLOCK_CHARS)),
-            _ => split::split(text, Measure::Rendered(split::MAX_PART_BYTES)),
+            Kind::Reply => split::split(text, PartLimit::Chars(content::MAX_BLOCK_CHARS)),
+            _ => split::split(text, PartLimit::Rendered(split::MAX_PART_BYTES)),
         }
     }
 
@@ -410,8 +410,8 @@ impl Front for Slack {
         self.web.clock_ahead()
     }
 
-    async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
-        let past = look_back::look_back(&self.web, &self.me, self.places, place).await;
+    async fn look_back(&self, place: &BackfillRequest) -> Result<Past, FrontError> {
+        let past = backfill::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)
     }
 
@@ -517,7 +517,7 @@ impl Slack {
 
 /// Who the bot is, and where its first socket is. A Slack that cannot answer now is asked again for a while; what will not pass is
 /// said at once.
-async fn first_answers(web: &Web, timings: Timings) -> Result<(Met, Url), FrontError> {
+async fn first_answers(web: &Web, timings: Timings) -> Result<(AuthInfo, Url), FrontError> {
     let begun = Instant::now();
     let mut pause = timings.retry_min;
     loop {

@@ -6,27 +6,27 @@ use std::{future::Future, sync::Arc};
 use pmk_core::SessionKey;
 
 use crate::{
+    authorization::Action,
+    chat::{Accepted, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
-    may::Action,
     services::Services,
-    store::{Again, AgainBy, Changed, Open, StoreError},
-    talk::{Accepted, Change, Edit, InThread, Inbound, Reaction, says_stop},
+    store::{Changed, Open, RegenerateOutcome, RegenerateTrigger, StoreError},
 };
 
 /// What a reaction asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ReactionCommand {
     Stop,
     Again,
 }
 
-impl Wish {
+impl ReactionCommand {
     /// What one asks for, if it is such a one.
-    pub fn of_reaction(reaction: &str) -> Option<Wish> {
+    pub fn of_reaction(reaction: &str) -> Option<ReactionCommand> {
         match reaction.trim_matches(':') {
-            _ if says_stop(reaction) => Some(Wish::Stop),
-            "repeat" | "arrows_counterclockwise" => Some(Wish::Again),
-            emoji if emoji.starts_with(['🔁', '🔄']) => Some(Wish::Again),
+            _ if says_stop(reaction) => Some(ReactionCommand::Stop),
+            "repeat" | "arrows_counterclockwise" => Some(ReactionCommand::Again),
+            emoji if emoji.starts_with(['🔁', '🔄']) => Some(ReactionCommand::Again),
             _ => None,
         }
     }
@@ -34,8 +34,8 @@ impl Wish {
     /// What somebody does by it.
     pub const fn action(self) -> Action {
         match self {
-            Wish::Stop => Action::Stop,
-            Wish::Again => Action::Again,
+            ReactionCommand::Stop => Action::Stop,
+            ReactionCommand::Again => Action::Again,
         }
     }
 }
@@ -93,7 +93,9 @@ async fn take_in(
     let message = edit.message.clone();
     match edit.manner {
         // Who mentions the bot by an edit is followed as anybody is.
-        Some(manner) if services.people.may_hear(&message.user) => dispatcher.hear(InThread { message, manner }).await,
+        Some(manner) if services.people.may_hear(&message.user) => {
+            dispatcher.hear(ThreadMessage { message, manner }).await
+        }
         _ => dispatcher.take_in(message).await.map(Some),
     }
 }
@@ -146,15 +148,16 @@ pub(super) async fn stop_by_word(
 pub(super) async fn react(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
-    wish: Wish,
+    wish: ReactionCommand,
     reaction: &Reaction,
 ) -> Result<bool, StoreError> {
     let Reaction { event_id, user, channel, ts, .. } = reaction;
     match wish {
-        Wish::Stop => stop_at(services, dispatcher, user, (channel, ts)).await,
-        Wish::Again => {
+        ReactionCommand::Stop => stop_at(services, dispatcher, user, (channel, ts)).await,
+        ReactionCommand::Again => {
             let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
-            Ok(again(services, dispatcher, user, (channel, ts), AgainBy::Reaction(name)).await? != Again::Nothing)
+            Ok(again(services, dispatcher, user, (channel, ts), RegenerateTrigger::Reaction(name)).await?
+                != RegenerateOutcome::Nothing)
         }
     }
 }
@@ -197,14 +200,14 @@ pub(super) async fn again(
     dispatcher: &Arc<Dispatcher>,
     actor: &str,
     (channel, ts): (&str, &str),
-    by: AgainBy,
-) -> Result<Again, StoreError> {
+    by: RegenerateTrigger,
+) -> Result<RegenerateOutcome, StoreError> {
     let is_admin = services.people.people().is_admin(actor);
     let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     whole(&tasks, async move {
         let taken = services.store.again((&actor, is_admin), (&channel, &ts), by, services.now_ms()).await?;
-        if let Again::Taken(pending) = &taken {
+        if let RegenerateOutcome::Taken(pending) = &taken {
             dispatcher.look_at(&pending.key).await?;
         }
         Ok(taken)
@@ -247,18 +250,18 @@ mod tests {
     #[test]
     fn reactions_that_ask_for_something_are_told_from_others() {
         for (reaction, wish) in [
-            ("black_square_for_stop", Some(Wish::Stop)),
-            ("octagonal_sign", Some(Wish::Stop)),
-            (":stop_button:", Some(Wish::Stop)),
-            ("⏹️", Some(Wish::Stop)),
-            ("repeat", Some(Wish::Again)),
-            ("arrows_counterclockwise", Some(Wish::Again)),
-            ("🔁", Some(Wish::Again)),
+            ("black_square_for_stop", Some(ReactionCommand::Stop)),
+            ("octagonal_sign", Some(ReactionCommand::Stop)),
+            (":stop_button:", Some(ReactionCommand::Stop)),
+            ("⏹️", Some(ReactionCommand::Stop)),
+            ("repeat", Some(ReactionCommand::Again)),
+            ("arrows_counterclockwise", Some(ReactionCommand::Again)),
+            ("🔁", Some(ReactionCommand::Again)),
             ("repeat_one", None),
             ("+1", None),
             ("", None),
         ] {
-            assert_eq!(Wish::of_reaction(reaction), wish, "{reaction}");
+            assert_eq!(ReactionCommand::of_reaction(reaction), wish, "{reaction}");
         }
     }
 

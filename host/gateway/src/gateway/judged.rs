@@ -1,9 +1,9 @@
 //! What came of somebody's word on a message.
 
-use crate::talk::ReplyTo;
+use crate::chat::ReplyTo;
 
 /// What came of a word.
-pub(super) enum Judged {
+pub(super) enum VerdictOutcome {
     /// None is awaited there, or not any more.
     NotAwaited,
     /// Somebody else's is.

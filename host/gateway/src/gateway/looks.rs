@@ -6,9 +6,9 @@ use std::time::Duration;
 use pmk_system::error::Failure;
 
 use crate::{
+    chat::Reaction,
     services::Services,
     store::{Store, StoreError},
-    talk::Reaction,
 };
 
 /// How often it is looked for again, and the wait before. Together about a second: Slack gives three.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ledger::Event, presence, services::Services, talk::Notice};
+use crate::{chat::Notice, ledger::Event, presence, services::Services};
 
 /// Remembers a notice, and tells the admins what is theirs to mend.
 pub(super) fn take(services: &Services, notice: Notice) {

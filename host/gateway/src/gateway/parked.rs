@@ -10,10 +10,10 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError},
     services::Services,
     store::Parked,
-    talk::{Inbound, ReplyTo, Speech},
 };
 
 /// For so long the admins are not told once more of the same trouble: `sessions parked` lists every message.
@@ -82,7 +82,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     if !services.people.may_hear(&message.user) {
         return true;
     }
-    let speech = Speech { text: services.messages.parked(admins_know), pings: vec![] };
+    let speech = MessageBody { text: services.messages.parked(admins_know), pings: vec![] };
     let notice =
         Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
@@ -111,7 +111,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
 }
 
 /// Tells the person where the place of the message does not take it.
-async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &Speech) -> bool {
+async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &MessageBody) -> bool {
     let sent = async {
         let channel = services.front.direct(&message.user).await?;
         if channel == message.reply_to.channel {
@@ -120,7 +120,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
         }
         let reply_to = ReplyTo { channel, thread_ts: None };
         let text = services.messages.in_person(&message.text) + &told.text;
-        let speech = Speech { text, pings: vec![] };
+        let speech = MessageBody { text, pings: vec![] };
         services.front.deliver(Delivery::notice(&message.event_id, &reply_to, &speech)).await
     };
     match sent.await {

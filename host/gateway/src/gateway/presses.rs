@@ -7,14 +7,14 @@ use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes, judged::Judged, verdict, word};
+use super::{changes, judged::VerdictOutcome, verdict, word};
 use crate::{
+    chat::{Choice, Press, ReplyTo},
     dispatch::Dispatcher,
     experiment::signals,
     front::FrontError,
     services::Services,
-    store::{Again, AgainBy, JudgedAtom, Pressed, SaidBy, StoreError},
-    talk::{Choice, Press, ReplyTo},
+    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
 };
 
 /// The waits before a press is tried once more that could not be done; the first, too, of one whose message nobody knows yet.
@@ -27,7 +27,7 @@ struct Patience(u32);
 
 impl Patience {
     fn of(services: &Services) -> Patience {
-        Patience(if services.store.others_have_some() { 5 } else { 0 })
+        Patience(if services.store.peers_may_have_work() { 5 } else { 0 })
     }
 
     fn is_left(self) -> bool {
@@ -125,19 +125,19 @@ async fn heed(
     number: i64,
     press: &Press,
     patience: Patience,
-) -> Result<Option<Judged>, StoreError> {
+) -> Result<Option<VerdictOutcome>, StoreError> {
     let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
     let judged = match press.choice {
         Choice::Like | Choice::Dislike => {
             match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
-                true => Judged::Taken,
-                false => Judged::NotAwaited,
+                true => VerdictOutcome::Taken,
+                false => VerdictOutcome::NotAwaited,
             }
         }
         Choice::Yes | Choice::No => judge(services, dispatcher, number, press).await,
         Choice::Again => again(services, dispatcher, press).await?,
     };
-    Ok((!matches!(judged, Judged::NotAwaited) || !may_be_ours).then_some(judged))
+    Ok((!matches!(judged, VerdictOutcome::NotAwaited) || !may_be_ours).then_some(judged))
 }
 
 /// Looks for a message until it is known what it is, aside: others need not wait for that. What is left when the gateway
@@ -167,58 +167,62 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
 }
 
 /// What came of a press is shown, or said to the one who has pressed.
-async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Judged) -> Result<(), StoreError> {
+async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: VerdictOutcome) -> Result<(), StoreError> {
     let messages = &services.messages;
     match (judged, press.choice) {
-        (Judged::Kept(text), _) => {
+        (VerdictOutcome::Kept(text), _) => {
             show(services, number, press, text);
             return Ok(());
         }
-        (Judged::Shown(_, text) | Judged::Known(text), _) => {
+        (VerdictOutcome::Shown(_, text) | VerdictOutcome::Known(text), _) => {
             services.store.press_shows(number, &text).await?;
             show(services, number, press, text);
             return Ok(());
         }
-        (Judged::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
-        (Judged::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
-        (Judged::NotAwaited, Choice::Like | Choice::Dislike) => {
+        (VerdictOutcome::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
+        (VerdictOutcome::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
+        (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
             tracing::debug!(ts = press.ts, "a vote on a message that is not an answer");
         }
-        (Judged::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
-        (Judged::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
-        (Judged::Taken, _) => {}
+        (VerdictOutcome::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
+        (VerdictOutcome::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
+        (VerdictOutcome::Taken, _) => {}
     }
     services.store.press_done(number).await
 }
 
 /// Has a question asked once more: by its message once, whoever presses it how often.
-async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Result<Judged, StoreError> {
+async fn again(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    press: &Press,
+) -> Result<VerdictOutcome, StoreError> {
     let at = (press.channel.as_str(), press.ts.as_str());
-    match changes::again(services, dispatcher, &press.user, at, AgainBy::Button).await {
-        Ok(Again::Taken(_)) => Ok(Judged::Shown(place(press), services.messages.asked_once_more())),
-        Ok(Again::Before) => Ok(Judged::Known(services.messages.asked_once_more())),
-        Ok(Again::NotTheirs) => Ok(Judged::NotTheirs),
-        Ok(Again::Nothing) => Ok(Judged::NotAwaited),
+    match changes::again(services, dispatcher, &press.user, at, RegenerateTrigger::Button).await {
+        Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(place(press), services.messages.asked_once_more())),
+        Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(services.messages.asked_once_more())),
+        Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
+        Ok(RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
         Err(error) if error.is_passing() => Err(error),
         Err(error) => {
             tracing::error!(%error, "cannot ask a question again");
-            Ok(Judged::Taken)
+            Ok(VerdictOutcome::Taken)
         }
     }
 }
 
 /// Does what a yes or a no asks for. One that cannot be done is given up in the end: its buttons are still there.
-async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> Judged {
+async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
     let mut waits = WAITS.into_iter();
     loop {
-        let said_by = SaidBy::Press(number);
+        let said_by = VerdictSource::Press(number);
         let error: Failure = match word::judge(services, dispatcher, &press.reaction(), said_by).await {
             Ok(judged) => return judged,
             Err(error) => error,
         };
         let Some(wait) = waits.next() else {
             tracing::error!(error = error.message(), "cannot handle a pressed button");
-            return Judged::Taken;
+            return VerdictOutcome::Taken;
         };
         tracing::warn!(error = error.message(), "retrying a pressed button");
         tokio::time::sleep(wait).await;

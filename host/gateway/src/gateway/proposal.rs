@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use pmk_knowledge::reaction::ReactionVerdict;
 
-use super::judged::Judged;
+use super::judged::VerdictOutcome;
 use crate::{
+    chat::Reaction,
     dispatch::Dispatcher,
     services::Services,
-    store::{self, Ends, SaidBy, StoreError},
-    talk::Reaction,
+    store::{self, Ends, StoreError, VerdictSource},
 };
 
 /// Does what a word says about such a question, if it is on one, and by who is asked for theirs. Taken in twice
@@ -22,8 +22,8 @@ pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
-    (said, said_by): (ReactionVerdict, SaidBy),
-) -> Result<Judged, StoreError> {
+    (said, said_by): (ReactionVerdict, VerdictSource),
+) -> Result<VerdictOutcome, StoreError> {
     // What is just being posted is known to the store once this is free.
     let _judging = services.judging.lock().await;
     let yes = said == ReactionVerdict::Approve;
@@ -33,20 +33,20 @@ pub(super) async fn judge(
         not_meant: services.messages.still_waiting(),
     };
     let judged = services.store.judge_proposal((reaction, yes), said_by, ends.clone(), services.now_ms()).await?;
-    let Some(judged) = judged else { return Ok(Judged::NotAwaited) };
+    let Some(judged) = judged else { return Ok(VerdictOutcome::NotAwaited) };
     if let Some(text) = ends.of(&judged) {
-        return Ok(Judged::Kept(text.to_owned()));
+        return Ok(VerdictOutcome::Kept(text.to_owned()));
     }
     match judged {
-        store::Judged::Confirmed(confirmation) => {
+        store::ProposalVerdict::Confirmed(confirmation) => {
             dispatcher.take_in(*confirmation).await?;
-            Ok(Judged::Taken)
+            Ok(VerdictOutcome::Taken)
         }
-        store::Judged::Meant(answer) => {
+        store::ProposalVerdict::Meant(answer) => {
             let place = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            Ok(Judged::Shown(place, services.messages.answer_taken()))
+            Ok(VerdictOutcome::Shown(place, services.messages.answer_taken()))
         }
-        _ => Ok(Judged::NotTheirs),
+        _ => Ok(VerdictOutcome::NotTheirs),
     }
 }

@@ -8,19 +8,23 @@ use pmk_knowledge::{
 };
 use pmk_system::error::Failure;
 
-use super::judged::Judged;
+use super::judged::VerdictOutcome;
 use crate::{
+    chat::Reaction,
     ledger::Event,
     services::Services,
-    store::{JudgedAtom, SaidBy},
-    talk::Reaction,
+    store::{JudgedAtom, VerdictSource},
 };
 
 /// Does what a word asks for, where it is a verdict of the one who may give it.
 ///
 /// # Errors
 /// It could not be done and may be tried again.
-pub(super) async fn judge(services: &Services, reaction: &Reaction, said_by: SaidBy) -> Result<Judged, Failure> {
+pub(super) async fn judge(
+    services: &Services,
+    reaction: &Reaction,
+    said_by: VerdictSource,
+) -> Result<VerdictOutcome, Failure> {
     let Reaction { user, channel, ts, reaction: said, .. } = reaction.clone();
     // A notice that is just being posted is known to its atom once this is free.
     let _judging = services.judging.lock().await;
@@ -28,14 +32,14 @@ pub(super) async fn judge(services: &Services, reaction: &Reaction, said_by: Sai
     let now_ms = services.now_ms();
     let found = services.library.with(move |library| library.by_notice(&notice, now_ms)).await.map_err(Failure::new)?;
     let decision = decide(found.as_ref().map(|stored| &stored.atom), &user, &said);
-    let Some(StoredAtom { path, atom }) = found else { return Ok(Judged::NotAwaited) };
+    let Some(StoredAtom { path, atom }) = found else { return Ok(VerdictOutcome::NotAwaited) };
     let atom = JudgedAtom { id: atom.meta.id, path };
     let yes = match decision {
         Decision::Approve => true,
         Decision::Reject => false,
-        Decision::AlreadyApproved => return Ok(Judged::Known(services.messages.atom_approved(&atom.id))),
-        Decision::NotTheContributor => return Ok(Judged::NotTheirs),
-        Decision::Gone | Decision::NotAVerdict => return Ok(Judged::NotAwaited),
+        Decision::AlreadyApproved => return Ok(VerdictOutcome::Known(services.messages.atom_approved(&atom.id))),
+        Decision::NotTheContributor => return Ok(VerdictOutcome::NotTheirs),
+        Decision::Gone | Decision::NotAVerdict => return Ok(VerdictOutcome::NotAwaited),
     };
     tracing::info!(user, atom_id = atom.id, ?decision, "a verdict on an atom");
     let text = match yes {
@@ -44,7 +48,7 @@ pub(super) async fn judge(services: &Services, reaction: &Reaction, said_by: Sai
     };
     let number = services.store.judges_atom((reaction, yes), said_by, &text, &atom).await?;
     carry_out(services, number, user, yes, atom).await?;
-    Ok(Judged::Kept(text))
+    Ok(VerdictOutcome::Kept(text))
 }
 
 /// Carries a verdict out, perhaps one from before a crash.

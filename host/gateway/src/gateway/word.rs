@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use pmk_knowledge::reaction::ReactionVerdict;
 use pmk_system::error::Failure;
 
-use super::{judged::Judged, proposal, verdict};
+use super::{judged::VerdictOutcome, proposal, verdict};
 use crate::{
+    chat::{MessageBody, Reaction, ReplyTo},
     dispatch::Dispatcher,
     front::{Delivery, FrontError},
     services::Services,
-    store::SaidBy,
-    talk::{Reaction, ReplyTo, Speech},
+    store::VerdictSource,
 };
 
 /// The wait before a message is tried again that could not be changed.
@@ -26,11 +26,11 @@ pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
-    said_by: SaidBy,
-) -> Result<Judged, Failure> {
-    let Some(said) = ReactionVerdict::of_reaction(&reaction.reaction) else { return Ok(Judged::NotAwaited) };
+    said_by: VerdictSource,
+) -> Result<VerdictOutcome, Failure> {
+    let Some(said) = ReactionVerdict::of_reaction(&reaction.reaction) else { return Ok(VerdictOutcome::NotAwaited) };
     match proposal::judge(services, dispatcher, reaction, (said, said_by)).await? {
-        Judged::NotAwaited => verdict::judge(services, reaction, said_by).await,
+        VerdictOutcome::NotAwaited => verdict::judge(services, reaction, said_by).await,
         judged => Ok(judged),
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn judge(
 /// Puts what became of it in a message's place, and takes its buttons away. False where that is still to be done when
 /// the gateway ends.
 pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: String) -> bool {
-    let speech = Speech { text, pings: vec![] };
+    let speech = MessageBody { text, pings: vec![] };
     loop {
         let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", place, &speech) };
         let wait = match services.front.deliver(shown).await {

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{LoadedArm, PolicyAsked};
 use crate::{
+    authorization::{Action, Reason},
     escalation::Marker,
-    may::{Action, Reason},
 };
 
 /// What is worth remembering of a turn.

@@ -27,7 +27,7 @@ use pmk_system::home;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Event, Line, Noted, file, month::Keeping};
+use super::{Event, Line, TaggedEvent, file, month::Retention};
 
 /// How often it looks for what other processes have noted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,9 +50,9 @@ const LAST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Where lines wait until they are in their files: the store.
-pub trait Waiting: Send + Sync {
+pub trait LedgerQueue: Send + Sync {
     /// Stores an event that belongs to no other write, soon. What cannot be stored is kept.
-    fn note(&self, noted: Noted);
+    fn note(&self, noted: TaggedEvent);
 
     /// Stores what could not be stored before, and waits until all that was noted is.
     ///
@@ -70,7 +70,7 @@ pub trait Waiting: Send + Sync {
     ///
     /// # Errors
     /// They cannot be read.
-    fn waiting(&self, after: i64, most: usize) -> Result<Vec<Waits>, String>;
+    fn waiting(&self, after: i64, most: usize) -> Result<Vec<QueuedLine>, String>;
 
     /// How many lines there are after this one, those included that could not be stored.
     ///
@@ -96,7 +96,7 @@ pub trait Waiting: Send + Sync {
 
 /// A line that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waits {
+pub struct QueuedLine {
     /// Its place among all lines.
     pub id: i64,
     pub file: String,
@@ -112,7 +112,7 @@ pub struct Exported {
 
 /// Lines that cannot be written now. They are kept, and written once they can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct LedgerBacklog {
     /// How many wait.
     pub waiting: u64,
     pub error: String,
@@ -136,11 +136,11 @@ struct Agreed {
 
 /// Writes the files of a folder.
 pub(super) struct Exporter {
-    pub waiting: Arc<dyn Waiting>,
+    pub waiting: Arc<dyn LedgerQueue>,
     pub folder: PathBuf,
     /// Which months are kept, where not all are.
-    keeping: Option<Keeping>,
-    pub trouble: Arc<Mutex<Option<Trouble>>>,
+    keeping: Option<Retention>,
+    pub trouble: Arc<Mutex<Option<LedgerBacklog>>>,
     lock: Option<File>,
     /// `None` until files and store were compared.
     agreed: Option<Agreed>,
@@ -150,10 +150,10 @@ pub(super) struct Exporter {
 
 impl Exporter {
     pub fn new(
-        waiting: Arc<dyn Waiting>,
+        waiting: Arc<dyn LedgerQueue>,
         folder: PathBuf,
-        keeping: Option<Keeping>,
-        trouble: Arc<Mutex<Option<Trouble>>>,
+        keeping: Option<Retention>,
+        trouble: Arc<Mutex<Option<LedgerBacklog>>>,
     ) -> Self {
         Exporter { waiting, folder, keeping, trouble, lock: None, agreed: None, written: 0 }
     }
@@ -208,7 +208,7 @@ impl Exporter {
             }
         }
         // Before files go the store forgets their lines: they would begin them anew.
-        let files_go = !ends && self.keeping.as_ref().is_some_and(Keeping::is_due);
+        let files_go = !ends && self.keeping.as_ref().is_some_and(Retention::is_due);
         let is_time = ends || files_go || agreed.since.elapsed() >= SETTLE_EVERY;
         if agreed.unsettled >= SETTLE_AT || agreed.unsettled > 0 && is_time {
             self.settle(&mut agreed)?;
@@ -276,7 +276,7 @@ impl Exporter {
         }
     }
 
-    fn append(&self, agreed: &mut Agreed, lines: &[Waits]) -> Result<(), String> {
+    fn append(&self, agreed: &mut Agreed, lines: &[QueuedLine]) -> Result<(), String> {
         let [.., last] = lines else { return Ok(()) };
         let path = self.folder.join(&last.file);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
@@ -308,7 +308,7 @@ impl Exporter {
         }
         let waiting = self.waiting.count(self.written).unwrap_or(0);
         let since = trouble.take().map_or_else(|| format!("{:.3}", Timestamp::now()), |trouble| trouble.since);
-        *trouble = Some(Trouble { waiting, error, since });
+        *trouble = Some(LedgerBacklog { waiting, error, since });
     }
 
     /// At the end: what the store does not take any more, for it is lost, is written all the same.

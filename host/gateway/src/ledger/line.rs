@@ -7,15 +7,15 @@ use super::{Event, Tags};
 
 /// Something worth telling, and whose decisions it is about. It gets its time from the write that it goes along with.
 #[derive(Clone, Debug)]
-pub struct Noted {
+pub struct TaggedEvent {
     pub event: Event,
     pub tags: Tags,
 }
 
-impl From<Event> for Noted {
+impl From<Event> for TaggedEvent {
     /// One that belongs to no turn.
     fn from(event: Event) -> Self {
-        Noted { event, tags: Tags::default() }
+        TaggedEvent { event, tags: Tags::default() }
     }
 }
 
@@ -59,7 +59,7 @@ struct Document<'a> {
 
 impl Line {
     /// The line of an event that is written now.
-    pub fn new(series: Series, Noted { event, tags }: &Noted, now_ms: i64) -> Line {
+    pub fn new(series: Series, TaggedEvent { event, tags }: &TaggedEvent, now_ms: i64) -> Line {
         let at = Timestamp::from_millisecond(now_ms).unwrap_or_default();
         let month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
         let document = Document { at: format!("{at:.3}"), event, tags };
@@ -79,7 +79,7 @@ mod tests {
         let place = InExperiment { experiment: "less".into(), arm: "b".into() };
         let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
         let event = Event::SignalReaction { actor: "U1".into(), session: "slack:dm:U1".into(), likes: true };
-        let line = Line::new(Series::Events, &Noted { event, tags }, 0);
+        let line = Line::new(Series::Events, &TaggedEvent { event, tags }, 0);
         let line: serde_json::Value = serde_json::from_str(&line.text).expect("one line of JSON");
         assert_eq!(
             (&line["experiment"], &line["arm"], &line["policySha256"]),

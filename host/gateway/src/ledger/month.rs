@@ -55,7 +55,7 @@ impl fmt::Display for Month {
 
 /// Has the files go that are not kept any more: at the start, and when a month begins.
 #[derive(Debug)]
-pub(super) struct Keeping {
+pub(super) struct Retention {
     /// So many months are kept, the present one among them.
     pub months: NonZeroU32,
     clock: Clock,
@@ -63,9 +63,9 @@ pub(super) struct Keeping {
     looked: Option<Month>,
 }
 
-impl Keeping {
-    pub fn new(months: NonZeroU32, clock: Clock) -> Keeping {
-        Keeping { months, clock, looked: None }
+impl Retention {
+    pub fn new(months: NonZeroU32, clock: Clock) -> Retention {
+        Retention { months, clock, looked: None }
     }
 
     /// Whether nobody has looked in this month.
@@ -152,7 +152,7 @@ mod tests {
             let now = Arc::clone(&now);
             move || now.load(Ordering::Relaxed)
         });
-        let mut keeping = Keeping::new(NonZeroU32::new(2).expect("two"), clock);
+        let mut keeping = Retention::new(NonZeroU32::new(2).expect("two"), clock);
         assert_eq!(keeping.look(folder.path()), ["events-2026-10.log"]);
         assert_eq!(kept(folder.path()), ["events-2026-11.log", "events-2026-12.log", "events-2027-01.log"]);
         assert!(!keeping.is_due());
@@ -179,7 +179,7 @@ mod tests {
         }
         fs::create_dir(folder.path().join("events-2020-02.log")).expect("a folder");
         let january = at("2027-01-01T00:00:00Z").as_millisecond();
-        let mut keeping = Keeping::new(NonZeroU32::MIN, Clock::of(move || january));
+        let mut keeping = Retention::new(NonZeroU32::MIN, Clock::of(move || january));
         assert_eq!(keeping.look(folder.path()), ["dryrun-events-2026-12.log", "events-2026-12.log"]);
         let mut left: Vec<&str> = others.into_iter().chain(["events-2020-02.log", "events-2027-01.log"]).collect();
         left.sort_unstable();

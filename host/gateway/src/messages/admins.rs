@@ -1,9 +1,9 @@
 //! What admins are told without having asked.
 
-use pmk_core::text::single_spaced;
+use pmk_core::text::collapse_whitespace;
 
 use super::{Messages, code};
-use crate::guard_rail::{Finding, Worse};
+use crate::guard_rail::{Finding, GuardrailMetric};
 
 impl Messages {
     /// To the admins: a conversation goes on in a fresh session.
@@ -43,7 +43,7 @@ impl Messages {
     /// To the admins: nothing new can be connected, and what to do.
     pub fn front_refused(&self, what: &str, hint: &str) -> String {
         let (what, hint) = (self.error(what), self.error(hint));
-        self.text("front-refused", [("what", code(&what).into()), ("hint", single_spaced(&hint).into())])
+        self.text("front-refused", [("what", code(&what).into()), ("hint", collapse_whitespace(&hint).into())])
     }
 
     /// To the admins: that is over.
@@ -64,8 +64,8 @@ impl Messages {
             ("control-of", of_control.of.into()),
         ];
         match worse {
-            Worse::Failures => self.text("arm-stopped-for-failures", filled),
-            Worse::Overflows => self.text("arm-stopped-for-overflows", filled),
+            GuardrailMetric::Failures => self.text("arm-stopped-for-failures", filled),
+            GuardrailMetric::Overflows => self.text("arm-stopped-for-overflows", filled),
         }
     }
 
@@ -96,8 +96,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.policy_refused("policy `a.wasm` is empty"),
         messages.front_refused("Slack says `invalid_auth`", "`pmk-host doctor`"),
         messages.front_accepted(),
-        messages.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
-        messages.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
+        messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Failures)),
+        messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Overflows)),
         messages.experiment_refused("less", "arm `b`: no such file"),
     ]
 }

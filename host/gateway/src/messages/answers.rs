@@ -4,7 +4,7 @@ use pmk_core::{SessionKey, quoting::quotation, text::shortened};
 use pmk_models::ModelError;
 
 use super::{Messages, code};
-use crate::{store::Verbosity, talk::Unread};
+use crate::{chat::FileSkipReason, store::Verbosity};
 
 /// Of a question whose answer stands elsewhere, so much is quoted.
 const QUOTED_CHARS: usize = 300;
@@ -78,12 +78,12 @@ impl Messages {
     /// many KiB of a text and of an image are.
     pub fn not_read<'a>(
         &self,
-        files: impl Iterator<Item = (&'a str, Unread)>,
+        files: impl Iterator<Item = (&'a str, FileSkipReason)>,
         left_out: usize,
         most_kib: (u32, u32),
     ) -> String {
-        let one = |(name, why): (&str, Unread)| {
-            let most = if why == Unread::LargeImage { most_kib.1 } else { most_kib.0 };
+        let one = |(name, why): (&str, FileSkipReason)| {
+            let most = if why == FileSkipReason::LargeImage { most_kib.1 } else { most_kib.0 };
             let filled = [("name", code(name).into()), ("why", why.name().into()), ("most", most.into())];
             self.text("file-not-read", filled)
         };
@@ -210,7 +210,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.trimmed(7),
         messages.compacted(7),
         messages.rotated(7),
-        messages.not_read(Unread::ALL.into_iter().map(|why| ("plan.pdf", why)), 7, (256, 3_600)),
+        messages.not_read(FileSkipReason::ALL.into_iter().map(|why| ("plan.pdf", why)), 7, (256, 3_600)),
         messages.told_no_words(),
         messages.too_long(),
         messages.message_too_long(9_000, Some(8_000)),

@@ -1,7 +1,7 @@
 //! What stands on buttons, and what somebody is told whose click has no effect.
 
 use super::Messages;
-use crate::talk::{Button, Choice};
+use crate::chat::{Button, Choice};
 
 impl Messages {
     /// Under an answer: what people think of it.

@@ -1,6 +1,6 @@
 //! What is said of cases.
 
-use pmk_core::text::{self, single_spaced};
+use pmk_core::text::{self, collapse_whitespace};
 
 use super::{Messages, code};
 use crate::case::{Case, CaseId, CaseRefusal, MAX_TITLE_CHARS, Note, NoteKind};
@@ -124,7 +124,7 @@ fn title(case: &Case) -> String {
 }
 
 fn short(words: &str) -> String {
-    text::shortened(&single_spaced(words), SHOWN_CHARS).into_owned()
+    text::shortened(&collapse_whitespace(words), SHOWN_CHARS).into_owned()
 }
 
 fn day(at_ms: i64) -> String {

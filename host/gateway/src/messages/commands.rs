@@ -3,7 +3,7 @@
 use fluent_bundle::FluentValue;
 
 use super::{Messages, code};
-use crate::may::Reason;
+use crate::authorization::Reason;
 
 impl Messages {
     /// Goes before a list of commands.

@@ -2,11 +2,11 @@
 
 use pmk_core::{
     quoting::quotation,
-    text::{shortened, single_spaced},
+    text::{collapse_whitespace, shortened},
 };
 
 use super::{Messages, mention, name};
-use crate::{directive::Kind, escalation::Tried, talk::Speech};
+use crate::{chat::MessageBody, directive::Kind, escalation::PriorAttempts};
 
 /// Of a question or an answer that is said once more, so much is shown.
 const SHOWN_CHARS: usize = 300;
@@ -22,7 +22,7 @@ pub struct Escalation<'a> {
     /// The model's words, too.
     pub reason: Option<&'a str>,
     /// What was looked through before.
-    pub tried: Tried,
+    pub tried: PriorAttempts,
     /// In a channel the bot only sees a reply that mentions it, as it does not read along there.
     pub must_mention_bot: bool,
 }
@@ -34,7 +34,7 @@ impl Messages {
     }
 
     /// To the asker: a contact has to know something first.
-    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> Speech {
+    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> MessageBody {
         let asked = [
             ("asker", asker.map(mention).unwrap_or_default().into()),
             ("contact", mention(contact).into()),
@@ -42,22 +42,22 @@ impl Messages {
         ];
         let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
         let pings = asker.into_iter().chain([contact]).map(str::to_owned).collect();
-        Speech { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
+        MessageBody { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
     }
 
     /// To contacts: what the asker says to them.
-    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> Speech {
+    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> MessageBody {
         let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
         let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quotation(text).into())];
         let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
         let pings = contacts.iter().cloned().chain([asker.to_owned()]).collect();
-        Speech { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
+        MessageBody { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
     }
 
     /// To a contact: whether what they wrote is the answer.
-    pub fn is_it_an_answer(&self, contact: &str, text: &str) -> Speech {
+    pub fn is_it_an_answer(&self, contact: &str, text: &str) -> MessageBody {
         let filled = [("contact", mention(contact).into()), ("text", quotation(&shortened(text, SHOWN_CHARS)).into())];
-        Speech { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
+        MessageBody { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
     }
 
     /// Takes that question's place: it is one.
@@ -118,18 +118,18 @@ impl Messages {
 
     /// A line with the reason for a question, where there is one.
     fn reason(&self, reason: Option<&str>) -> String {
-        match reason.map(single_spaced).filter(|reason| !reason.is_empty()) {
+        match reason.map(collapse_whitespace).filter(|reason| !reason.is_empty()) {
             Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
             None => String::new(),
         }
     }
 
     /// To the asker: the question that waits for their word, with all that would be said with it.
-    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> Speech {
+    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> MessageBody {
         let question = quotation(question) + &self.reason(reason);
         let filled = [("asker", mention(asker).into()), ("question", question.into())];
         let how = self.text(if by_words { "proposal-type" } else { "proposal-react" }, []);
-        Speech { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
+        MessageBody { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
     }
 
     /// Takes the place of that question once they said no.
@@ -158,7 +158,7 @@ impl Messages {
     }
 
     /// To the contacts. Only they and the asker are pinged, whatever the model's words say.
-    pub fn escalation(&self, ask: &Escalation<'_>) -> Speech {
+    pub fn escalation(&self, ask: &Escalation<'_>) -> MessageBody {
         let contacts = ask.contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
         let mut text = self.text(
             "escalation",
@@ -175,24 +175,24 @@ impl Messages {
         }
         let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
         let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
-        Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
+        MessageBody { text: format!("{text}\n{}", self.text(how, [])), pings }
     }
 
     /// To the asker: goes before the answer that a contact's reply made possible. Names both.
-    pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> Speech {
+    pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> MessageBody {
         let filled =
             [("asker", asker.map(mention).unwrap_or_default().into()), ("contributor", mention(contributor).into())];
         let text = self.text("answer-arrived", filled).trim_start().to_owned();
         let pings = asker.into_iter().chain([contributor]).map(str::to_owned).collect();
-        Speech { text: text + "\n\n", pings }
+        MessageBody { text: text + "\n\n", pings }
     }
 
     /// To the contributor: asks for a verdict on what was learnt.
-    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> Speech {
+    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> MessageBody {
         let filled =
             [("contributor", mention(contributor).into()), ("question", quotation(question).into()), ("id", id.into())];
         let text = self.text(if is_flagged { "atom-flagged" } else { "atom-pending" }, filled);
-        Speech { text, pings: vec![contributor.to_owned()] }
+        MessageBody { text, pings: vec![contributor.to_owned()] }
     }
 
     /// Takes the notice's place once it is approved.
@@ -214,7 +214,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         asker: "U1",
         question: "q",
         reason: Some("r"),
-        tried: Tried { atoms: 1, mra: 2 },
+        tried: PriorAttempts { atoms: 1, mra: 2 },
         must_mention_bot: false,
     };
     let mut said = vec![
@@ -271,7 +271,7 @@ mod tests {
             asker: "U1",
             question: "<!channel> ask\n<@U9>",
             reason: Some("not\nin code"),
-            tried: Tried::default(),
+            tried: PriorAttempts::default(),
             must_mention_bot: true,
         };
         let speech = Messages::new(Language::English).escalation(&ask);

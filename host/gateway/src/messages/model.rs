@@ -2,7 +2,7 @@
 
 use super::Messages;
 use crate::{
-    directive::{Flaw, Kind, Offer, tools::BadCall},
+    directive::{DirectiveError, Kind, Offer, tools::BadCall},
     escalation::{Marker, reading},
     mra::{BadQuestion, Failure, MAX_QUESTION_CHARS, Outcome},
 };
@@ -85,23 +85,23 @@ impl Messages {
     }
 
     /// What is wrong with fenced directives, and how one is written.
-    pub fn flawed(&self, flaws: &[Flaw]) -> String {
+    pub fn flawed(&self, flaws: &[DirectiveError]) -> String {
         let flaws: Vec<String> = flaws.iter().map(|flaw| self.flaw(flaw)).collect();
         self.text("flawed", [("flaws", flaws.join("; ").into())])
     }
 
     /// The same of those beside one that is carried out.
-    pub fn flawed_too(&self, flaws: &[Flaw]) -> String {
+    pub fn flawed_too(&self, flaws: &[DirectiveError]) -> String {
         self.text("flawed-too", [("flawed", self.flawed(flaws).into())])
     }
 
-    fn flaw(&self, flaw: &Flaw) -> String {
+    fn flaw(&self, flaw: &DirectiveError) -> String {
         match flaw {
-            Flaw::MissingKey { kind, key } => {
+            DirectiveError::MissingKey { kind, key } => {
                 self.text("flaw-key", [("tag", kind.tag().into()), ("key", (*key).into())])
             }
-            Flaw::Unterminated { kind } => self.text("flaw-open", [("tag", kind.tag().into())]),
-            Flaw::Extra { kind } => self.text("flaw-extra", [("tag", kind.tag().into())]),
+            DirectiveError::Unterminated { kind } => self.text("flaw-open", [("tag", kind.tag().into())]),
+            DirectiveError::Extra { kind } => self.text("flaw-extra", [("tag", kind.tag().into())]),
         }
     }
 
@@ -197,9 +197,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         BadQuestion::TooLong { chars: 10_001 },
     ];
     let flaws = [
-        Flaw::MissingKey { kind: Kind::MraAsk, key: "repo" },
-        Flaw::Unterminated { kind: Kind::Escalate },
-        Flaw::Extra { kind: Kind::Escalate },
+        DirectiveError::MissingKey { kind: Kind::MraAsk, key: "repo" },
+        DirectiveError::Unterminated { kind: Kind::Escalate },
+        DirectiveError::Extra { kind: Kind::Escalate },
     ];
     let mut said = vec![
         messages.mra_refused("mra ask erp q", "why"),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Messages, terminal};
-use crate::{ledger::Trouble, talk::Connection};
+use crate::{chat::Connection, ledger::LedgerBacklog};
 
 /// Something that was chosen for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Messages {
     }
 
     /// What keeps lines of the ledger from being written.
-    pub fn status_ledger(&self, Trouble { error, since, .. }: &Trouble) -> (String, String) {
+    pub fn status_ledger(&self, LedgerBacklog { error, since, .. }: &LedgerBacklog) -> (String, String) {
         let error = terminal::translated(error, self.language).into_owned();
         let filled = [("since", since.clone().into()), ("error", error.into())];
         (self.text("status-ledger", []), self.text("status-ledger-is", filled))
@@ -158,7 +158,7 @@ impl Messages {
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let notices = [Notice::DryRun("PMK_DRY_RUN"), Notice::Console, Notice::NoTokens, Notice::Sim];
     let notices = notices.map(|notice| messages.notice(notice));
-    let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
+    let trouble = LedgerBacklog { error: "no room".into(), since: "now".into(), waiting: 1 };
     let reasons = [
         "nobody",
         "starting",

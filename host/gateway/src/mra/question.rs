@@ -94,7 +94,7 @@ impl MraQuestion {
 
     /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
     pub(crate) fn shown(&self) -> String {
-        let question = text::single_spaced(&self.argument).replace('`', "'");
+        let question = text::collapse_whitespace(&self.argument).replace('`', "'");
         format!("mra ask {} {}", self.repo, text::shortened(&question, SHOWN_CHARS))
     }
 }

@@ -10,10 +10,10 @@ use pmk_system::{error::Failure, home, stamp::Stamp};
 use tokio::time::Instant;
 
 use super::{
-    for_all::{ForAll, OnHost, Outcome},
-    swap::{By, Origins, Swapper, identities},
+    shared_choice::{OnHost, Outcome, SharedChoice},
+    swap::{Origins, SwapTrigger, Swapper, identities},
 };
-use crate::store::{Choice, Decides, HostState, Sending, SentLayer, StoreError};
+use crate::store::{Choice, HostPolicies, HostState, LayerUpload, SentLayer, StoreError};
 
 /// How often is looked whether somebody has chosen others.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The components of these layers but the embedded one, the last on top.
-pub fn to_send(stack: &Stack) -> Vec<Sending> {
+pub fn to_send(stack: &Stack) -> Vec<LayerUpload> {
     let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
     let layer = |layer: &Layer| {
         let Identity { name, sha256, .. } = layer.policy.identity().clone();
@@ -52,7 +52,7 @@ impl Swapper {
     pub async fn take_choice(&self) -> Result<(), StoreError> {
         let Some(Choice { version, host, layers }) = self.ports.store.choice().await? else { return Ok(()) };
         let config = Stamp::of(&home::config_file(&self.home));
-        if self.chosen().for_all.knows(version, config) {
+        if self.chosen().shared_choice.knows(version, config) {
             return Ok(());
         }
         let Some(bytes) = self.ports.store.components(layers.clone()).await? else { return Ok(()) };
@@ -62,7 +62,7 @@ impl Swapper {
         let _alone = self.swapping.lock().await;
         let mut chosen = self.chosen();
         // Somebody may have chosen others here meanwhile.
-        if chosen.for_all.knows(version, config) {
+        if chosen.shared_choice.knows(version, config) {
             return Ok(());
         }
         let mut refused = None;
@@ -73,15 +73,15 @@ impl Swapper {
                 if identities(&stack) == self.serving() {
                     self.follow_no_files();
                 } else {
-                    self.take_over(&mut chosen, By::Host, Origins::default(), &stack);
+                    self.take_over(&mut chosen, SwapTrigger::Host, Origins::default(), &stack);
                 }
             }
             Err(failure) => {
-                self.refused(By::Host, &labels, &failure);
+                self.refused(SwapTrigger::Host, &labels, &failure);
                 refused = Some((failure.message().to_owned(), config));
             }
         }
-        chosen.for_all.taken(version, refused);
+        chosen.shared_choice.taken(version, refused);
         Ok(())
     }
 
@@ -103,10 +103,10 @@ impl Swapper {
         }
     }
 
-    fn decides(&self) -> Decides {
+    fn decides(&self) -> HostPolicies {
         let chosen = self.chosen();
-        let ForAll { version: choice, refused, .. } = &chosen.for_all;
-        Decides { layers: self.serving(), choice: *choice, refused: refused.as_ref().map(|(why, _)| why.clone()) }
+        let SharedChoice { version: choice, refused, .. } = &chosen.shared_choice;
+        HostPolicies { layers: self.serving(), choice: *choice, refused: refused.as_ref().map(|(why, _)| why.clone()) }
     }
 
     /// What the other hosts make of a choice, once all that work have said so or it takes too long.

@@ -10,7 +10,7 @@ use std::{
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
     Compiler, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
-    compile::Abandon, settings::ENV_SETTINGS,
+    compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use super::loading;
 use crate::{
     config::{Config, PolicyConfig},
     embedded,
-    waiting::Waiting,
+    stderr::Spinner,
 };
 
 /// What the command line says of policies.
@@ -72,7 +72,7 @@ impl Loader {
     }
 
     /// The same for somebody who may stop waiting.
-    pub(super) fn until(&self, abandon: &Abandon) -> Loader {
+    pub(super) fn until(&self, abandon: &CancelFlag) -> Loader {
         Loader { runtime: self.runtime.until(abandon), ..self.clone() }
     }
 
@@ -201,7 +201,7 @@ impl Loader {
         overrides: &Overrides,
     ) -> Result<(Stack, Vec<String>), Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
-        let waiting = Waiting::when_long("compiling `standard`");
+        let waiting = Spinner::when_long("compiling `standard`");
         let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
         drop(waiting);
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));

@@ -6,14 +6,14 @@ use std::path::Path;
 use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
 use pmk_system::error::Failure;
 
-use crate::{embedded, waiting::Waiting};
+use crate::{embedded, stderr::Spinner};
 
 /// Loads a component, a file or an [embedded](crate::embedded) one. Where that takes long, a terminal shows for how long already.
 ///
 /// # Errors
 /// Everything that [`LoadError`] lists.
 pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
-    let waiting = Waiting::when_long(&format!("compiling `{}`", file.display()));
+    let waiting = Spinner::when_long(&format!("compiling `{}`", file.display()));
     let loaded = load_unseen(runtime, file);
     drop(waiting);
     if let Some(Taken { cpu_ms, peak_bytes, confined }) = loaded.as_ref().ok().and_then(Policy::compiled) {

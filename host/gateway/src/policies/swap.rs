@@ -11,15 +11,15 @@ use std::{
 };
 
 use pmk_core::text::hex;
-use pmk_policy::{Identity, Stack, compile::Abandon};
+use pmk_policy::{Identity, Stack, compile::CancelFlag};
 use pmk_system::{error::Failure, files, threads::offload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{
-    Deciding, Loader, Policies,
-    for_all::{ForAll, OnHost},
+    Loader, Policies, TurnPolicies,
+    shared_choice::{OnHost, SharedChoice},
 };
 use crate::{
     admins::Admins,
@@ -32,7 +32,7 @@ use crate::{
 
 /// What made other policies take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum SwapTrigger {
     /// An operator asked for them.
     Command,
     /// The files of those that serve have changed.
@@ -45,14 +45,14 @@ pub(super) enum By {
     Host,
 }
 
-impl By {
+impl SwapTrigger {
     const fn name(self) -> &'static str {
         match self {
-            By::Command => "command",
-            By::File => "file",
-            By::Signal => "signal",
-            By::Promotion => "promotion",
-            By::Host => "host",
+            SwapTrigger::Command => "command",
+            SwapTrigger::File => "file",
+            SwapTrigger::Signal => "signal",
+            SwapTrigger::Promotion => "promotion",
+            SwapTrigger::Host => "host",
         }
     }
 }
@@ -110,9 +110,9 @@ pub struct Ports {
 pub struct Promotion {
     /// Where its policies come from.
     pub files: Vec<PathBuf>,
-    pub serving: Deciding,
+    pub serving: TurnPolicies,
     /// What served until then.
-    pub before: Deciding,
+    pub before: TurnPolicies,
 }
 
 /// Has other policies take over.
@@ -132,7 +132,7 @@ pub struct Swapper {
 #[derive(Clone)]
 pub(super) struct Followed {
     pub(super) from: Origins,
-    serving: Deciding,
+    serving: TurnPolicies,
 }
 
 /// Where policies that serve come from: nowhere here, where another host has sent them.
@@ -160,13 +160,13 @@ pub(super) struct Chosen {
     asked: u64,
     granted: u64,
     /// What is known of what was chosen for all hosts.
-    pub(super) for_all: ForAll,
+    pub(super) shared_choice: SharedChoice,
 }
 
 /// A swap that is ready to be made.
 struct Wanted {
     claim: Claim,
-    by: By,
+    by: SwapTrigger,
     files: Vec<PathBuf>,
     stack: Stack,
 }
@@ -207,7 +207,7 @@ pub(super) struct Replaced {
 }
 
 /// Stops what is being loaded when nobody waits for it any more.
-struct Waiting(Abandon);
+struct Waiting(CancelFlag);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -236,7 +236,7 @@ impl Swapper {
                 told: false,
                 asked: 0,
                 granted: 0,
-                for_all: ForAll::default(),
+                shared_choice: SharedChoice::default(),
             }),
             followed: watch::Sender::new(followed),
         }
@@ -257,7 +257,7 @@ impl Swapper {
         let replaced = match loaded {
             Ok(stack) => {
                 let claim = Claim::Asked(request);
-                let wanted = Wanted { claim, by: By::Command, files: files.clone(), stack };
+                let wanted = Wanted { claim, by: SwapTrigger::Command, files: files.clone(), stack };
                 self.replace(wanted).await.map_err(Failure::from)
             }
             Err(failure) => Err(failure),
@@ -265,7 +265,7 @@ impl Swapper {
         match replaced {
             Ok(replaced) => self.swapped(replaced, files).await,
             Err(failure) => {
-                self.refused(By::Command, &files, &failure);
+                self.refused(SwapTrigger::Command, &files, &failure);
                 Err(failure)
             }
         }
@@ -286,10 +286,10 @@ impl Swapper {
         };
         let wanted = stack.clone();
         if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {
-            self.refused(By::Command, &files, &failure);
+            self.refused(SwapTrigger::Command, &files, &failure);
             return Err(failure);
         }
-        let wanted = Wanted { claim: Claim::Back(request), by: By::Command, files: files.clone(), stack };
+        let wanted = Wanted { claim: Claim::Back(request), by: SwapTrigger::Command, files: files.clone(), stack };
         let replaced = self.replace(wanted).await?;
         self.swapped(replaced, files).await
     }
@@ -308,9 +308,10 @@ impl Swapper {
         let loading = self.aside(|loader, config| Ok((absolute(loader.files(config)), loader.start(config)?)));
         match loading.await {
             Ok((files, stack)) => {
-                self.replace_unheard(Wanted { claim: Claim::Asked(request), by: By::Signal, files, stack }).await;
+                self.replace_unheard(Wanted { claim: Claim::Asked(request), by: SwapTrigger::Signal, files, stack })
+                    .await;
             }
-            Err(failure) => self.unusable(By::Signal, &before, &failure),
+            Err(failure) => self.unusable(SwapTrigger::Signal, &before, &failure),
         }
     }
 
@@ -320,14 +321,15 @@ impl Swapper {
         let (files, wanted) = (followed.from.files.clone(), followed.from.files.clone());
         let stack = match self.aside(move |loader, config| loader.load(config, &wanted)).await {
             Ok(stack) => stack,
-            Err(failure) => return self.unusable(By::File, &files, &failure),
+            Err(failure) => return self.unusable(SwapTrigger::File, &files, &failure),
         };
         if identities(&stack) == identities(followed.serving.stack()) {
             tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
             return;
         }
-        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: By::File, files, stack }).await;
+        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, files, stack })
+            .await;
     }
 
     /// A swap that nobody waits for.
@@ -343,7 +345,7 @@ impl Swapper {
     }
 
     /// Files cannot be used as they are. Whoever changed them does not listen, so the admins are told.
-    fn unusable(&self, by: By, files: &[PathBuf], failure: &Failure) {
+    fn unusable(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         self.refused(by, files, failure);
         if !std::mem::replace(&mut self.chosen().told, true) {
             self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
@@ -362,9 +364,9 @@ impl Swapper {
                 continue;
             }
             let from = Origins { files: absolute(files), is_back: false };
-            self.taken_over(&mut self.chosen(), By::Promotion, from, serving.clone(), before.clone());
+            self.taken_over(&mut self.chosen(), SwapTrigger::Promotion, from, serving.clone(), before.clone());
             match self.publish(serving.stack()).await {
-                Ok(version) => self.chosen().for_all.made(version),
+                Ok(version) => self.chosen().shared_choice.made(version),
                 Err(failure) => tracing::warn!("the promoted arm decides on this host only: {failure}"),
             }
         }
@@ -375,7 +377,7 @@ impl Swapper {
         &self,
         work: impl FnOnce(&Loader, &PolicyConfig) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let waiting = Waiting(Abandon::default());
+        let waiting = Waiting(CancelFlag::default());
         let (loader, home) = (self.loader.until(&waiting.0), self.home.clone());
         offload(move || {
             let (config, _) = Config::load(&home)?;
@@ -397,7 +399,7 @@ impl Swapper {
             let is_back = matches!(claim, Claim::Back(_));
             let replaced = this.take_over(&mut chosen, by, Origins { files, is_back }, &stack);
             if is_for_all {
-                chosen.for_all.made(version);
+                chosen.shared_choice.made(version);
             }
             Ok(Replaced { version, ..replaced })
         });
@@ -414,15 +416,15 @@ impl Swapper {
             Claim::Changed(followed) => {
                 let serves = |followed: &Followed| self.ports.policies.serving().is(&followed.serving);
                 // What each host was started with it follows by itself.
-                (self.followed.borrow().is(followed) && serves(followed), chosen.for_all.is_ours)
+                (self.followed.borrow().is(followed) && serves(followed), chosen.shared_choice.is_ours)
             }
         };
         may_be.then_some(is_for_all).ok_or(NotMade::Outdated)
     }
 
     /// The moment of the swap.
-    pub(super) fn take_over(&self, chosen: &mut Chosen, by: By, from: Origins, stack: &Stack) -> Replaced {
-        let serving = Deciding::new(stack);
+    pub(super) fn take_over(&self, chosen: &mut Chosen, by: SwapTrigger, from: Origins, stack: &Stack) -> Replaced {
+        let serving = TurnPolicies::new(stack);
         let replaced = self.ports.policies.swap(serving.clone());
         self.taken_over(chosen, by, from, serving, replaced)
     }
@@ -431,10 +433,10 @@ impl Swapper {
     fn taken_over(
         &self,
         chosen: &mut Chosen,
-        by: By,
+        by: SwapTrigger,
         from: Origins,
-        serving: Deciding,
-        replaced: Deciding,
+        serving: TurnPolicies,
+        replaced: TurnPolicies,
     ) -> Replaced {
         let (before, now) = (identities(replaced.stack()), identities(serving.stack()));
         let followed_before = self.followed.send_replace(Followed { from, serving });
@@ -453,7 +455,7 @@ impl Swapper {
         self.followed.send_replace(Followed { from: Origins::default(), serving });
     }
 
-    pub(super) fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
+    pub(super) fn refused(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         tracing::warn!(by = by.name(), "policies not swapped, the previous ones still decide: {failure}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();

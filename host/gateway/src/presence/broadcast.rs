@@ -12,9 +12,9 @@ use pmk_core::FrontName;
 
 use super::Ports;
 use crate::{
+    chat::{MessageBody, ReplyTo},
     front::{Delivery, FrontError},
-    store::{StoreError, Talk, Telling},
-    talk::{ReplyTo, Speech},
+    store::{DmUser, StoreError, Telling},
 };
 
 /// So long ago somebody may have talked with the gateway to be told.
@@ -56,7 +56,7 @@ struct Listener {
 /// left who may be reached later.
 pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
     let Some(listeners) = listeners(ports, circle).await else { return false };
-    let speech = Speech { text: text.to_owned(), pings: vec![] };
+    let speech = MessageBody { text: text.to_owned(), pings: vec![] };
     let told = stream::iter(listeners).map(|listener| tell_one(ports, listener, &speech)).buffer_unordered(AT_ONCE);
     told.all(|told| async move { told }).await
 }
@@ -65,7 +65,7 @@ pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
 /// that may work later.
 pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, circle: Circle) -> bool {
     let Some(listeners) = listeners(ports, circle).await else { return false };
-    let speech = Speech { text: text.to_owned(), pings: vec![] };
+    let speech = MessageBody { text: text.to_owned(), pings: vec![] };
     // That may have taken the place of what they were told before, within the hour.
     let told_since = went_ms.saturating_sub(PEACE_MS);
     let corrected =
@@ -97,7 +97,7 @@ async fn find_listeners(
 ) -> Result<Vec<Listener>, StoreError> {
     let mut people: BTreeMap<String, Option<String>> = BTreeMap::new();
     let talks = ports.store.talking_since(FrontName::Slack, active_since_ms, known_by_ms).await?;
-    for Talk { user, channel } in talks {
+    for DmUser { user, channel } in talks {
         let known = people.entry(user).or_default();
         *known = known.take().or(channel);
     }
@@ -109,7 +109,7 @@ async fn find_listeners(
 }
 
 /// False where it may work later.
-async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
+async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bool {
     // Claimed before it is said: a kill in between costs them one word, and never brings them two.
     let now_ms = ports.clock.now_ms();
     let told = match ports.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
@@ -149,13 +149,13 @@ fn not_told(listener: &Listener, error: &dyn std::fmt::Display) {
     tracing::warn!(to = listener.id, %error, "cannot tell somebody that the gateway is away or back");
 }
 
-async fn post(ports: &Ports, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
+async fn post(ports: &Ports, listener: &Listener, speech: &MessageBody) -> Result<Option<String>, FrontError> {
     let channel = listener.channel.clone().unwrap_or_else(|| listener.id.clone());
     ports.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
 }
 
 /// Takes the place of what was said last. False where it may work later.
-async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Speech) -> bool {
+async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &MessageBody) -> bool {
     let Some(channel) = listener.channel.clone() else { return true };
     let reply_to = ReplyTo { channel, thread_ts: None };
     let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };

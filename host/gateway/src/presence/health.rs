@@ -6,7 +6,7 @@ use pmk_policy::Identity;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
-use crate::{ledger::Trouble, talk::Connection};
+use crate::{chat::Connection, ledger::LedgerBacklog};
 
 /// So many lost connections within a while are too many.
 const MANY_RECONNECTS: u32 = 2;
@@ -82,7 +82,7 @@ pub struct Report {
     pub store_away: Option<String>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<Trouble>,
+    pub ledger: Option<LedgerBacklog>,
     /// The layers that decide, the top one first; none from a program that does not say.
     #[serde(default)]
     pub policies: Vec<Identity>,
@@ -191,7 +191,7 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     match &signals.report {
         // The ledger waits for it, too, and nobody can tell with how many lines.
         Some(Report { store_away: Some(_), .. }) => reasons.push(Reason::StoreAway),
-        Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
+        Some(Report { ledger: Some(LedgerBacklog { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
         _ => {}
     }
     let level = if reasons.is_empty() { Level::Healthy } else { Level::Degraded };
@@ -231,7 +231,7 @@ mod tests {
         let fresh = |connection| signals(Freshness::Fresh, connection);
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
-        let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
+        let trouble = LedgerBacklog { error: "no room".into(), since: "now".into(), waiting: 1 };
         let report = Report { connection: sockets(2, 0), store_away: None, ledger: Some(trouble), policies: vec![] };
         let away = Report { store_away: Some("no route".into()), ..report.clone() };
         let [waits, away] = [report, away].map(|report| Signals { report: Some(report), ..fresh(None) });

@@ -14,7 +14,7 @@ use pmk_system::{service::ServiceManager, threads::offload};
 
 use super::{
     Presence,
-    vitals::{Condition, Vitals},
+    health_check::{Condition, HealthCheck},
 };
 use crate::messages::Messages;
 
@@ -27,7 +27,7 @@ const WORDS_A_WATCH: u32 = 4;
 /// The manager of this process.
 pub struct Manager {
     service: Option<ServiceManager>,
-    vitals: Arc<Vitals>,
+    vitals: Arc<HealthCheck>,
     messages: Messages,
     /// What it was told last of how the gateway does.
     said: Mutex<String>,
@@ -37,7 +37,7 @@ pub struct Manager {
 
 impl Manager {
     /// As the environment names it.
-    pub fn of_environment(vitals: Arc<Vitals>, messages: Messages) -> Manager {
+    pub fn of_environment(vitals: Arc<HealthCheck>, messages: Messages) -> Manager {
         let service = ServiceManager::of_environment().unwrap_or_else(|error| {
             tracing::warn!("the service manager cannot be told anything: NOTIFY_SOCKET: {error}");
             None

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::Ports;
 use crate::{
-    front::{FrontError, LookBack, Past},
+    chat::Accepted,
+    front::{BackfillRequest, FrontError, Past},
     ledger::Event,
-    store::{StoreError, Unread},
-    talk::Accepted,
+    store::{MissedConversation, StoreError},
 };
 
 /// After a shorter outage Slack sends everything again by itself.
 pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
 
 /// Whether reading goes on.
-enum Went {
+enum ReadProgress {
     On,
     /// Slack cannot be reached now.
     PutOff,
@@ -48,9 +48,9 @@ pub(super) async fn read(ports: &Ports) {
             break;
         }
         match read_one(ports, &conversation, &mut reading).await {
-            Ok(Went::On) => {}
+            Ok(ReadProgress::On) => {}
             // The others would fare no better.
-            Ok(Went::PutOff) => break,
+            Ok(ReadProgress::PutOff) => break,
             Err(error) => {
                 tracing::error!(session = %conversation.key, %error, "cannot store what was missed there");
                 break;
@@ -64,20 +64,27 @@ pub(super) async fn read(ports: &Ports) {
     }
 }
 
-async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Result<Went, StoreError> {
-    let place =
-        LookBack { channel: unread.channel.clone(), thread_ts: unread.key.thread.clone(), after: unread.after.clone() };
+async fn read_one(
+    ports: &Ports,
+    unread: &MissedConversation,
+    reading: &mut Reading,
+) -> Result<ReadProgress, StoreError> {
+    let place = BackfillRequest {
+        channel: unread.channel.clone(),
+        thread_ts: unread.key.thread.clone(),
+        after: unread.after.clone(),
+    };
     let Past { messages, in_threads, is_whole } = match ports.front.look_back(&place).await {
         Ok(past) => past,
         Err(FrontError::Transient { what, .. }) => {
             tracing::warn!(session = %unread.key, what, "cannot read what was missed there now");
-            return Ok(Went::PutOff);
+            return Ok(ReadProgress::PutOff);
         }
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
             ports.store.read_back(&unread.key).await?;
-            return Ok(Went::On);
+            return Ok(ReadProgress::On);
         }
     };
     reading.conversations += 1;
@@ -95,5 +102,5 @@ async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Resu
         }
     }
     ports.store.read_back(&unread.key).await?;
-    Ok(Went::On)
+    Ok(ReadProgress::On)
 }

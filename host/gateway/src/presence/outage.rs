@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
+    liveness::{End, Seen},
     missed::READ_AFTER,
-    signs::{End, Seen},
 };
-use crate::store::Owed;
+use crate::store::UnannouncedOutage;
 use pmk_system::clock::{self, Clock};
 
 /// A heartbeat that is older means that nobody was there.
@@ -78,7 +78,7 @@ impl Back {
     }
 }
 
-impl Owed {
+impl UnannouncedOutage {
     /// Whether people are to be told of it. Otherwise they only see no longer that the gateway is away.
     pub(super) fn is_told(&self) -> bool {
         self.since_ms.is_none_or(|since| self.until_ms - since >= TOLD_AFTER.as_millis() as i64)

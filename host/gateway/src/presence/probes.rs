@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     health::Level,
-    vitals::{Condition, Vitals},
+    health_check::{Condition, HealthCheck},
 };
 
 /// How long a caller may take for everything.
@@ -42,7 +42,7 @@ const MAX_HEAD_BYTES: usize = 8 << 10;
 ///
 /// # Errors
 /// The address is taken, or not one of this machine's.
-pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<Vitals>) -> Result<JoinSet<()>, Failure> {
+pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<HealthCheck>) -> Result<JoinSet<()>, Failure> {
     let mut tasks = JoinSet::new();
     if let Some(address) = listen {
         let cannot = |error: io::Error| {
@@ -56,7 +56,7 @@ pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<Vitals>) -> Result<J
     Ok(tasks)
 }
 
-async fn serve(listener: TcpListener, vitals: Arc<Vitals>) {
+async fn serve(listener: TcpListener, vitals: Arc<HealthCheck>) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     // They end with this future.
     let mut callers = JoinSet::new();
@@ -81,7 +81,7 @@ async fn serve(listener: TcpListener, vitals: Arc<Vitals>) {
     }
 }
 
-async fn converse(stream: TcpStream, vitals: &Arc<Vitals>) -> hyper::Result<()> {
+async fn converse(stream: TcpStream, vitals: &Arc<HealthCheck>) -> hyper::Result<()> {
     let service = service_fn(|request| answer(request, Arc::clone(vitals)));
     http1::Builder::new()
         .keep_alive(false)
@@ -92,7 +92,7 @@ async fn converse(stream: TcpStream, vitals: &Arc<Vitals>) -> hyper::Result<()> 
         .await
 }
 
-async fn answer(request: Request<Incoming>, vitals: Arc<Vitals>) -> Result<Response<String>, hyper::http::Error> {
+async fn answer(request: Request<Incoming>, vitals: Arc<HealthCheck>) -> Result<Response<String>, hyper::http::Error> {
     let is_well = match request.uri().path() {
         "/healthz" => |now: &Condition| now.level != Level::Down,
         "/readyz" => |now: &Condition| now.ready,

@@ -2,7 +2,7 @@
 //!
 //! The files stay what people and the library work with. A home remembers what it last saw in agreement
 //! ([`manifest`]); what differs from that in the folder was changed here, what is newer in the store was changed elsewhere.
-//! One [pass](Shared::pass) brings what is newer into the folder and offers what was changed, with what it was before: the store
+//! One [pass](Synced::pass) brings what is newer into the folder and offers what was changed, with what it was before: the store
 //! refuses what somebody else has changed meanwhile, and that is newer the next time. Where both have changed, the store's takes
 //! the place, and the text of this home is kept beside it: no text goes that nobody meant to take away.
 //!
@@ -23,7 +23,7 @@ use pmk_knowledge::{
 };
 use pmk_system::{clock::Clock, home::HomeLock};
 
-use super::shared::{Shared, SharingError};
+use super::shared::{SharingError, Synced};
 use crate::store::{AtomOffer, AtomRow, Store};
 use manifest::{Agreed, Manifest};
 
@@ -98,7 +98,7 @@ pub struct SharedAtoms {
     refused: HashSet<String>,
 }
 
-impl Shared for SharedAtoms {
+impl Synced for SharedAtoms {
     fn tell(why: &str) {
         tracing::warn!("atoms are currently not shared with other hosts: {why}");
     }

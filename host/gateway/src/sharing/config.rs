@@ -26,7 +26,7 @@ use pmk_system::{clock::Clock, files, home, home::HomeLock, stamp::Stamp};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::shared::{Shared, SharingError};
+use super::shared::{SharingError, Synced};
 use crate::{
     config::{EXPERIMENT, EditError, NotWritten, followed, write_followed},
     store::{CommonConfig, HomeConfig, Store},
@@ -124,7 +124,7 @@ impl SharedConfig {
     }
 }
 
-impl Shared for SharedConfig {
+impl Synced for SharedConfig {
     fn tell(why: &str) {
         tracing::warn!("people and experiments are currently not shared with other hosts: {why}");
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::{config::EditError, store::StoreError};
 
 /// What is kept the same. For threads that may wait.
-pub trait Shared: Send + 'static {
+pub trait Synced: Send + 'static {
     /// Says that it is not, for the moment.
     fn tell(why: &str);
 

@@ -11,19 +11,19 @@ pub type Weights = BTreeMap<String, u32>;
 
 /// An arm that was drawn, and from what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draw {
+pub struct ArmAssignment {
     pub arm: String,
     pub weights: Weights,
 }
 
 /// Draws an arm for a conversation; none where no arm has any weight.
-pub fn draw(experiment: &str, key: &SessionKey, weights: &Weights) -> Option<Draw> {
+pub fn draw(experiment: &str, key: &SessionKey, weights: &Weights) -> Option<ArmAssignment> {
     let total: u64 = weights.values().copied().map(u64::from).sum();
     // The upper half of a product is a number below `total`, each as likely as the next.
     let mut lot = ((u128::from(lot(experiment, key)) * u128::from(total)) >> 64) as u64;
     for (arm, &weight) in weights {
         if lot < u64::from(weight) {
-            return Some(Draw { arm: arm.clone(), weights: weights.clone() });
+            return Some(ArmAssignment { arm: arm.clone(), weights: weights.clone() });
         }
         lot -= u64::from(weight);
     }

@@ -7,10 +7,10 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 use pmk_system::{
+    atomic_file::{AtomicFile, NotWritten, Overwrite},
     error::Failure,
-    files::NoFile,
+    files::FileReadError,
     home::{self, HomeLock},
-    unfinished::{NotWritten, Over, Unfinished},
 };
 use thiserror::Error;
 
@@ -98,7 +98,7 @@ impl Store {
         let path = Store::path(&self.shared.place.home);
         self.read(move |conn| {
             Ok(match conn {
-                Connection::Sqlite(conn) => copy(conn, &path, &to, Over::Nothing),
+                Connection::Sqlite(conn) => copy(conn, &path, &to, Overwrite::Nothing),
                 Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
             })
         })
@@ -137,14 +137,14 @@ impl Store {
 
 /// Copies what a connection reads to a file, as of now, in SQLite's own words: no half of a commit is in it. It has its
 /// name once it is whole and on the disk; what was killed at it is taken away by the next that has the same name.
-pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Over) -> Result<u64, BackupError> {
+pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Overwrite) -> Result<u64, BackupError> {
     let failed = |why| match why {
         NotWritten::Exists => BackupError::Exists(to.to_owned()),
         NotWritten::Busy => BackupError::Busy(to.to_owned()),
         NotWritten::Io(source) => BackupError::Write { path: to.to_owned(), source },
     };
     // SQLite takes an empty file as it is.
-    let unfinished = Unfinished::begin(to, over).map_err(failed)?;
+    let unfinished = AtomicFile::begin(to, over).map_err(failed)?;
     let path = unfinished.path();
     let name = path.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8").into()))?;
     forget_journal(path);
@@ -170,14 +170,16 @@ fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
     let path = || from.to_owned();
     match pmk_system::files::open(from) {
         Ok(_) => {}
-        Err(NoFile::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
+        Err(FileReadError::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
         // It would be waited for, or read, without end.
-        Err(NoFile::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
-        Err(NoFile::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Err(BackupError::Missing(path())),
+        Err(FileReadError::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
+        Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(BackupError::Missing(path()));
+        }
         Err(error) => return Err(BackupError::Read { path: path(), source: error.into() }),
     }
     let conn = connection::backup(from).map_err(|error| of_backup(error, from))?;
-    copy(&conn, from, staged, Over::Another).map_err(|error| match error {
+    copy(&conn, from, staged, Overwrite::Another).map_err(|error| match error {
         BackupError::Store(error) => of_backup(error, from),
         other => other,
     })?;

@@ -9,7 +9,7 @@ use super::{
     Store, StoreError,
     error::Fault,
     hosts,
-    sql::{self, Ahead, Connection, OptionalExtension, Row, Rows, params},
+    sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, Rows, params},
 };
 use crate::calibration::{
     Bounds, Fit, Source,
@@ -31,7 +31,7 @@ const ALL: &str = "SELECT provider, model FROM calibration UNION SELECT provider
 
 /// What was learnt of one model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Learnt {
+pub struct ModelCalibration {
     pub provider: String,
     pub model: String,
     pub fit: Fit,
@@ -43,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn calibration(&self, provider: &str, model: &str) -> Result<Learnt, StoreError> {
+    pub async fn calibration(&self, provider: &str, model: &str) -> Result<ModelCalibration, StoreError> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         self.read(move |conn| recall(conn, provider, model)).await
     }
@@ -52,7 +52,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn calibrations(&self) -> Result<Vec<Learnt>, StoreError> {
+    pub async fn calibrations(&self) -> Result<Vec<ModelCalibration>, StoreError> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached(ALL)?;
             let models = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -108,17 +108,17 @@ impl NewBounds {
 }
 
 /// The bounds that are known of the model that this was learnt of.
-pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &Learnt) -> Result<Ahead<'c>, Fault> {
+pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &ModelCalibration) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
 }
 
 pub(super) fn learn(
     conn: &Connection,
-    learnt: &Learnt,
-    mut stored: Ahead<'_>,
+    learnt: &ModelCalibration,
+    mut stored: PrefetchedRows<'_>,
     new_bounds: &NewBounds,
 ) -> Result<(), Fault> {
-    let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
+    let ModelCalibration { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.run(params![provider, model, weight, x, y, xx, xy])?;
     let of = (provider.clone(), model.clone());
     let known = match new_bounds.of(conn, &of) {
@@ -153,10 +153,10 @@ fn sql(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-fn recall(conn: &Connection, provider: String, model: String) -> Result<Learnt, Fault> {
+fn recall(conn: &Connection, provider: String, model: String) -> Result<ModelCalibration, Fault> {
     let fit = conn.prepare_cached(RECALL)?.query_row(params![provider, model], fit).optional()?.unwrap_or_default();
     let bounds = bounds_in(conn.prepare_cached(RECALL_BOUNDS)?.query([&provider, &model])?)?;
-    Ok(Learnt { provider, model, fit, bounds })
+    Ok(ModelCalibration { provider, model, fit, bounds })
 }
 
 fn bounds_in(mut rows: Rows<'_>) -> Result<Bounds, Fault> {

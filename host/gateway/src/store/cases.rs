@@ -10,7 +10,7 @@ use super::{
     error::Fault,
     intake::front_name,
     sql::{Connection, OptionalExtension, Params, Row, params},
-    types::InCase,
+    types::CaseEntry,
 };
 pub use travel::DumpedCase;
 
@@ -67,7 +67,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn open_case(&self, order: &Order, title: &str, now_ms: i64) -> Result<Opened, StoreError> {
         let (order, title, pen) = (order.clone(), title.to_owned(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let Order { front, channel, user, event_id } = &order;
             let front = front_name(*front);
             let open = conn.prepare_cached(OPEN_IN)?.query_row(params![front, channel], |row| {
@@ -93,7 +93,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn close_case(&self, order: &Order, now_ms: i64) -> Result<Option<(Case, bool)>, StoreError> {
         let (order, pen) = (order.clone(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let Order { front, channel, user, event_id } = &order;
             let closed = params![front_name(*front), channel, event_id];
             if let Some(id) = conn.prepare_cached(CLOSED_ON)?.query_row(closed, |row| row.get(0)).optional()? {
@@ -200,7 +200,7 @@ pub(super) fn of_channel(conn: &Connection, front: FrontName, channel: &str) -> 
 /// an answer is the last one, where there is one.
 pub(super) fn keep(
     conn: &Connection,
-    InCase { case, user, asked_at_ms, notes }: &InCase,
+    CaseEntry { case, user, asked_at_ms, notes }: &CaseEntry,
     messages: &[(i64, &NewMessage)],
     answer: Option<i64>,
     now_ms: i64,

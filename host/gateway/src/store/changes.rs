@@ -9,14 +9,14 @@ use pmk_core::{Place, SessionKey};
 use super::{
     CalledOff, Pending, Store, StoreError, codec, erase,
     error::Fault,
-    events::Pen,
+    events::EventWriter,
     following, intake, receipt, sessions,
-    sql::{self, Ahead, Connection, OptionalExtension, Row, params},
+    sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, params},
 };
 use crate::{
+    chat::{Addressing, Attachments, DeletedAuthor, Deletion, Edit, Inbound, ReplyTo},
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
-    talk::{Attached, DeletedOf, Deletion, Edit, Inbound, Manner, ReplyTo},
 };
 
 /// All that a message has become; once more for each time that it was asked again. The newest first.
@@ -101,7 +101,7 @@ pub struct Open {
 
 /// What says that a question is to be asked once more.
 #[derive(Clone, Debug)]
-pub enum AgainBy {
+pub enum RegenerateTrigger {
     /// A reaction of this name: each is a wish of its own.
     Reaction(String),
     /// The button under an answer that failed: of use as long as that is the last answer to its question.
@@ -110,7 +110,7 @@ pub enum AgainBy {
 
 /// What came of a wish to have a question asked once more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RegenerateOutcome {
     Taken(Pending),
     /// The same wish was taken in before, or what it is about was asked once more since.
     Before,
@@ -133,7 +133,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn edit(&self, edit: &Edit, now_ms: i64) -> Result<Changed, StoreError> {
         let (edit, pen) = (edit.clone(), self.pen(now_ms));
-        self.write_telling(move |conn| self::edit(conn, pen, &edit, now_ms)).await
+        self.write_with_events(move |conn| self::edit(conn, pen, &edit, now_ms)).await
     }
 
     /// Takes in that a message is there no more, where it may concern us. A question that waits gets no answer. What was said before is erased, where
@@ -159,7 +159,7 @@ impl Store {
             windows.forget_all();
             delete(conn, pen, &deletion, words.as_ref(), now_ms)
         };
-        let deleted = self.write_telling(work).await;
+        let deleted = self.write_with_events(work).await;
         self.shared.texts.forget();
         deleted
     }
@@ -208,7 +208,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<Changed, StoreError> {
         let (key, actor, pen) = (key.clone(), actor.to_owned(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             if let Some(word) = &word
                 && intake::was_seen(conn, word, now_ms)?
             {
@@ -249,31 +249,31 @@ impl Store {
         &self,
         (actor, is_admin): (&str, bool),
         (channel, ts): (&str, &str),
-        by: AgainBy,
+        by: RegenerateTrigger,
         now_ms: i64,
-    ) -> Result<Again, StoreError> {
+    ) -> Result<RegenerateOutcome, StoreError> {
         let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
         let event_id = match &by {
-            AgainBy::Reaction(name) => format!("{AGAIN}{name}"),
-            AgainBy::Button => format!("{AGAIN}again:{channel}:{ts}"),
+            RegenerateTrigger::Reaction(name) => format!("{AGAIN}{name}"),
+            RegenerateTrigger::Button => format!("{AGAIN}again:{channel}:{ts}"),
         };
         let pen = self.pen(now_ms);
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let Some((turn, key)) = question_at(conn, &channel, &ts)? else {
                 // The one that was asked once more waits, perhaps since before a crash.
                 let is_known = intake::is_known(conn, &event_id, now_ms)?;
-                return Ok(if is_known { Again::Before } else { Again::Nothing });
+                return Ok(if is_known { RegenerateOutcome::Before } else { RegenerateOutcome::Nothing });
             };
             let questions = asked_again(conn, turn, &key, &event_id)?;
             let is_theirs = questions.iter().any(|question| question.user == actor)
                 || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
-            let Some(newest) = questions.last() else { return Ok(Again::Nothing) };
+            let Some(newest) = questions.last() else { return Ok(RegenerateOutcome::Nothing) };
             if !is_theirs && !is_admin {
-                return Ok(Again::NotTheirs);
+                return Ok(RegenerateOutcome::NotTheirs);
             }
-            let is_settled = matches!(by, AgainBy::Button) && was_answered_since(conn, &channel, &ts)?;
+            let is_settled = matches!(by, RegenerateTrigger::Button) && was_answered_since(conn, &channel, &ts)?;
             if is_settled || intake::was_seen(conn, newest, now_ms)? {
-                return Ok(Again::Before);
+                return Ok(RegenerateOutcome::Before);
             }
             let mut taken = None;
             for question in &questions {
@@ -281,10 +281,10 @@ impl Store {
                 conn.prepare_cached(AGAIN_OF)?.run(params![inbox.0, turn.0])?;
                 taken = Some((inbox, question.ts.clone()));
             }
-            let Some((inbox, ts)) = taken else { return Ok(Again::Before) };
+            let Some((inbox, ts)) = taken else { return Ok(RegenerateOutcome::Before) };
             let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
             pen.write(conn, Some(TurnId(inbox.0)), event)?;
-            Ok(Again::Taken(Pending { inbox, key, ts }))
+            Ok(RegenerateOutcome::Taken(Pending { inbox, key, ts }))
         })
         .await
     }
@@ -319,7 +319,7 @@ pub(super) enum Early {
 }
 
 /// What is known of a message that has just come in.
-pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<Ahead<'c>, Fault> {
+pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(conn.ahead(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
 }
 
@@ -327,7 +327,7 @@ pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<Ahead
 pub(super) fn take_early(
     conn: &Connection,
     inbound: &Inbound,
-    mut early: Ahead<'_>,
+    mut early: PrefetchedRows<'_>,
     expired: i64,
 ) -> Result<Option<Early>, Fault> {
     let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
@@ -397,14 +397,14 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
     Ok(found)
 }
 
-fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
+fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
     let Edit { message, at, is_for_us, comes_alone, manner } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
     let found = find(conn, channel, ts)?;
     // What is asked again is a question of its own, and was edited when the first was.
     let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
     let Some(known) = found.into_iter().next() else {
-        let goes_on = *manner == Some(Manner::Plain { for_others: false });
+        let goes_on = *manner == Some(Addressing::Plain { for_others: false });
         let is_awaited = *is_for_us || goes_on && following::is_theirs(conn, &message.key, &message.user, ts)?;
         if is_awaited && !comes_alone {
             conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
@@ -449,7 +449,7 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
 /// Whether a deletion is of something that is known here, or may be of something that has not come in yet.
 fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
     let Deletion { channel, ts, of, .. } = deletion;
-    Ok(*of == DeletedOf::Us
+    Ok(*of == DeletedAuthor::Us
         || conn.prepare_cached(FIND)?.exists([channel, ts])?
         || conn.prepare_cached(FIND_REPLY)?.exists([ts, channel])?
         || conversation_of(conn, deletion)?.is_some())
@@ -465,7 +465,7 @@ fn conversation_of(conn: &Connection, Deletion { thread, .. }: &Deletion) -> Res
 
 fn delete(
     conn: &Connection,
-    pen: Pen,
+    pen: EventWriter,
     deletion: &Deletion,
     words: Option<&[String; 2]>,
     now_ms: i64,
@@ -474,7 +474,7 @@ fn delete(
     // The model may have been shown it as what was said before in its thread.
     if let Some(session) = conversation_of(conn, deletion)?
         && words.is_some()
-        && *of != DeletedOf::Own
+        && *of != DeletedAuthor::Own
     {
         receipt::erase_background(conn, session)?;
     }
@@ -495,7 +495,7 @@ fn delete(
             }
             (None, Some(_)) => Ok(Changed::Nothing),
             (_, None) => {
-                if *of != DeletedOf::Own {
+                if *of != DeletedAuthor::Own {
                     let deleted: Option<&str> = None;
                     conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, deleted, deleted, now_ms])?;
                 }
@@ -510,7 +510,7 @@ fn delete(
             continue;
         }
         if let Some(message) = known.message {
-            let emptied = Inbound { text: String::new(), attached: Attached::default(), ..message };
+            let emptied = Inbound { text: String::new(), attached: Attachments::default(), ..message };
             conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
         conn.prepare_cached(CALL_OFF)?.run(params![turn.0, CalledOff::Deleted.name()])?;

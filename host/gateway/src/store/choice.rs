@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Store, StoreError,
-    components::{self, Sending, SentLayer},
+    components::{self, LayerUpload, SentLayer},
     error::Fault,
     sql::{Connection, OptionalExtension, params},
 };
@@ -29,7 +29,7 @@ pub struct Choice {
 
 /// What decides on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decides {
+pub struct HostPolicies {
     /// The top one first.
     pub layers: Vec<Identity>,
     /// The last choice for all that it knows of.
@@ -45,7 +45,7 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was chosen.
-    pub async fn choose(&self, layers: Vec<Sending>) -> Result<Option<i64>, StoreError> {
+    pub async fn choose(&self, layers: Vec<LayerUpload>) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
         let (home, chosen) = (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
         self.send_along(layers, move |conn| choose(conn, &home, &chosen)).await.map(Some)
@@ -66,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// They do not know.
-    pub async fn decides(&self, decides: &Decides) -> Result<(), StoreError> {
+    pub async fn decides(&self, decides: &HostPolicies) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let (host, decides) = (link.host(), serde_json::to_string(decides).unwrap_or_default());
         self.write(move |conn| Ok(conn.prepare_cached(SAY)?.run(params![host, decides])?)).await

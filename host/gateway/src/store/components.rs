@@ -32,11 +32,11 @@ pub struct SentLayer {
 }
 
 /// One that is sent.
-pub type Sending = (SentLayer, Arc<[u8]>);
+pub type LayerUpload = (SentLayer, Arc<[u8]>);
 
 impl Store {
     /// Has components be there, and `name` name them; it says `None` where one of them is gone again. What `name` says otherwise.
-    pub(super) async fn send_along<T, F>(&self, sending: Vec<Sending>, name: F) -> Result<T, StoreError>
+    pub(super) async fn send_along<T, F>(&self, sending: Vec<LayerUpload>, name: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<Option<T>, Fault> + Clone + Send + 'static,
@@ -75,7 +75,7 @@ pub(super) fn digests(conn: &Connection) -> Result<BTreeSet<String>, Fault> {
 }
 
 /// Adds those that are not there. They are kept once something names them.
-fn add(conn: &Connection, sending: &[Sending]) -> Result<(), Fault> {
+fn add(conn: &Connection, sending: &[LayerUpload]) -> Result<(), Fault> {
     let there = digests(conn)?;
     for (SentLayer { sha256, .. }, bytes) in sending.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
         let mut statement = conn.prepare_cached(ADD)?;

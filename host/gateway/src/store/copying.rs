@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::{
     Place, Store, StoreError, archive, codec,
     connection::{self, Migrate},
-    database::{self, Wanted},
+    database::{self, OpenMode},
     error::Fault,
     hosts, run_is_alive,
     sql::{Connection, ToSql, ValueRef, params, without_nul},
@@ -198,7 +198,7 @@ impl Store {
 
 impl Side {
     fn source(place: &Place, name: String) -> Result<Side, CopyError> {
-        let side = Side::open(place, name, Wanted::There)?;
+        let side = Side::open(place, name, OpenMode::There)?;
         match side.mark.read(&side.conn).map_err(|fault| fault.at(Path::new(&side.name)))? {
             Some(_) => Err(StoreError::Unfinished { path: side.name.into() }.into()),
             None => Ok(side),
@@ -206,7 +206,7 @@ impl Side {
     }
 
     fn target(place: &Place, name: String, source: &str) -> Result<Side, CopyError> {
-        let side = Side::open(place, name, Wanted::Made)?;
+        let side = Side::open(place, name, OpenMode::Made)?;
         let at = |fault: Fault| CopyError::Store(fault.at(Path::new(&side.name)));
         match side.mark.read(&side.conn).map_err(at)? {
             Some(of) if of == source => {}
@@ -225,7 +225,7 @@ impl Side {
         Ok(side)
     }
 
-    fn open(place: &Place, name: String, wanted: Wanted) -> Result<Side, CopyError> {
+    fn open(place: &Place, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
         let Some(link) = place.link(Threads::Own)? else { return Side::open_file(&place.home, name, wanted) };
         let conn = database::writer(&link, wanted)?;
         let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
@@ -235,10 +235,10 @@ impl Side {
         }
     }
 
-    fn open_file(home: &Path, name: String, wanted: Wanted) -> Result<Side, CopyError> {
+    fn open_file(home: &Path, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
         let path = Store::path(home);
         home::check_folder(home).map_err(CopyError::Place)?;
-        if wanted == Wanted::Made {
+        if wanted == OpenMode::Made {
             home::create_private_dir(home)
                 .map_err(|error| StoreError::Io { path: path.clone(), message: error.to_string() })?;
         }
@@ -248,7 +248,7 @@ impl Side {
         }
         let lock = HomeLock::take(home).map_err(|error| CopyError::Place(error.into()))?;
         super::mark::refuse_loss(&path)?;
-        if wanted == Wanted::Made {
+        if wanted == OpenMode::Made {
             connection::create(&path)?;
         } else if !path.exists() {
             return Err(StoreError::Missing { path }.into());

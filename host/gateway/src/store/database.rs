@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, thread, time::Duration};
 use super::{
     error::{Fault, StoreError},
     hosts,
-    schema::{self, FIRST_TOLD, Known, OURS, Standing},
+    schema::{self, FIRST_TOLD, Known, OURS, SchemaState},
     sql::{Connection, Link, NO_OPTIONS, Postgres},
     upgrade::Step,
 };
@@ -23,7 +23,7 @@ const ANY_OLDER_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() AND sch
 
 /// Whether there has to be a store already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum OpenMode {
     /// It is made where there is none.
     Made,
     There,
@@ -34,12 +34,12 @@ pub(super) enum Wanted {
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Outdated`]; or the database
 /// cannot be used.
-pub(super) fn writer(link: &Arc<Link>, wanted: Wanted) -> Result<Connection, StoreError> {
+pub(super) fn writer(link: &Arc<Link>, wanted: OpenMode) -> Result<Connection, StoreError> {
     let name = Path::new(link.name());
     let open = || -> Result<Connection, Fault> {
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
         check(&conn, link)?;
-        if standing(&conn, name, &OURS)? != Standing::Known {
+        if standing(&conn, name, &OURS)? != SchemaState::Known {
             bring_up_to_date(&conn, name, wanted, &OURS)?;
         }
         Ok(conn)
@@ -67,9 +67,9 @@ pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>,
         let conn = Connection::Postgres(Box::new(Postgres::connect(link)?));
         check(&conn, link)?;
         let schema = match standing(&conn, name, &OURS)? {
-            Standing::Empty => return Ok(None),
-            Standing::Older(found) => found,
-            Standing::Known => OURS.version(),
+            SchemaState::Empty => return Ok(None),
+            SchemaState::Older(found) => found,
+            SchemaState::Known => OURS.version(),
         };
         Ok(Some((schema, hosts::living(&conn)?)))
     };
@@ -91,11 +91,11 @@ fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     schema.map(drop).ok_or_else(|| refused("the search path of the user contains no existing schema".into()))
 }
 
-fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
+fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<SchemaState, Fault> {
     let is_ours = || conn.query_row(IS_OURS, [], |row| row.get::<_, bool>(0));
     if !is_ours()? {
         if conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? == 0 {
-            return Ok(Standing::Empty);
+            return Ok(SchemaState::Empty);
         }
         // Another host may have made them just now.
         if !is_ours()? {
@@ -111,7 +111,12 @@ const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// All of it or nothing: PostgreSQL undoes changes of a schema as any other.
-pub(super) fn bring_up_to_date(conn: &Connection, name: &Path, wanted: Wanted, known: &Known<'_>) -> Result<(), Fault> {
+pub(super) fn bring_up_to_date(
+    conn: &Connection,
+    name: &Path,
+    wanted: OpenMode,
+    known: &Known<'_>,
+) -> Result<(), Fault> {
     for _ in 1..TRIES {
         match change_schema(conn, name, wanted, known) {
             Err((_, StoreError::Busy { .. })) => thread::sleep(BETWEEN_TRIES),
@@ -131,21 +136,21 @@ fn told(found: u32, error: StoreError, name: &Path, known: &Known<'_>) -> Fault 
 }
 
 /// The error, and the schema that was found.
-fn change_schema(conn: &Connection, name: &Path, wanted: Wanted, known: &Known<'_>) -> Result<(), (u32, StoreError)> {
+fn change_schema(conn: &Connection, name: &Path, wanted: OpenMode, known: &Known<'_>) -> Result<(), (u32, StoreError)> {
     let at = |found: u32| move |fault: Fault| (found, fault.at(name));
     conn.begin().map_err(|error| at(0)(error.into()))?;
     let change = || -> Result<(), (u32, StoreError)> {
         // Another process may have been faster: only now it is certain.
         let found = match standing(conn, name, known).map_err(at(0))? {
-            Standing::Known => return Ok(()),
-            Standing::Empty if wanted == Wanted::There => {
+            SchemaState::Known => return Ok(()),
+            SchemaState::Empty if wanted == OpenMode::There => {
                 return Err((0, StoreError::Missing { path: name.to_owned() }));
             }
-            Standing::Empty => 0,
-            Standing::Older(found) if surprises_somebody(conn, found, known).map_err(at(found))? => {
+            SchemaState::Empty => 0,
+            SchemaState::Older(found) if surprises_somebody(conn, found, known).map_err(at(found))? => {
                 return Err((found, StoreError::Outdated { path: name.to_owned(), found, known: known.version() }));
             }
-            Standing::Older(found) => found,
+            SchemaState::Older(found) => found,
         };
         apply(conn, found, known).map_err(at(found))
     };

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::ids::TurnId;
 use crate::{
-    escalation::{Marker, Reading, Said},
-    ledger::{Event, Noted},
-    talk::Inbound,
+    chat::Inbound,
+    escalation::{EscalationRemark, Marker, Reading},
+    ledger::{Event, TaggedEvent},
 };
 
 /// For so long is known what somebody answers who answers late.
@@ -123,11 +123,11 @@ impl Store {
         &self,
         turn: TurnId,
         reading: &Reading,
-        events: Vec<Noted>,
+        events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let (reading, lines) = (codec::to_json(reading), self.pen(now_ms).lines(&events));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             conn.prepare_cached(READ_AS)?.run(params![turn.0, reading])?;
             events::add(conn, Some(turn), &lines)
         })
@@ -183,7 +183,7 @@ impl Store {
     ) -> Result<Option<Marker>, StoreError> {
         let [channel, thread_ts, actor] = [channel, thread_ts, actor].map(str::to_owned);
         let pen = self.pen(now_ms);
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let mut statement = conn.prepare_cached(CANCEL)?;
             let mut rows = statement.query(params![channel, thread_ts, now_ms])?;
             let mut cancelled = None;
@@ -344,7 +344,11 @@ pub(super) fn await_answer(
 }
 
 /// Somebody has said something about a question, which still waits.
-pub(super) fn remember(conn: &Connection, (front, about): (FrontName, &Marker), said: &Said) -> Result<(), Fault> {
+pub(super) fn remember(
+    conn: &Connection,
+    (front, about): (FrontName, &Marker),
+    said: &EscalationRemark,
+) -> Result<(), Fault> {
     let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
     // As it is now: somebody else may have said something in the meantime.
     let Some(mut marker) = first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? else { return Ok(()) };

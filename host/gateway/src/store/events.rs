@@ -8,13 +8,13 @@ use super::{
     Store, StoreError,
     error::Fault,
     sql::{Connection, OptionalExtension, ToSql, params},
-    writer::Foresight,
+    writer::Prefetch,
 };
 use crate::{
     ids::TurnId,
     ledger::{
-        Line, Noted, Series, Waiting,
-        export::{Exported, Waits},
+        LedgerQueue, Line, Series, TaggedEvent,
+        export::{Exported, QueuedLine},
     },
 };
 
@@ -41,7 +41,7 @@ pub(super) struct Noting {
     series: OnceLock<Series>,
     /// Called when there may be new lines.
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
-    /// Lines of [`Waiting::note`] that could not be stored.
+    /// Lines of [`LedgerQueue::note`] that could not be stored.
     unstored: Arc<Mutex<Vec<Line>>>,
 }
 
@@ -60,19 +60,19 @@ impl Noting {
 
 /// Writes the events of one transaction, all of them of its time.
 #[derive(Clone, Copy)]
-pub(super) struct Pen {
+pub(super) struct EventWriter {
     series: Series,
     now_ms: i64,
 }
 
-impl Pen {
+impl EventWriter {
     /// The lines of these events.
-    pub fn lines(self, events: &[Noted]) -> Vec<Line> {
+    pub fn lines(self, events: &[TaggedEvent]) -> Vec<Line> {
         events.iter().map(|noted| Line::new(self.series, noted, self.now_ms)).collect()
     }
 
     /// Stores an event of which nobody knew before the transaction.
-    pub fn write(self, conn: &Connection, turn: Option<TurnId>, noted: impl Into<Noted>) -> Result<(), Fault> {
+    pub fn write(self, conn: &Connection, turn: Option<TurnId>, noted: impl Into<TaggedEvent>) -> Result<(), Fault> {
         add(conn, turn, &self.lines(&[noted.into()]))
     }
 }
@@ -85,26 +85,26 @@ impl Store {
     }
 
     /// Writes events as of now.
-    pub(super) fn pen(&self, now_ms: i64) -> Pen {
-        Pen { series: self.shared.noting.series.get().copied().unwrap_or_default(), now_ms }
+    pub(super) fn pen(&self, now_ms: i64) -> EventWriter {
+        EventWriter { series: self.shared.noting.series.get().copied().unwrap_or_default(), now_ms }
     }
 
     /// As [`write`](Store::write), for work that stores events: they are exported at once.
-    pub(super) async fn write_telling<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn write_with_events<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.write_foreseen_telling(Foresight::None, work).await
+        self.write_foreseen_telling(Prefetch::None, work).await
     }
 
     /// The same of work of which that much is known before it is at work.
-    pub(super) async fn write_foreseen_telling<T, F>(&self, foresight: Foresight, work: F) -> Result<T, StoreError>
+    pub(super) async fn write_foreseen_telling<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let written = self.write_foreseen(foresight, work).await;
+        let written = self.write_prefetched(prefetch, work).await;
         self.shared.noting.wake();
         written
     }
@@ -128,8 +128,8 @@ pub(super) fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec
     values.iter().copied().chain(home).collect()
 }
 
-impl Waiting for Store {
-    fn note(&self, noted: Noted) {
+impl LedgerQueue for Store {
+    fn note(&self, noted: TaggedEvent) {
         let line = self.pen(self.shared.noting.clock.now_ms()).lines(&[noted]);
         let (unstored, kept) = (Arc::clone(&self.shared.noting.unstored), line.clone());
         let wake = lock(&self.shared.noting.wake).clone();
@@ -143,7 +143,7 @@ impl Waiting for Store {
             }
         };
         // It has one as long as there is a store.
-        let _ = self.shared.writer.queue(Foresight::Narrow, move |conn| add(conn, None, &line), answer);
+        let _ = self.shared.writer.queue(Prefetch::Narrow, move |conn| add(conn, None, &line), answer);
     }
 
     fn note_again(&self) -> Result<(), String> {
@@ -165,12 +165,12 @@ impl Waiting for Store {
         std::mem::take(&mut *lock(&self.shared.noting.unstored))
     }
 
-    fn waiting(&self, after: i64, most: usize) -> Result<Vec<Waits>, String> {
+    fn waiting(&self, after: i64, most: usize) -> Result<Vec<QueuedLine>, String> {
         let lines = self.read_waiting(move |conn| {
             let mut statement = conn.prepare_cached(conn.either(WAITING, WAITING_OF_HOME))?;
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let rows = statement.query_map(&*of_home(conn, params![after, most]), |row| {
-                Ok(Waits { id: row.get(0)?, file: row.get(1)?, text: row.get(2)? })
+                Ok(QueuedLine { id: row.get(0)?, file: row.get(1)?, text: row.get(2)? })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         });

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::ids::{SessionId, TurnId};
 use crate::{
-    ledger::{Event, InExperiment, Noted, Tags},
-    store::assignment::{Draw, Weights},
-    talk::Reaction,
+    chat::Reaction,
+    ledger::{Event, InExperiment, TaggedEvent, Tags},
+    store::assignment::{ArmAssignment, Weights},
 };
 
 pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";
@@ -53,7 +53,7 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
 
 /// What came of a turn, beside its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outturn {
+pub struct TurnOutcome {
     /// Whose decisions it went by.
     pub tags: Tags,
     /// A policy failed, or nothing made the prompt fit.
@@ -181,7 +181,7 @@ impl Store {
         &self,
         experiment: &str,
         session: SessionId,
-        draw: Draw,
+        draw: ArmAssignment,
         control: &str,
         now_ms: i64,
     ) -> Result<String, StoreError> {
@@ -210,7 +210,7 @@ impl Store {
     ) -> Result<Option<usize>, StoreError> {
         let [experiment, arm, control, reason] = [experiment, arm, control, reason].map(str::to_owned);
         let pen = self.pen(now_ms);
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             if conn.execute(STOP_ARM, params![experiment, arm, now_ms, reason])? == 0 {
                 return Ok(None);
             }
@@ -293,7 +293,7 @@ impl Store {
     /// Nothing was stored.
     pub async fn vote(&self, reaction: &Reaction, likes: bool, now_ms: i64) -> Result<Vote, StoreError> {
         let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
             let mut rows = statement.query([&reaction.ts])?;
             while let Some(row) = rows.next()? {
@@ -312,7 +312,7 @@ impl Store {
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
                 let event = Event::SignalReaction { actor: reaction.user.clone(), session: key.to_string(), likes };
-                pen.write(conn, Some(TurnId(turn)), Noted { event, tags: tags.clone() })?;
+                pen.write(conn, Some(TurnId(turn)), TaggedEvent { event, tags: tags.clone() })?;
                 return Ok(Vote::Counted(Voted { key, tags }));
             }
             Ok(Vote::NoAnswer)

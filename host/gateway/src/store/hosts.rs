@@ -24,7 +24,7 @@ use rustix::system::uname;
 use serde::Serialize;
 
 use super::{
-    Decides, Pending, Shared, Store, StoreError, choice, codec,
+    HostPolicies, Pending, Shared, Store, StoreError, choice, codec,
     connection::MIGRATIONS,
     error::Fault,
     lease, schema, sent_arms,
@@ -102,7 +102,7 @@ pub struct Host {
     /// How many conversations it is just working on.
     pub turns: u64,
     /// What decides there, once it has said so.
-    pub decides: Option<Decides>,
+    pub decides: Option<HostPolicies>,
 }
 
 /// What a host does.
@@ -129,7 +129,7 @@ impl HostState {
 
 /// What a host sees of the others.
 #[derive(Debug)]
-pub(super) struct Others {
+pub(super) struct Peers {
     /// Whether this one does what one does for all. Where there is no other it is.
     is_first: AtomicBool,
     count: Arc<AtomicUsize>,
@@ -139,10 +139,10 @@ pub(super) struct Others {
     leaving: Mutex<Vec<i64>>,
 }
 
-impl Others {
-    pub(super) fn of(conn: &Connection) -> Others {
+impl Peers {
+    pub(super) fn of(conn: &Connection) -> Peers {
         let is_alone = matches!(conn, Connection::Sqlite(_));
-        Others {
+        Peers {
             is_first: AtomicBool::new(is_alone),
             count: Arc::default(),
             any: AtomicBool::new(false),
@@ -153,9 +153,9 @@ impl Others {
 
 /// Knows whether this host is one still. Does not keep the store.
 #[derive(Debug)]
-pub struct Footing(Weak<Shared>);
+pub struct HostFence(Weak<Shared>);
 
-impl Footing {
+impl HostFence {
     /// Comes back at once where nobody can have taken this host for gone: on a store of files, and for [most of a lease](SPEAKS_FOR)
     /// after its last sign. Else it gives a sign first.
     ///
@@ -185,7 +185,7 @@ pub struct UnderWay {
 
 /// A conversation that no other host works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Free {
+pub struct UnleasedConversation {
     pub key: SessionKey,
     /// Another host has taken in what comes next there, and so sees to it.
     pub is_anothers_next: bool,
@@ -233,7 +233,7 @@ impl Store {
 
     /// Whether others may have what belongs to a conversation of this host: also one that begins nothing any more, and one that is
     /// gone until somebody sees to what it has left. As of the last look.
-    pub fn others_have_some(&self) -> bool {
+    pub fn peers_may_have_work(&self) -> bool {
         self.shared.others.any.load(Ordering::Acquire)
     }
 
@@ -244,8 +244,8 @@ impl Store {
     }
 
     /// Tells whether what this host says is still for it to say.
-    pub fn footing(&self) -> Footing {
-        Footing(Arc::downgrade(&self.shared))
+    pub fn footing(&self) -> HostFence {
+        HostFence(Arc::downgrade(&self.shared))
     }
 
     /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.
@@ -364,7 +364,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn free_among(&self, keys: Vec<SessionKey>) -> Result<Vec<Free>, StoreError> {
+    pub async fn free_among(&self, keys: Vec<SessionKey>) -> Result<Vec<UnleasedConversation>, StoreError> {
         let Some(link) = self.shared.link.as_ref().filter(|_| !keys.is_empty()) else { return Ok(vec![]) };
         let keys = codec::to_json(&keys.iter().map(SessionKey::to_string).collect::<Vec<_>>());
         let (owner, host) = (self.owner(), link.host());
@@ -373,7 +373,7 @@ impl Store {
             let mut rows = statement.query(params![keys, owner, host])?;
             let mut free = Vec::new();
             while let Some(row) = rows.next()? {
-                free.push(Free { key: codec::key(row.get_ref(0)?)?, is_anothers_next: row.get(1)? });
+                free.push(UnleasedConversation { key: codec::key(row.get_ref(0)?)?, is_anothers_next: row.get(1)? });
             }
             Ok(free)
         })

@@ -11,11 +11,11 @@ use super::{
     error::Fault,
     events::of_home,
     sessions,
-    sql::{Ahead, Connection, Moved, OptionalExtension, params},
-    writer::Foresight,
+    sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, params},
+    writer::Prefetch,
 };
+use crate::chat::Inbound;
 use crate::ids::{InboxId, SessionId};
-use crate::talk::Inbound;
 
 /// How long a message is recognised when it comes again.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -83,8 +83,8 @@ impl Store {
         let inbound = Arc::new(inbound.clone());
         let json = codec::to_json(&*inbound);
         let asks = Arc::clone(&inbound);
-        let foresight = Foresight::asks(move |conn| Asked::ask(conn, &asks, now_ms).map(drop));
-        self.write_foreseen(foresight, move |conn| accept(conn, &inbound, &json, now_ms)).await
+        let prefetch = Prefetch::asks(move |conn| Asked::ask(conn, &asks, now_ms).map(drop));
+        self.write_prefetched(prefetch, move |conn| accept(conn, &inbound, &json, now_ms)).await
     }
 
     /// Everything that is not done with and not parked: conversations by their oldest question, the questions of
@@ -138,9 +138,9 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
     // One of the same transaction may be of the same message, or the first of the conversation.
-    conn.has_moved(|| Moved::Session(inbound.key.to_string()));
+    conn.has_moved(|| Invalidation::Session(inbound.key.to_string()));
     for name in names(inbound) {
-        conn.has_moved(|| Moved::Seen(name.clone()));
+        conn.has_moved(|| Invalidation::Seen(name.clone()));
     }
     let Asked { seen, early, session } = Asked::ask(conn, inbound, now_ms)?;
     let expired = expired(now_ms);
@@ -178,9 +178,9 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
 
 /// What there is to know of a message that comes in.
 struct Asked<'c> {
-    seen: Vec<Ahead<'c>>,
-    early: Ahead<'c>,
-    session: Ahead<'c>,
+    seen: Vec<PrefetchedRows<'c>>,
+    early: PrefetchedRows<'c>,
+    session: PrefetchedRows<'c>,
 }
 
 impl<'c> Asked<'c> {
@@ -223,7 +223,7 @@ pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(
     let front = front_name(inbound.key.front);
     let mut see = conn.prepare_cached(SEE)?;
     for name in names(inbound) {
-        conn.moved(|| Moved::Seen(name.clone()));
+        conn.moved(|| Invalidation::Seen(name.clone()));
         see.run(params![front, name, now_ms])?;
     }
     Ok(())
@@ -247,7 +247,7 @@ fn names(inbound: &Inbound) -> impl Iterator<Item = &String> {
     std::iter::once(&inbound.event_id).chain(&inbound.aliases)
 }
 
-fn known(mut session: Ahead<'_>) -> Result<Option<SessionId>, Fault> {
+fn known(mut session: PrefetchedRows<'_>) -> Result<Option<SessionId>, Fault> {
     Ok(session.query_row(|row| row.get(0)).optional()?.map(SessionId))
 }
 
@@ -264,12 +264,12 @@ pub(super) fn enter(
     let session = match known {
         Some(SessionId(session)) => {
             // It may be older than one that begins in the same transaction.
-            conn.moved(|| Moved::Conversation(session));
+            conn.moved(|| Invalidation::Conversation(session));
             conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session
         }
         None => {
-            conn.moved(|| Moved::Session(key.clone()));
+            conn.moved(|| Invalidation::Session(key.clone()));
             conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?
         }
     };

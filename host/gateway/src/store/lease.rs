@@ -14,7 +14,7 @@ use super::{
     Lease, Store, StoreError,
     error::Fault,
     moment,
-    sql::{Connection, Moved, OptionalExtension, params},
+    sql::{Connection, Invalidation, OptionalExtension, params},
 };
 use crate::ids::SessionId;
 /// How long a command other than `run` may work on a conversation.
@@ -145,7 +145,7 @@ fn lease(
 }
 
 pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Option<i64>) -> Result<(), Fault> {
-    conn.moved(|| Moved::Conversation(session.0));
+    conn.moved(|| Invalidation::Conversation(session.0));
     conn.prepare_cached(TAKE)?.run(params![session.0, owner, until])?;
     Ok(())
 }
@@ -153,7 +153,7 @@ pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Op
 /// Ends the lease that this `run` has, if it has it, once nothing in the conversation is under way. A file has one `run` at a
 /// time.
 pub(super) fn free(conn: &Connection, session: SessionId, owner: &str) -> Result<(), Fault> {
-    conn.moved(|| Moved::Conversation(session.0));
+    conn.moved(|| Invalidation::Conversation(session.0));
     match conn {
         Connection::Sqlite(_) => conn.prepare_cached(FREE)?.run([session.0])?,
         Connection::Postgres(host) => {

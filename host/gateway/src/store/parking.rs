@@ -10,7 +10,7 @@ use super::{
     sql::{self, Connection, OptionalExtension, Row, params},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
-use crate::{ledger::Event, talk::Inbound};
+use crate::{chat::Inbound, ledger::Event};
 
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
@@ -43,7 +43,7 @@ impl Store {
         let (why, pen, owner) = (why.to_owned(), self.pen(now_ms), self.owner());
         // Whoever takes it up again may be another host.
         self.shared.undelivered.take(TurnId(inbox.0));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let session: Option<i64> =
                 conn.prepare_cached(PARK)?.query_row(params![inbox.0, now_ms, why], |row| row.get(0)).optional()?;
             let Some(session) = session else { return Ok(None) };
@@ -98,7 +98,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn unpark(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
         let (wanted, pen) = (key.cloned(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let mut unparked = Unparked::default();
             for Parked { inbox, key, ts, .. } in parked(conn, Wanted::All)? {
                 match key.parse::<SessionKey>() {

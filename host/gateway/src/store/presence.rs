@@ -10,8 +10,8 @@ use super::{
     intake, moment,
     sql::{Connection, OptionalExtension, params},
 };
+use crate::chat::Inbound;
 use crate::ids::InboxId;
-use crate::talk::Inbound;
 
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET since = CASE WHEN outage.since < excluded.since THEN outage.since
@@ -80,7 +80,7 @@ pub struct Announce {
 
 /// An outage of which people are to see something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct UnannouncedOutage {
     pub since_ms: Option<i64>,
     pub until_ms: i64,
     pub reason: String,
@@ -88,7 +88,7 @@ pub struct Owed {
 
 /// A conversation that is to be read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
+pub struct MissedConversation {
     pub key: SessionKey,
     pub channel: String,
     /// The `ts` after which.
@@ -97,7 +97,7 @@ pub struct Unread {
 
 /// Somebody who talks with the gateway by direct message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Talk {
+pub struct DmUser {
     pub user: String,
     /// Of the direct message itself, where it is known.
     pub channel: Option<String>,
@@ -120,7 +120,7 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn came_back(&self, outage: Outage) -> Result<Option<Owed>, StoreError> {
+    pub async fn came_back(&self, outage: Outage) -> Result<Option<UnannouncedOutage>, StoreError> {
         let Outage { since_ms, until_ms, announce, read } = outage;
         self.write(move |conn| {
             if let Some(Announce { reason, is_news }) = &announce {
@@ -144,7 +144,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn owed(&self) -> Result<Option<Owed>, StoreError> {
+    pub async fn owed(&self) -> Result<Option<UnannouncedOutage>, StoreError> {
         self.read(owed).await
     }
 
@@ -160,15 +160,18 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unread(&self) -> Result<Vec<Unread>, StoreError> {
+    pub async fn unread(&self) -> Result<Vec<MissedConversation>, StoreError> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached(UNREAD)?;
             let mut rows = statement.query([])?;
             let mut unread = Vec::new();
             while let Some(row) = rows.next()? {
                 let after: String = row.get(2)?;
-                let conversation =
-                    Unread { key: codec::key(row.get_ref(0)?)?, channel: row.get(1)?, after: earlier(&after) };
+                let conversation = MissedConversation {
+                    key: codec::key(row.get_ref(0)?)?,
+                    channel: row.get(1)?,
+                    after: earlier(&after),
+                };
                 unread.push((conversation, row.get(3)?));
             }
             with_places(conn, unread)
@@ -207,7 +210,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn talking_since(&self, front: FrontName, since_ms: i64, by_ms: i64) -> Result<Vec<Talk>, StoreError> {
+    pub async fn talking_since(&self, front: FrontName, since_ms: i64, by_ms: i64) -> Result<Vec<DmUser>, StoreError> {
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(TALKING)?;
             let mut rows = statement.query([since_ms, by_ms])?;
@@ -215,7 +218,7 @@ impl Store {
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(0)?)?;
                 if let (true, Place::Dm(user)) = (key.front == front, key.place) {
-                    talks.push(Talk { user, channel: row.get(1)? });
+                    talks.push(DmUser { user, channel: row.get(1)? });
                 }
             }
             Ok(talks)
@@ -286,7 +289,7 @@ fn last_told(
 
 /// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any
 /// of them. Each with when it was last active.
-fn with_places(conn: &Connection, unread: Vec<(Unread, i64)>) -> Result<Vec<Unread>, Fault> {
+fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Result<Vec<MissedConversation>, Fault> {
     let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
     let mut added = HashSet::new();
     let mut places = Vec::new();
@@ -294,7 +297,7 @@ fn with_places(conn: &Connection, unread: Vec<(Unread, i64)>) -> Result<Vec<Unre
         let key = SessionKey { thread: None, ..thread.key.clone() };
         let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
         if !is_active.exists(params![key.to_string(), since])? && added.insert(key.clone()) {
-            places.push(Unread { key, ..thread.clone() });
+            places.push(MissedConversation { key, ..thread.clone() });
         }
     }
     // Before their threads: the wish to read goes with those.
@@ -302,10 +305,11 @@ fn with_places(conn: &Connection, unread: Vec<(Unread, i64)>) -> Result<Vec<Unre
     Ok(places)
 }
 
-fn owed(conn: &Connection) -> Result<Option<Owed>, Fault> {
+fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {
     let mut statement = conn.prepare_cached(OWED)?;
-    let owed =
-        statement.query_row([], |row| Ok(Owed { since_ms: row.get(0)?, until_ms: row.get(1)?, reason: row.get(2)? }));
+    let owed = statement.query_row([], |row| {
+        Ok(UnannouncedOutage { since_ms: row.get(0)?, until_ms: row.get(1)?, reason: row.get(2)? })
+    });
     Ok(owed.optional()?)
 }
 

@@ -10,8 +10,8 @@ use super::{
     sql::{Connection, ValueRef, params},
 };
 use crate::{
+    chat::{Choice, Press, Reaction},
     ledger::Event,
-    talk::{Choice, Press, Reaction},
 };
 
 pub(super) const TAKE: &str =
@@ -49,7 +49,7 @@ pub struct JudgedAtom {
 
 /// How a word that counts was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidBy {
+pub enum VerdictSource {
     Reaction,
     /// The press of that number.
     Press(i64),
@@ -118,7 +118,7 @@ impl Store {
     pub async fn judges_atom(
         &self,
         (word, yes): (&Reaction, bool),
-        said_by: SaidBy,
+        said_by: VerdictSource,
         text: &str,
         atom: &JudgedAtom,
     ) -> Result<i64, StoreError> {
@@ -132,7 +132,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn atom_judged(&self, number: i64, event: Event, now_ms: i64) -> Result<(), StoreError> {
         let pen = self.pen(now_ms);
-        self.write_telling(move |conn| match conn.prepare_cached(CARRIED_OUT)?.execute([number])? {
+        self.write_with_events(move |conn| match conn.prepare_cached(CARRIED_OUT)?.execute([number])? {
             0 => Ok(()),
             _ => pen.write(conn, None, event.clone()),
         })
@@ -153,12 +153,12 @@ impl Store {
 pub(super) fn keep(
     conn: &Connection,
     (word, yes): (&Reaction, bool),
-    said_by: SaidBy,
+    said_by: VerdictSource,
     text: &str,
     atom: Option<&JudgedAtom>,
 ) -> Result<i64, Fault> {
     let atom = atom.map(codec::to_json);
-    if let SaidBy::Press(number) = said_by {
+    if let VerdictSource::Press(number) = said_by {
         conn.prepare_cached(SHOW)?.run(params![number, text, atom])?;
         return Ok(number);
     }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use super::{
-    SaidBy, Store, StoreError, codec,
+    Store, StoreError, VerdictSource, codec,
     error::Fault,
     presses,
     sql::{Connection, params},
 };
 use crate::ids::TurnId;
 use crate::{
+    chat::{Attachments, Inbound, Reaction},
     escalation::Marker,
     ledger::Event,
-    talk::{Attached, Inbound, Reaction},
 };
 
 /// How long a word is waited for: as long as for one on an atom.
@@ -52,7 +52,7 @@ pub struct Proposal {
 
 /// What a reaction has done to a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum ProposalVerdict {
     /// This is to be taken in.
     Confirmed(Box<Inbound>),
     /// It will not be asked.
@@ -77,12 +77,12 @@ pub struct Ends {
 
 impl Ends {
     /// What it says after this.
-    pub fn of(&self, judged: &Judged) -> Option<&str> {
+    pub fn of(&self, judged: &ProposalVerdict) -> Option<&str> {
         match judged {
-            Judged::Dropped => Some(&self.dropped),
-            Judged::Expired => Some(&self.expired),
-            Judged::NotMeant => Some(&self.not_meant),
-            Judged::Confirmed(_) | Judged::Meant(_) | Judged::NotTheirs => None,
+            ProposalVerdict::Dropped => Some(&self.dropped),
+            ProposalVerdict::Expired => Some(&self.expired),
+            ProposalVerdict::NotMeant => Some(&self.not_meant),
+            ProposalVerdict::Confirmed(_) | ProposalVerdict::Meant(_) | ProposalVerdict::NotTheirs => None,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Proposal {
             event_id: format!("{YES}{turn}"),
             aliases: vec![],
             text: String::new(),
-            attached: Attached::default(),
+            attached: Attachments::default(),
             ts: String::new(),
             ..asked.clone()
         };
@@ -123,17 +123,17 @@ impl Store {
     pub async fn judge_proposal(
         &self,
         (word, yes): (&Reaction, bool),
-        said_by: SaidBy,
+        said_by: VerdictSource,
         ends: Ends,
         now_ms: i64,
-    ) -> Result<Option<Judged>, StoreError> {
+    ) -> Result<Option<ProposalVerdict>, StoreError> {
         let (word, pen) = (word.clone(), self.pen(now_ms));
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             let judged = judge(conn, &word, yes, now_ms)?;
             if let Some(text) = judged.as_ref().and_then(|judged| ends.of(judged)) {
                 presses::keep(conn, (&word, yes), said_by, text, None)?;
             }
-            if let Some(Judged::Dropped | Judged::Expired) = &judged {
+            if let Some(ProposalVerdict::Dropped | ProposalVerdict::Expired) = &judged {
                 let (actor, channel_id) = (word.user.clone(), word.channel.clone());
                 pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
             }
@@ -189,10 +189,10 @@ fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>
     }
 }
 
-fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, Fault> {
+fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<ProposalVerdict>, Fault> {
     let Some((turn, proposed_at, confirmed_by, mut confirmation)) = find(conn, word)? else { return Ok(None) };
     if confirmation.user != word.user {
-        return Ok(Some(Judged::NotTheirs));
+        return Ok(Some(ProposalVerdict::NotTheirs));
     }
     let is_late = proposed_at <= expired(now_ms);
     if confirmed_by.is_some() && (is_late || !yes) {
@@ -203,20 +203,20 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     if is_late || !yes {
         conn.prepare_cached(DROP)?.run([turn])?;
         return Ok(Some(match yes {
-            _ if is_answer => Judged::NotMeant,
-            true => Judged::Expired,
-            false => Judged::Dropped,
+            _ if is_answer => ProposalVerdict::NotMeant,
+            true => ProposalVerdict::Expired,
+            false => ProposalVerdict::Dropped,
         }));
     }
     // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.run(params![turn, confirmation.event_id])?;
     if is_answer {
-        return Ok(Some(Judged::Meant(Box::new(confirmation))));
+        return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
     // It takes the place of what was shown, and is looked for after it.
     confirmation.ts.clone_from(&word.ts);
-    Ok(Some(Judged::Confirmed(Box::new(confirmation))))
+    Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
 }
 
 /// A proposal as it is stored: its turn, when it was made, who confirmed it, and what its asker had said.

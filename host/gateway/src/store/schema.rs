@@ -57,20 +57,20 @@ pub(super) fn check(conn: &Connection, name: &Path) -> Result<(), Fault> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SchemaState {
     Empty,
     Older(u32),
     Known,
 }
 
 /// Of a database with a store in it.
-pub(super) fn of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<Standing, Fault> {
+pub(super) fn of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<SchemaState, Fault> {
     let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known.version());
     match found.cmp(&known) {
-        Ordering::Equal => Ok(Standing::Known),
-        Ordering::Less => Ok(Standing::Older(found)),
+        Ordering::Equal => Ok(SchemaState::Known),
+        Ordering::Less => Ok(SchemaState::Older(found)),
         Ordering::Greater if conn.query_row(OLDEST_PROGRAM, [], |row| row.get::<_, u32>(0))? <= known => {
-            Ok(Standing::Known)
+            Ok(SchemaState::Known)
         }
         Ordering::Greater => Err(StoreError::Newer { path: name.to_owned(), found, known }.into()),
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Store, StoreError,
-    components::{self, Sending, SentLayer},
+    components::{self, LayerUpload, SentLayer},
     error::Fault,
     sql::{Connection, OptionalExtension, params},
 };
@@ -63,7 +63,7 @@ impl Store {
     pub async fn send_arms(
         &self,
         of: &ExperimentId,
-        arms: Vec<(String, Vec<String>, Vec<Sending>)>,
+        arms: Vec<(String, Vec<String>, Vec<LayerUpload>)>,
     ) -> Result<Vec<SentArm>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(vec![]) };
         let named = arms.iter().map(|(name, files, layers)| {
@@ -71,7 +71,7 @@ impl Store {
             SentArm { name: name.clone(), files: files.clone(), host: link.home().to_string(), layers }
         });
         let ours: Vec<SentArm> = named.collect();
-        let components: Vec<Sending> = arms.into_iter().flat_map(|(.., layers)| layers).collect();
+        let components: Vec<LayerUpload> = arms.into_iter().flat_map(|(.., layers)| layers).collect();
         let of = of.clone();
         self.send_along(components, move |conn| send(conn, &of, &ours)).await
     }

@@ -5,10 +5,10 @@
 //! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
 //! the database, on the store's own threads.
 
-mod foresight;
 mod link;
-mod own;
+mod pooler;
 mod postgres;
+mod prefetch;
 mod session;
 mod tls;
 mod translate;
@@ -23,9 +23,9 @@ pub(super) use rusqlite::{
 };
 use session::Asked;
 
-pub(super) use foresight::{Foreseen, Moved};
 pub(super) use link::Link;
 pub(super) use postgres::{NO_OPTIONS, Postgres, words};
+pub(super) use prefetch::{Invalidation, Prefetched};
 pub(super) use values::without_nul;
 
 /// A connection.
@@ -116,14 +116,14 @@ impl Connection {
 
     /// Asks for rows that are wanted in a while, for the answer comes with what is waited for before that. They may be as they
     /// are now, or as they are when they are looked at: nothing that changes them is to come between.
-    pub(super) fn ahead<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<Ahead<'c>> {
+    pub(super) fn ahead<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<PrefetchedRows<'c>> {
         Ok(match self {
             Connection::Sqlite(conn) => {
                 let values = params.with(|params| params.iter().map(|value| own(*value)).collect::<Result<_>>())?;
-                Ahead::Sqlite { conn, sql, values, statement: None }
+                PrefetchedRows::Sqlite { conn, sql, values, statement: None }
             }
             Connection::Postgres(conn) => {
-                Ahead::Postgres(conn, params.with(|params| conn.ahead(&conn.translated(sql), params))?)
+                PrefetchedRows::Postgres(conn, params.with(|params| conn.ahead(&conn.translated(sql), params))?)
             }
         })
     }
@@ -138,14 +138,14 @@ impl Connection {
     }
 
     /// What others of this transaction have [asked ahead](Connection::ahead) of it does not hold any more.
-    pub(super) fn moved(&self, what: impl FnOnce() -> Moved) {
+    pub(super) fn moved(&self, what: impl FnOnce() -> Invalidation) {
         if let Connection::Postgres(conn) = self {
             conn.moved(what());
         }
     }
 
     /// Whether that is so of something that this operation goes by, or would. What it asks ahead from here on is asked anew.
-    pub(super) fn has_moved(&self, what: impl FnOnce() -> Moved) -> bool {
+    pub(super) fn has_moved(&self, what: impl FnOnce() -> Invalidation) -> bool {
         match self {
             Connection::Sqlite(_) => false,
             Connection::Postgres(conn) => conn.has_moved(&what()),
@@ -359,7 +359,7 @@ impl Changed {
 }
 
 /// Rows that were asked for before they are wanted.
-pub(super) enum Ahead<'c> {
+pub(super) enum PrefetchedRows<'c> {
     /// Here they are near.
     Sqlite {
         conn: &'c rusqlite::Connection,
@@ -370,14 +370,16 @@ pub(super) enum Ahead<'c> {
     Postgres(&'c Postgres, Arc<Asked>),
 }
 
-impl Ahead<'_> {
+impl PrefetchedRows<'_> {
     pub(super) fn query(&mut self) -> Result<Rows<'_>> {
         Ok(match self {
-            Ahead::Sqlite { conn, sql, values, statement } => {
+            PrefetchedRows::Sqlite { conn, sql, values, statement } => {
                 let statement = statement.insert(conn.prepare_cached(sql)?);
                 Rows::Sqlite(statement.query(rusqlite::params_from_iter(&*values))?)
             }
-            Ahead::Postgres(conn, asked) => Rows::Postgres { rows: conn.rows(asked)?.into_iter(), current: None },
+            PrefetchedRows::Postgres(conn, asked) => {
+                Rows::Postgres { rows: conn.rows(asked)?.into_iter(), current: None }
+            }
         })
     }
 
@@ -398,12 +400,12 @@ impl Ahead<'_> {
     }
 }
 
-impl Ahead<'_> {
+impl PrefetchedRows<'_> {
     /// All of them, for another thread to look at; nothing where rows stay with their connection.
     pub(super) fn found(self) -> Result<Option<Found>> {
         match self {
-            Ahead::Sqlite { .. } => Ok(None),
-            Ahead::Postgres(conn, asked) => Ok(Some(Found(conn.rows(&asked)?))),
+            PrefetchedRows::Sqlite { .. } => Ok(None),
+            PrefetchedRows::Postgres(conn, asked) => Ok(Some(Found(conn.rows(&asked)?))),
         }
     }
 }

@@ -5,7 +5,6 @@ mod backups;
 mod copies;
 mod crashes;
 mod damage;
-mod foresight;
 mod hosts;
 mod in_a_file;
 mod losses;
@@ -13,6 +12,7 @@ mod names;
 mod opening;
 mod plans;
 mod poolers;
+mod prefetch;
 mod standing_back;
 mod upgrades;
 
@@ -31,9 +31,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::chat::{Attachments, Inbound, ReplyTo};
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::report::TurnReport;
-use crate::talk::{Attached, Inbound, ReplyTo};
 
 /// Some moment.
 const NOW: i64 = 1_760_000_000_000;
@@ -63,14 +63,14 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
         user: "U1".into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: format!("question {event_id}"),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: String::new(),
     }
 }
 
 /// A reaction of this name that has a question asked once more.
-fn reaction(name: &str) -> AgainBy {
-    AgainBy::Reaction(name.to_owned())
+fn reaction(name: &str) -> RegenerateTrigger {
+    RegenerateTrigger::Reaction(name.to_owned())
 }
 
 async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
@@ -79,7 +79,7 @@ async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
 
 async fn ask(store: &Store, inbox: InboxId) -> OpenTurn {
     match store.begin(inbox, NOW).await.unwrap() {
-        Begin::Ask(open) => open,
+        BeginOutcome::Ask(open) => open,
         other => panic!("expected an open turn, got {other:?}"),
     }
 }
@@ -96,7 +96,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         escalation: None,
         case: None,
         report: report(),
-        outturn: Outturn::default(),
+        outturn: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

@@ -9,22 +9,22 @@ use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Beginning, Escalating, LiveEntry, Offers, Outgoing, Outturn, Part, Purpose, Recorded, Sent, Store, StoreError,
-    StoredImage, Verbosity, archive,
-    calibrations::{self, Learnt},
+    EscalationUpdate, LiveEntry, Offers, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError,
+    StoredImage, TurnOutcome, Verbosity, archive,
+    calibrations::{self, ModelCalibration},
     cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, hosts, images, lease, proposals, receipt,
-    sql::{Ahead, Changed, Connection, Moved, OptionalExtension, ValueRef, params},
+    sql::{Changed, Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
-    writer::Foresight,
+    writer::Prefetch,
 };
 use crate::ids::{SessionId, TurnId};
 use crate::{
-    ledger::Noted,
-    talk::{Attached, Inbound, Speech},
+    chat::{Attachments, Inbound, MessageBody},
+    ledger::TaggedEvent,
 };
 
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
@@ -81,16 +81,16 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
-    pub async fn may_show(&self, turn: TurnId, what: Beginning) -> Result<(), StoreError> {
+    pub async fn may_show(&self, turn: TurnId, what: PreviewKind) -> Result<(), StoreError> {
         let sql = match what {
-            Beginning::Placeholder => MAY_PLACE,
-            Beginning::Stream => MAY_STREAM,
+            PreviewKind::Placeholder => MAY_PLACE,
+            PreviewKind::Stream => MAY_STREAM,
         };
         let work = move |conn: &Connection| {
-            conn.moved(|| Moved::Shown(turn.0));
+            conn.moved(|| Invalidation::Shown(turn.0));
             Ok(conn.prepare_cached(sql)?.run_counting([turn.0])?)
         };
-        let changed = self.write_foreseen(Foresight::Narrow, work).await?;
+        let changed = self.write_prefetched(Prefetch::Narrow, work).await?;
         not_over(turn, &changed)
     }
 
@@ -106,10 +106,10 @@ impl Store {
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let placeholder = placeholder.to_owned();
         let work = move |conn: &Connection| {
-            conn.moved(|| Moved::Shown(turn.0));
+            conn.moved(|| Invalidation::Shown(turn.0));
             Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?)
         };
-        let changed = self.shared.writer.write(Foresight::Narrow, work);
+        let changed = self.shared.writer.write(Prefetch::Narrow, work);
         async move { not_over(turn, &changed.await?) }
     }
 
@@ -139,7 +139,7 @@ impl Store {
     pub async fn keep_attached(
         &self,
         turn: TurnId,
-        attached: &Attached,
+        attached: &Attachments,
         images: Vec<StoredImage>,
     ) -> Result<(), StoreError> {
         let attached = attached.clone();
@@ -211,7 +211,7 @@ impl Store {
         let new_bounds = Arc::clone(&self.shared.new_bounds);
         let count = messages.iter().filter(|(entry, ..)| entry.id == 0).count();
         let asks = Standpoint { turn, calibration, messages: count };
-        let foresight = asks.clone();
+        let prefetch = asks.clone();
         let work = move |conn: &Connection| {
             let (mut standing, bounds) = asks.ask(conn)?;
             let standing = standing
@@ -226,7 +226,7 @@ impl Store {
             if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
             }
-            conn.moved(|| Moved::Conversation(session.0));
+            conn.moved(|| Invalidation::Conversation(session.0));
             answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
             let known = windows.take(conn, session, stands_at)?;
             let mut stored = Vec::with_capacity(messages.len());
@@ -271,27 +271,29 @@ impl Store {
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
             receipt::keep(conn, (session, turn), &receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
-            if escalation != Some(Escalating::HandedOn) {
+            if escalation != Some(EscalationUpdate::HandedOn) {
                 escalations::absorbed(conn, turn, now_ms)?;
             }
             match &escalation {
-                Some(Escalating::Asked(front, marker)) => {
+                Some(EscalationUpdate::Asked(front, marker)) => {
                     uses::doubted(conn, session, &marker.name(), now_ms)?;
                     escalations::await_answer(conn, turn, (*front, marker), &parts, now_ms)
                 }
-                Some(Escalating::Proposed(proposal) | Escalating::Unsure(proposal)) => {
+                Some(EscalationUpdate::Proposed(proposal) | EscalationUpdate::Unsure(proposal)) => {
                     proposals::propose(conn, turn, proposal, now_ms)
                 }
-                Some(Escalating::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
-                Some(Escalating::Said(front, marker, said)) => escalations::remember(conn, (*front, marker), said),
-                Some(Escalating::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
-                Some(Escalating::HandedOn) | None => Ok(()),
+                Some(EscalationUpdate::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
+                Some(EscalationUpdate::Said(front, marker, said)) => {
+                    escalations::remember(conn, (*front, marker), said)
+                }
+                Some(EscalationUpdate::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
+                Some(EscalationUpdate::HandedOn) | None => Ok(()),
             }?;
             // What was answered along may have left it.
             Ok((session, known.filter(|_| also.is_empty()), added))
         };
-        let foresight = Foresight::asks(move |conn| foresight.ask(conn).map(drop));
-        let (session, known, added) = self.write_foreseen_telling(foresight, work).await?;
+        let prefetch = Prefetch::asks(move |conn| prefetch.ask(conn).map(drop));
+        let (session, known, added) = self.write_foreseen_telling(prefetch, work).await?;
         if let Some((place, known)) = known {
             let mut entries = Arc::unwrap_or_clone(known);
             entries.extend(added);
@@ -307,14 +309,20 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when no such part was to be sent.
-    pub async fn part_sent(&self, turn: TurnId, part: Sent, events: Vec<Noted>, now_ms: i64) -> Result<(), StoreError> {
+    pub async fn part_sent(
+        &self,
+        turn: TurnId,
+        part: Sent,
+        events: Vec<TaggedEvent>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         let (known, number) = (self.shared.undelivered.take(turn), part.0);
         let work = move |conn: &Connection| {
             part_sent(conn, turn, &part, now_ms)?;
             events::add(conn, Some(turn), &lines)
         };
-        self.write_foreseen_telling(Foresight::Narrow, work).await?;
+        self.write_foreseen_telling(Prefetch::Narrow, work).await?;
         if let Some(mut known) = known {
             known.unsent.remove(&number);
             self.shared.undelivered.keep(turn, known);
@@ -353,7 +361,7 @@ impl Store {
         &self,
         turn: TurnId,
         sent: Vec<Sent>,
-        events: Vec<Noted>,
+        events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
@@ -391,7 +399,7 @@ impl Store {
             events::add(conn, Some(turn), &lines)?;
             lease::free(conn, session, &owner)
         };
-        self.write_foreseen_telling(Foresight::Narrow, work).await
+        self.write_foreseen_telling(Prefetch::Narrow, work).await
     }
 }
 
@@ -400,13 +408,13 @@ impl Store {
 struct Standpoint {
     turn: TurnId,
     /// What it teaches of its model.
-    calibration: Option<Learnt>,
+    calibration: Option<ModelCalibration>,
     /// How many messages it adds.
     messages: usize,
 }
 
 impl Standpoint {
-    fn ask<'c>(&self, conn: &'c Connection) -> Result<(Ahead<'c>, Option<Ahead<'c>>), Fault> {
+    fn ask<'c>(&self, conn: &'c Connection) -> Result<(PrefetchedRows<'c>, Option<PrefetchedRows<'c>>), Fault> {
         let standing = conn.ahead(STANDING, [self.turn.0])?;
         let bounds = self.calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
         conn.ids_ahead("message", self.messages)?;
@@ -447,7 +455,7 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
             how => codec::from_json(how, &format!("a part of turn {turn}"))?,
         };
         let How { pings, thread_ts, to, purpose, offers } = how;
-        let speech = Speech { text: row.get(1)?, pings };
+        let speech = MessageBody { text: row.get(1)?, pings };
         parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose, offers } });
     }
     Ok(parts)
@@ -466,7 +474,7 @@ struct How {
 }
 
 fn encode(outgoing: &Outgoing) -> (String, Option<String>) {
-    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose, offers } = outgoing.clone();
+    let Outgoing { speech: MessageBody { text, pings }, thread_ts, to, purpose, offers } = outgoing.clone();
     let how = How { pings, thread_ts, to, purpose, offers };
     (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
@@ -476,12 +484,12 @@ fn answer(
     turn: TurnId,
     usage: Usage,
     (report, placeholder): (&str, Option<&str>),
-    outturn: &Outturn,
+    outturn: &TurnOutcome,
     now_ms: i64,
 ) -> Result<(), Fault> {
     // SQLite's integers are signed; no provider counts that far.
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    let Outturn { tags, failed, overflowed, reasked, asked_by } = outturn;
+    let TurnOutcome { tags, failed, overflowed, reasked, asked_by } = outturn;
     let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,

@@ -6,15 +6,15 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal, receipt::Receipts};
+use super::{calibrations::ModelCalibration, experiments::TurnOutcome, proposals::Proposal, receipt::Receipts};
 use crate::{
     calibration::Sizes,
     case::{CaseId, Note},
-    escalation::{Marker, Reading, Said},
+    chat::{Inbound, MessageBody},
+    escalation::{EscalationRemark, Marker, Reading},
     ids::{InboxId, SessionId, TurnId},
-    ledger::{Noted, Tags},
+    ledger::{TaggedEvent, Tags},
     report::TurnReport,
-    talk::{Inbound, Speech},
 };
 
 /// A question that is not done with.
@@ -68,7 +68,7 @@ pub struct Unparked {
 
 /// What there is to do about a question.
 #[derive(Debug)]
-pub enum Begin {
+pub enum BeginOutcome {
     /// A command works on the conversation; try again in a moment.
     Busy,
     /// Another host works on the conversation, or is owed an earlier question in it: look what is open in it, and try again.
@@ -122,7 +122,7 @@ pub struct OpenTurn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Alone,
-    /// Nobody, and that a [placeholder](Beginning::Placeholder) may be shown is remembered at once.
+    /// Nobody, and that a [placeholder](PreviewKind::Placeholder) may be shown is remembered at once.
     Showing,
     /// The turn that takes it along: the live window stays as that knows it.
     Along,
@@ -130,7 +130,7 @@ pub enum Hold {
 
 /// What people may see of an answer before it is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
+pub enum PreviewKind {
     /// A message that the answer takes the place of.
     Placeholder,
     /// The answer itself, as far as it is made.
@@ -178,7 +178,7 @@ impl CalledOff {
 impl OpenTurn {
     /// A first turn of a new conversation.
     pub(crate) fn asked(key: &str, user: &str, text: &str) -> OpenTurn {
-        let reply_to = crate::talk::ReplyTo { channel: "C1".into(), thread_ts: None };
+        let reply_to = crate::chat::ReplyTo { channel: "C1".into(), thread_ts: None };
         let inbound = Inbound {
             event_id: text.into(),
             aliases: vec![],
@@ -186,7 +186,7 @@ impl OpenTurn {
             user: user.into(),
             reply_to,
             text: text.into(),
-            attached: crate::talk::Attached::default(),
+            attached: crate::chat::Attachments::default(),
             ts: String::new(),
         };
         OpenTurn {
@@ -334,7 +334,7 @@ impl Offers {
 /// One message on its way out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outgoing {
-    pub speech: Speech,
+    pub speech: MessageBody,
     /// Another thread of the channel than the question's.
     pub thread_ts: Option<String>,
     /// A person who gets it in a direct message, where that is not the question's place; outside of threads unless
@@ -347,7 +347,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// A piece of the reply.
     pub fn reply(text: impl Into<String>) -> Self {
-        Outgoing { speech: Speech { text: text.into(), pings: vec![] }, ..Outgoing::default() }
+        Outgoing { speech: MessageBody { text: text.into(), pings: vec![] }, ..Outgoing::default() }
     }
 }
 
@@ -459,7 +459,7 @@ pub struct Replacement {
 
 /// What a turn adds to its case, beside its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InCase {
+pub struct CaseEntry {
     pub case: CaseId,
     /// Who wrote the question, where that was one person alone.
     pub user: Option<String>,
@@ -484,22 +484,22 @@ pub struct Recorded {
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
     /// What was learnt of the model.
-    pub calibration: Option<Learnt>,
+    pub calibration: Option<ModelCalibration>,
     /// What is known by now of the sizes of the conversation's requests; nothing where that is what it was.
     pub sizes: Option<Sizes>,
     /// What becomes of a question to people.
-    pub escalation: Option<Escalating>,
+    pub escalation: Option<EscalationUpdate>,
     /// What is kept with a case.
-    pub case: Option<InCase>,
+    pub case: Option<CaseEntry>,
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// What is counted of it.
-    pub outturn: Outturn,
+    pub outturn: TurnOutcome,
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be
     /// answered once must not make the next turn fail.
     pub keep_live: bool,
     /// What the ledger is to tell of it.
-    pub events: Vec<Noted>,
+    pub events: Vec<TaggedEvent>,
     /// What its requests to the model were made from.
     pub receipts: Receipts,
     /// The state of the conversation that the turn was begun with; `None` where nothing else can change it.
@@ -511,7 +511,7 @@ pub struct Recorded {
 
 /// What becomes of a question to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Escalating {
+pub enum EscalationUpdate {
     /// It goes out: a thread waits for the answer from now on.
     Asked(FrontName, Marker),
     /// Its asker is shown it first.
@@ -519,7 +519,7 @@ pub enum Escalating {
     /// It was confirmed, by the message of this event id, and cannot go out now: it waits for a word again.
     Reopened(String),
     /// Somebody has said something about it, and it still waits.
-    Said(FrontName, Marker, Said),
+    Said(FrontName, Marker, EscalationRemark),
     /// A contact is asked whether they have answered it.
     Unsure(Proposal),
     /// Its answer goes on to the conversation of who asked, where it is taken in.

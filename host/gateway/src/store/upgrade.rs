@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_system::unfinished::Over;
+use pmk_system::atomic_file::Overwrite;
 use rustix::fs::statvfs;
 
 use super::{backup, connection, error::StoreError, paths};
@@ -39,7 +39,7 @@ pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) 
     let conn = connection::as_committed(path)?;
     let bytes = connection::length(&conn).map_err(|fault| fault.at(path))?;
     check_room(path, bytes, free)?;
-    backup::copy(&conn, path, &to, Over::Another).map_err(|error| step.failed(path, &error, None))?;
+    backup::copy(&conn, path, &to, Overwrite::Another).map_err(|error| step.failed(path, &error, None))?;
     Ok(to)
 }
 

@@ -9,10 +9,10 @@ use super::{
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
     events,
-    sql::{Ahead, Connection, Found, Rows, params},
+    sql::{Connection, Found, PrefetchedRows, Rows, params},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
-use crate::ledger::Noted;
+use crate::ledger::TaggedEvent;
 
 /// A window of so many entries and bytes is read in a fraction of a millisecond.
 pub(super) const SHORT_ENTRIES: usize = 128;
@@ -56,7 +56,7 @@ impl Store {
         &self,
         session: SessionId,
         edit: WindowEdit,
-        events: Vec<Noted>,
+        events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
@@ -94,7 +94,7 @@ impl Store {
             events::add(conn, None, &lines)?;
             Ok(known.map(|(place, entries)| (place, edited(&entries, &removed, &replaced))))
         };
-        if let Some((place, entries)) = self.write_telling(work).await? {
+        if let Some((place, entries)) = self.write_with_events(work).await? {
             self.shared.windows.put(place, Arc::new(entries));
         }
         Ok(())
@@ -109,12 +109,12 @@ impl Store {
         &self,
         session: SessionId,
         edit: FoldEdit,
-        events: Vec<Noted>,
+        events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<Option<LiveEntry>, StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         let windows = self.windows();
-        self.write_telling(move |conn| {
+        self.write_with_events(move |conn| {
             windows.forget(session);
             let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = &edit;
             changes::refuse_stale(conn, session, *revision)?;
@@ -200,7 +200,7 @@ pub(super) fn show(
 }
 
 /// The live window of the conversation of a question, where that is short, as it is now.
-pub(super) fn short(conn: &Connection, inbox: InboxId) -> Result<Ahead<'_>, Fault> {
+pub(super) fn short(conn: &Connection, inbox: InboxId) -> Result<PrefetchedRows<'_>, Fault> {
     Ok(conn.ahead(READ_SHORT, params![inbox.0, SHORT_ENTRIES as i64, SHORT_CHARS])?)
 }
 

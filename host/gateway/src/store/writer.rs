@@ -13,7 +13,7 @@
 //! each of those, though it changes nothing. So a turn looks first, and writes row by row.
 //!
 //! A database is waited for each time that something is asked of it. What the operations of a group will ask is asked for all of
-//! them at once, as far as that is [known](Foresight).
+//! them at once, as far as that is [known](Prefetch).
 //!
 //! It answers only for the file that the next start will find: see [`OpenFiles`].
 //!
@@ -42,7 +42,7 @@ use super::{
     error::{Fault, StoreError, guarded},
     files::OpenFiles,
     hosts,
-    sql::{self, Connection, Foreseen, Postgres},
+    sql::{self, Connection, Postgres, Prefetched},
 };
 
 /// How many operations one commit takes at most, so that the first does not wait for ever.
@@ -60,10 +60,10 @@ pub(super) struct Writer {
 type Queued = Box<dyn Operation>;
 
 /// What is known of an operation before it is run.
-pub(super) enum Foresight {
+pub(super) enum Prefetch {
     /// Nothing: what those after it will ask is asked once it is done.
     None,
-    /// It changes nothing that others ask ahead, or says that it has [moved](sql::Moved).
+    /// It changes nothing that others ask ahead, or says that it has [moved](sql::Invalidation).
     Narrow,
     /// Nor does this, and it asks ahead what is asked here.
     Asks(Ask),
@@ -71,9 +71,9 @@ pub(super) enum Foresight {
 
 type Ask = Box<dyn Fn(&Connection) -> Result<(), Fault> + Send>;
 
-impl Foresight {
-    pub(super) fn asks(ask: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static) -> Foresight {
-        Foresight::Asks(Box::new(ask))
+impl Prefetch {
+    pub(super) fn asks(ask: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static) -> Prefetch {
+        Prefetch::Asks(Box::new(ask))
     }
 }
 
@@ -91,7 +91,7 @@ impl Writer {
         threads: Threads,
     ) -> std::io::Result<Self> {
         let (lose, lost) = watch::channel(None);
-        let hand = Hand { conn, path, files, has_looked: Cell::new(false), lose };
+        let hand = WriterLoop { conn, path, files, has_looked: Cell::new(false), lose };
         let queue = match threads {
             Threads::Own => {
                 let (operations, queued) = mpsc::channel();
@@ -115,7 +115,7 @@ impl Writer {
     /// committed. Where nobody waits the work is done all the same.
     pub(super) fn write<T, F>(
         &self,
-        foresight: Foresight,
+        prefetch: Prefetch,
         work: F,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
@@ -125,7 +125,7 @@ impl Writer {
         let (caller, answer) = oneshot::channel();
         // A caller that has gone away does not need to know. One that has not gets the work back as well, to be freed where
         // such things are made: the allocator keeps what a thread frees for that thread, and this one makes nothing.
-        let queued = self.queue(foresight, work, |result, work| drop(caller.send((result, work))));
+        let queued = self.queue(prefetch, work, |result, work| drop(caller.send((result, work))));
         async move {
             queued?;
             let (result, _work) = answer.await.map_err(|_| StoreError::Closed)?;
@@ -140,7 +140,7 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, mut answer) = oneshot::channel();
-        self.queue(Foresight::None, work, |result, _| drop(caller.send(result)))?;
+        self.queue(Prefetch::None, work, |result, _| drop(caller.send(result)))?;
         match &self.queue {
             Queue::Thread { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
             Queue::Task(task) => {
@@ -155,13 +155,13 @@ impl Writer {
     ///
     /// # Errors
     /// There is no writer any more: neither is called.
-    pub(super) fn queue<T, F, A>(&self, foresight: Foresight, work: F, answer: A) -> Result<(), StoreError>
+    pub(super) fn queue<T, F, A>(&self, prefetch: Prefetch, work: F, answer: A) -> Result<(), StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
         A: FnOnce(Result<T, StoreError>, F) + Send + 'static,
     {
-        let operation = Box::new(Pending { foresight, foreseen: None, work, result: None, answer });
+        let operation = Box::new(Pending { prefetch, foreseen: None, work, result: None, answer });
         match &self.queue {
             Queue::Thread { operations, .. } => {
                 operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
@@ -194,13 +194,13 @@ impl Drop for Writer {
 
 /// The work as tasks of a runtime: one for whatever is queued until it gets to run.
 struct Task {
-    hand: Mutex<Hand>,
+    hand: Mutex<WriterLoop>,
     queued: Mutex<VecDeque<Queued>>,
     pace: Pace,
 }
 
 impl Task {
-    fn start(hand: Hand, pace: Pace) -> Arc<Task> {
+    fn start(hand: WriterLoop, pace: Pace) -> Arc<Task> {
         let gives_signs = hand.files.is_none();
         let task = Arc::new(Task { hand: Mutex::new(hand), queued: Mutex::default(), pace });
         if gives_signs && let Ok(runtime) = Handle::try_current() {
@@ -241,7 +241,7 @@ impl Task {
         }
     }
 
-    fn hand(&self) -> MutexGuard<'_, Hand> {
+    fn hand(&self) -> MutexGuard<'_, WriterLoop> {
         self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,8 +272,8 @@ trait Operation: Send {
 }
 
 struct Pending<T, F, A> {
-    foresight: Foresight,
-    foreseen: Option<Foreseen>,
+    prefetch: Prefetch,
+    foreseen: Option<Prefetched>,
     work: F,
     result: Option<Result<T, StoreError>>,
     answer: A,
@@ -286,11 +286,11 @@ where
     A: FnOnce(Result<T, StoreError>, F) + Send,
 {
     fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool {
-        if let Foresight::Asks(ask) = &self.foresight {
+        if let Prefetch::Asks(ask) = &self.prefetch {
             // What comes of it when it cannot be asked, comes of it again when it is wanted.
             self.foreseen = Some(database.foresee(|| guarded(|| ask(conn))));
         }
-        !matches!(self.foresight, Foresight::None)
+        !matches!(self.prefetch, Prefetch::None)
     }
 
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
@@ -343,7 +343,7 @@ enum Undoing {
 }
 
 /// What writing takes.
-struct Hand {
+struct WriterLoop {
     conn: Connection,
     path: PathBuf,
     /// Those of the database, where it is one of files.
@@ -354,7 +354,7 @@ struct Hand {
     lose: watch::Sender<Option<StoreError>>,
 }
 
-impl Hand {
+impl WriterLoop {
     fn work(&self, queue: &Receiver<Queued>) {
         let look_every = if self.files.is_some() { LOOK_EVERY } else { hosts::SIGN_EVERY };
         loop {
@@ -497,7 +497,7 @@ impl Hand {
     /// # Errors
     /// All of the transaction is lost.
     fn run(&self, operation: &mut dyn Operation, undoing: Undoing) -> Result<bool, StoreError> {
-        let Hand { conn, path, .. } = self;
+        let WriterLoop { conn, path, .. } = self;
         let before = conn.changes();
         if undoing == Undoing::Alone {
             self.said(conn.savepoint("SAVEPOINT operation"))?;

@@ -51,12 +51,12 @@ pub struct Imported {
 /// It cannot be read, it is no history, or nothing tells whose it is.
 pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
     let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
-    let failed = |error: files::NoFile| TransferError::Read { path: path.to_owned(), source: error.into() };
+    let failed = |error: files::FileReadError| TransferError::Read { path: path.to_owned(), source: error.into() };
     let (file, metadata) = files::open(path).map_err(failed)?;
     let (bytes, limit) = (metadata.len(), files::MAX_TEXT_BYTES);
     // Read message by message; but one of them could be as long as all of it.
     if !is_lines && bytes > limit {
-        return Err(failed(files::NoFile::TooLarge { bytes, limit }));
+        return Err(failed(files::FileReadError::TooLarge { bytes, limit }));
     }
     let raw = if is_lines { read_lines(path, file, now_ms)? } else { read_session(path, file, now_ms)? };
     let key = key.cloned().or_else(|| super::tree::key_of(path)).or_else(|| raw.key.clone());

@@ -10,11 +10,11 @@ use pmk_knowledge::{
 
 use super::{parts, work::Work};
 use crate::{
+    chat::Inbound,
     escalation::Marker,
     ledger::Event,
     services::Services,
     store::{Outgoing, Purpose},
-    talk::Inbound,
 };
 
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.

@@ -13,13 +13,13 @@ use pmk_models::{Answer, Stop};
 use super::{TurnError, records::note_capped, track, work::Work};
 use crate::{
     directive::{
-        self, Directive, Flaw,
+        self, Directive, DirectiveError,
         tools::{self, BadCall},
     },
     messages::Messages,
     mra::MraQuestion,
     services::Services,
-    store::Escalating,
+    store::EscalationUpdate,
 };
 
 mod bounds;
@@ -28,7 +28,7 @@ mod escalate;
 mod mra;
 
 use echo::echoes;
-use escalate::Fate;
+use escalate::EscalationOutcome;
 pub(super) use escalate::outgoing as ask_people;
 
 /// Rounds a turn may take with tool calls, and with fenced directives, which specification 003 §6 means for one
@@ -217,17 +217,17 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
         Directive::Escalate { repo, question, reason } => {
             let (told, fate) = escalate::escalate(services, work, repo, question, reason).await?;
             let said = match fate {
-                Fate::Asked => services.messages.escalated(is_apart(work)),
-                Fate::Proposed => services.messages.proposed(),
-                Fate::Waiting => services.messages.already_asked(),
-                Fate::Nobody => services.messages.nobody_to_ask(),
+                EscalationOutcome::Asked => services.messages.escalated(is_apart(work)),
+                EscalationOutcome::Proposed => services.messages.proposed(),
+                EscalationOutcome::Waiting => services.messages.already_asked(),
+                EscalationOutcome::Nobody => services.messages.nobody_to_ask(),
                 // What goes before the answer says so.
-                Fate::Bounded => String::new(),
-                Fate::Answered => return Ok(done(services, work, shown)),
-                Fate::Refused if work.tally.rounds < most_rounds(services) => {
+                EscalationOutcome::Bounded => String::new(),
+                EscalationOutcome::Answered => return Ok(done(services, work, shown)),
+                EscalationOutcome::Refused if work.tally.rounds < most_rounds(services) => {
                     return tell(services, work, text, vec![(told.text, false)]).await;
                 }
-                Fate::Refused => return Ok(done(services, work, &text)),
+                EscalationOutcome::Refused => return Ok(done(services, work, &text)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -249,7 +249,7 @@ async fn ask_mra(
     work: &mut Work<'_>,
     (repo, question): (String, String),
     text: String,
-    flaws: &[Flaw],
+    flaws: &[DirectiveError],
 ) -> Result<Acted, TurnError> {
     let most = most_rounds(services);
     if work.tally.rounds > most {
@@ -335,7 +335,7 @@ async fn keep(
 fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
-        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => services.messages.proposed(),
+        "" if let Some((EscalationUpdate::Proposed(_), _)) = &work.tally.escalation => services.messages.proposed(),
         "" if work.tally.escalation.is_some() => services.messages.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
@@ -347,7 +347,7 @@ fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
 
 /// Whether contacts are asked where the asker does not see it.
 fn is_apart(work: &Work<'_>) -> bool {
-    matches!(&work.tally.escalation, Some((Escalating::Asked(_, marker), _)) if marker.apart.is_some())
+    matches!(&work.tally.escalation, Some((EscalationUpdate::Asked(_, marker), _)) if marker.apart.is_some())
 }
 
 /// The answer as text; one that was cut short says so, unless nothing is left of it.

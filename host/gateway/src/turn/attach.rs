@@ -18,9 +18,9 @@ use pmk_policy::IncomingInput;
 
 use super::{TurnError, live::LivePorts, records::note_capped};
 use crate::{
+    chat::Attachments,
     services::Services,
     store::{Live, OpenTurn},
-    talk::Attached,
 };
 use frame::{Piece, pieces};
 
@@ -49,8 +49,8 @@ pub(super) async fn read(
     turn: &OpenTurn,
     also: &[OpenTurn],
     live: Option<&Live>,
-) -> Result<Attached, TurnError> {
-    let mut all = Attached::default();
+) -> Result<Attachments, TurnError> {
+    let mut all = Attachments::default();
     let first = also.first().unwrap_or(turn);
     for open in also.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
@@ -69,7 +69,7 @@ pub(super) async fn read(
 }
 
 /// What a message says: where it has no words of its own, that it has none.
-pub(super) fn words(services: &Services, text: &str, attached: &Attached) -> String {
+pub(super) fn words(services: &Services, text: &str, attached: &Attachments) -> String {
     if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn words(services: &Services, text: &str, attached: &Attached) -> Str
 pub(super) async fn archive(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
-    attached: &Attached,
+    attached: &Attachments,
     message: &Message,
     Room { limit, taken }: Room,
 ) -> Result<Option<(Entry, i64)>, TurnError> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pmk_core::Place;
 
-use crate::{ids::TurnId, store::OpenTurn, talk::Inbound};
+use crate::{chat::Inbound, ids::TurnId, store::OpenTurn};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";

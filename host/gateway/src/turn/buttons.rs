@@ -1,9 +1,9 @@
 //! What people may press under what they are told: whatever a button says, a reaction says, too.
 
 use crate::{
+    chat::Button,
     messages::Messages,
     store::{Offers, Outgoing, Part, Purpose},
-    talk::Button,
 };
 
 /// Marks the message that ends an answer, whose readers are asked what they think of it.

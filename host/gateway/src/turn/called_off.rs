@@ -6,12 +6,12 @@ use pmk_models::Usage;
 
 use super::{TurnError, batching, deliver, parts, placeholder};
 use crate::{
+    chat::MessageBody,
     front::settled::unfenced,
     ledger::Tags,
     report::TurnReport,
     services::Services,
-    store::{Answered, CalledOff, OpenTurn, Outturn, Receipts, Recorded},
-    talk::Speech,
+    store::{Answered, CalledOff, OpenTurn, Receipts, Recorded, TurnOutcome},
 };
 
 /// Brings such questions, which were to be answered together, to their end. `said` is what the model had said by then.
@@ -42,7 +42,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         said => format!("{said}\n\n{}", services.messages.stopped()),
     };
     let key = turn.inbound.key.clone();
-    let mut parts = parts::of_reply(services, &key, Speech { text: text.clone(), pings: vec![] });
+    let mut parts = parts::of_reply(services, &key, MessageBody { text: text.clone(), pings: vec![] });
     placeholder::recall(services, &turn).await?;
     let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
     parts.extend(placeholder::withdrawals(&also, in_doubt));
@@ -63,7 +63,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         escalation: None,
         case: None,
         report: report.clone(),
-        outturn: Outturn { asked_by, ..Outturn::default() },
+        outturn: TurnOutcome { asked_by, ..TurnOutcome::default() },
         // No provider takes a message with nothing in it.
         keep_live: !asked.trim().is_empty(),
         events: vec![],

@@ -9,13 +9,13 @@ use super::{
 };
 
 use crate::{
+    authorization::{Action, Reason},
+    chat::MessageBody,
     command::ParsedCommand,
     escalation::Marker,
-    ledger::{Event, Noted},
-    may::{Action, Reason},
+    ledger::{Event, TaggedEvent},
     services::Services,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
-    talk::Speech,
+    store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Verbosity},
 };
 
 mod pmk;
@@ -68,7 +68,7 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
     let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
             let answer = pmk::carry_out(services, &turn, asked, refused).await?;
-            ("pmk", parts::of_reply(services, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
+            ("pmk", parts::of_reply(services, &turn.inbound.key, MessageBody { text: answer, pings: vec![] }), None)
         }
         Command::Verbose(verbosity) => {
             services.store.set_verbosity(turn.session, verbosity).await?;
@@ -81,16 +81,16 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
     };
     let placeholder = match (name, &escalation) {
         // It has to be read again, for another yes.
-        (_, Some(Escalating::Reopened(_))) => None,
+        (_, Some(EscalationUpdate::Reopened(_))) => None,
         // The answer takes the place of the question to the asker.
         ("escalate", _) => Some(turn.inbound.ts.clone()),
         _ => turn.placeholder.clone(),
     };
     let asked = match &escalation {
-        Some(Escalating::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
+        Some(EscalationUpdate::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
         _ => None,
     };
-    let events = asked.into_iter().map(Noted::from).collect();
+    let events = asked.into_iter().map(TaggedEvent::from).collect();
     conclude(services, turn, Conclusion { command: name, parts, escalation, placeholder, events }).await
 }
 
@@ -99,10 +99,10 @@ async fn escalate(
     services: &Services,
     turn: &OpenTurn,
     marker: Marker,
-) -> Result<(Vec<Outgoing>, Option<Escalating>), TurnError> {
+) -> Result<(Vec<Outgoing>, Option<EscalationUpdate>), TurnError> {
     let (key, asker) = (&turn.inbound.key, &turn.inbound.user);
     if services.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
-        let reopened = Escalating::Reopened(turn.inbound.event_id.clone());
+        let reopened = EscalationUpdate::Reopened(turn.inbound.event_id.clone());
         return Ok((vec![Outgoing::reply(services.messages.confirm_again())], Some(reopened)));
     }
     let mentioned_user_ids = services.people.contacts(marker.scope.as_deref(), asker);
@@ -115,7 +115,7 @@ async fn escalate(
     for asking in ask_people(services, key, asker, &marker) {
         parts.extend(parts::of_question(services, key, &asking));
     }
-    Ok((parts, Some(Escalating::Asked(key.front, marker))))
+    Ok((parts, Some(EscalationUpdate::Asked(key.front, marker))))
 }
 
 #[cfg(test)]

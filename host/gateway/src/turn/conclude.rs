@@ -4,10 +4,10 @@ use pmk_models::Usage;
 
 use super::TurnError;
 use crate::{
-    ledger::{Noted, Tags},
+    ledger::{TaggedEvent, Tags},
     report::TurnReport,
     services::Services,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Receipts, Recorded},
+    store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Receipts, Recorded, TurnOutcome},
 };
 
 /// How such a turn ends.
@@ -15,11 +15,11 @@ pub(super) struct Conclusion {
     /// What the turn was, for fronts that tell.
     pub command: &'static str,
     pub parts: Vec<Outgoing>,
-    pub escalation: Option<Escalating>,
+    pub escalation: Option<EscalationUpdate>,
     /// The message that the first part takes the place of.
     pub placeholder: Option<String>,
     /// What the ledger is to tell of it.
-    pub events: Vec<Noted>,
+    pub events: Vec<TaggedEvent>,
 }
 
 /// Stores it.
@@ -40,7 +40,7 @@ pub(super) async fn conclude(
         escalation,
         case: None,
         report: report.clone(),
-        outturn: Outturn::default(),
+        outturn: TurnOutcome::default(),
         keep_live: false,
         events,
         receipts: Receipts::default(),

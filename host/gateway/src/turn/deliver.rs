@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use self::post::{Doubt, send};
+use self::post::{UncertainDelivery, send};
 use super::{TurnError, buttons, journal::Journal, placeholder};
 use crate::{
+    chat::Inbound,
     front::{Delivery, FrontError, Kind},
     ledger::Event,
     report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
     store::{Answered, Outgoing, Part, Purpose},
-    talk::Inbound,
 };
 
 mod elsewhere;
@@ -31,7 +31,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let mut sent = Vec::new();
     let journal = Journal::new(answered.tags.clone());
     let is_streamed = answered.is_streamed;
-    let mut doubt = answered.resumed.then_some(Doubt { of: inbound, is_streamed, journal: &journal });
+    let mut doubt = answered.resumed.then_some(UncertainDelivery { of: inbound, is_streamed, journal: &journal });
     let mut in_file = false;
     // What an earlier attempt has shown of it is looked for together with the first part, where that is.
     if answered.resumed
@@ -64,7 +64,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what, may_pass })) => {
-                untaken(services, &answered, part, in_doubt, (what, may_pass), &journal).await?
+                handle_refused_part(services, &answered, part, in_doubt, (what, may_pass), &journal).await?
             }
             id => {
                 in_file |= is_file;
@@ -107,11 +107,11 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
 
 /// What becomes of a part that its place does not take. An answer reaches who asked all the same, or is parked: it is tried again
 /// for a while where the refusal may pass, and then goes to them in a direct message. What goes beside an answer is noted.
-async fn untaken(
+async fn handle_refused_part(
     services: &Services,
     answered: &Answered,
     part: &Part,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
     (what, may_pass): (String, bool),
     journal: &Journal,
 ) -> Result<Option<String>, TurnError> {
@@ -165,7 +165,7 @@ async fn deliver_part(
     services: &Services,
     answered: &Answered,
     part: &Part,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, &answered.parts, part));
     let Outgoing { speech, purpose, .. } = outgoing;

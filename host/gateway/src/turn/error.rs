@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pmk_knowledge::LibraryError;
 
-use crate::{dispatch::Stuck, front::FrontError, store::StoreError};
+use crate::{dispatch::TurnFailure, front::FrontError, store::StoreError};
 
 /// Why a turn could not be finished now. Nothing is lost: what it has done is stored.
 #[derive(Debug, thiserror::Error)]
@@ -26,22 +26,24 @@ pub(super) enum TurnError {
     Apart,
 }
 
-impl From<TurnError> for Stuck {
+impl From<TurnError> for TurnFailure {
     fn from(error: TurnError) -> Self {
         let why = error.to_string();
         match error {
             TurnError::Front(FrontError::Transient { retry_after, .. }) => {
-                Stuck::Passing { why, retry_after: retry_after.unwrap_or_default() }
+                TurnFailure::Passing { why, retry_after: retry_after.unwrap_or_default() }
             }
-            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Refused { why: format!("{what}; {hint}") },
-            TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
-            TurnError::Front(FrontError::Closed) => Stuck::Over(None),
-            TurnError::Anew | TurnError::Store(StoreError::Changed) => Stuck::Anew,
-            TurnError::Apart => Stuck::Apart,
-            TurnError::Elsewhere => Stuck::Elsewhere,
-            TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
-            TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
-            TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },
+            TurnError::Front(FrontError::Fatal { what, hint }) => {
+                TurnFailure::Refused { why: format!("{what}; {hint}") }
+            }
+            TurnError::Front(FrontError::Refused { .. }) => TurnFailure::Hopeless { why },
+            TurnError::Front(FrontError::Closed) => TurnFailure::Over(None),
+            TurnError::Anew | TurnError::Store(StoreError::Changed) => TurnFailure::Anew,
+            TurnError::Apart => TurnFailure::Apart,
+            TurnError::Elsewhere => TurnFailure::Elsewhere,
+            TurnError::Store(error) if error.is_lost() => TurnFailure::Over(Some(error.into())),
+            TurnError::Store(error) if !error.is_passing() => TurnFailure::Hopeless { why },
+            TurnError::Store(_) | TurnError::Library(_) => TurnFailure::Passing { why, retry_after: Duration::ZERO },
         }
     }
 }

@@ -12,25 +12,25 @@ use super::{
     TurnError, attach,
     journal::Journal,
     live::LivePorts,
-    receipt::Scribe,
+    receipt::ReceiptRecorder,
     records::note_capped,
     work::{Tally, Work},
 };
 use crate::{
     calibration::TokenBudget,
     case,
+    chat::Attachments,
     exchange::{self, Exchange, Ports, window::Window},
     ledger::Tags,
     services::Services,
     store::{self, Digest, FoundAtom, OpenTurn},
-    talk::Attached,
 };
 
 pub(super) async fn gather<'a>(
     services: &'a Services,
     turn: &'a OpenTurn,
     mut live: store::Live,
-    attached: Attached,
+    attached: Attachments,
     said: &Arc<Mutex<String>>,
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = services.experiment.take_part(turn).await?;
@@ -40,7 +40,7 @@ pub(super) async fn gather<'a>(
         services,
         policies,
         journal: Journal::new(tags),
-        scribe: Scribe::default(),
+        scribe: ReceiptRecorder::default(),
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
         audience,

@@ -16,11 +16,11 @@ use pmk_knowledge::{Atom, extract};
 use pmk_models::{Request, Stop};
 
 use crate::{
-    escalation::{Marker, Reading, Said, Word, reading},
-    ledger::{Event, Noted, Tags},
+    chat::MessageBody,
+    escalation::{EscalationRemark, Marker, Reading, Word, reading},
+    ledger::{Event, TaggedEvent, Tags},
     services::Services,
-    store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
-    talk::Speech,
+    store::{self, Answered, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose},
 };
 
 /// Room for a reading and an extraction.
@@ -166,7 +166,7 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     parts.extend(absorb::notice(services, &turn.inbound.user, &atom));
     let said = services.messages.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
-    parts.extend(to_contacts(services, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
+    parts.extend(to_contacts(services, &turn, &marker, &MessageBody { text: said, pings: vec![] }, others).await?);
     let flagged = absorb::flagged(&turn.inbound.user, &atom);
     let absorbed = Event::EscalateAbsorbed {
         channel_id: marker.channel_id,
@@ -174,7 +174,7 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
         atom_id: Some(atom.meta.id),
     };
     let events = flagged.into_iter().chain([absorbed]).collect();
-    done(services, turn, "answered", parts, Some(Escalating::HandedOn), events).await.map(Heard::Done)
+    done(services, turn, "answered", parts, Some(EscalationUpdate::HandedOn), events).await.map(Heard::Done)
 }
 
 async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
@@ -227,7 +227,7 @@ async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
     let speech = services.messages.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
-    done(services, turn, "unclear", parts, Some(Escalating::Unsure(proposal)), vec![]).await
+    done(services, turn, "unclear", parts, Some(EscalationUpdate::Unsure(proposal)), vec![]).await
 }
 
 /// The asker does not need it any more. Contacts who were asked apart are told.
@@ -235,17 +235,17 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
     let mut parts = vec![Outgoing::reply(services.messages.withdrawn())];
     if marker.apart.is_some() {
         let text = services.messages.not_needed(&turn.inbound.user, &marker.question);
-        parts.extend(to_contacts(services, &turn, &marker, &Speech { text, pings: vec![] }, |_| true).await?);
+        parts.extend(to_contacts(services, &turn, &marker, &MessageBody { text, pings: vec![] }, |_| true).await?);
     }
     let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
-    let withdrawn = Escalating::Withdrawn(turn.inbound.key.front, marker);
+    let withdrawn = EscalationUpdate::Withdrawn(turn.inbound.key.front, marker);
     done(services, turn, "withdrawn", parts, Some(withdrawn), vec![cancelled]).await
 }
 
 /// What was said is remembered with the question, which still waits.
-fn said(turn: &OpenTurn, marker: Marker) -> Option<Escalating> {
-    let said = Said { user_id: turn.inbound.user.clone(), text: turn.inbound.text.trim().to_owned() };
-    Some(Escalating::Said(turn.inbound.key.front, marker, said))
+fn said(turn: &OpenTurn, marker: Marker) -> Option<EscalationUpdate> {
+    let said = EscalationRemark { user_id: turn.inbound.user.clone(), text: turn.inbound.text.trim().to_owned() };
+    Some(EscalationUpdate::Said(turn.inbound.key.front, marker, said))
 }
 
 async fn done(
@@ -253,21 +253,21 @@ async fn done(
     turn: OpenTurn,
     command: &'static str,
     parts: Vec<Outgoing>,
-    escalation: Option<Escalating>,
+    escalation: Option<EscalationUpdate>,
     events: Vec<Event>,
 ) -> Result<Answered, TurnError> {
-    let events = events.into_iter().map(Noted::from).collect();
+    let events = events.into_iter().map(TaggedEvent::from).collect();
     conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None, events }).await
 }
 
 /// A reaction to the message, or these words where there can be none.
 fn mark(emoji: &str, otherwise: String) -> Outgoing {
     let purpose = Purpose::Mark { emoji: emoji.to_owned() };
-    Outgoing { speech: Speech { text: otherwise, pings: vec![] }, purpose, ..Outgoing::default() }
+    Outgoing { speech: MessageBody { text: otherwise, pings: vec![] }, purpose, ..Outgoing::default() }
 }
 
 /// Says something in the thread, as messages of their own.
-fn relayed(services: &Services, turn: &OpenTurn, speech: Speech) -> Vec<Outgoing> {
+fn relayed(services: &Services, turn: &OpenTurn, speech: MessageBody) -> Vec<Outgoing> {
     let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
     parts::of_question(services, &turn.inbound.key, &said).collect()
 }
@@ -277,7 +277,7 @@ async fn to_contacts(
     services: &Services,
     turn: &OpenTurn,
     marker: &Marker,
-    speech: &Speech,
+    speech: &MessageBody,
     is_reader: impl Fn(&str) -> bool,
 ) -> Result<Vec<Outgoing>, TurnError> {
     let asked = services.store.asked_apart(turn.inbound.key.front, marker).await?;

@@ -6,12 +6,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::ledger::{Event, Noted, Tags};
+use crate::ledger::{Event, TaggedEvent, Tags};
 
 /// Collects the events of a turn.
 pub(super) struct Journal {
     tags: Tags,
-    events: Mutex<Vec<Noted>>,
+    events: Mutex<Vec<TaggedEvent>>,
     failed: AtomicBool,
 }
 
@@ -32,12 +32,12 @@ impl Journal {
     }
 
     /// An event of the turn that goes along with a write of its own.
-    pub fn of_turn(&self, event: Event) -> Noted {
-        Noted { event, tags: self.tags.clone() }
+    pub fn of_turn(&self, event: Event) -> TaggedEvent {
+        TaggedEvent { event, tags: self.tags.clone() }
     }
 
     /// What was noted and not taken yet, oldest first.
-    pub fn take(&self) -> Vec<Noted> {
+    pub fn take(&self) -> Vec<TaggedEvent> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -12,37 +12,37 @@ use pmk_core::{Applied, Transcript};
 use pmk_models::{Answer, Images, Listener, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 
-use super::{journal::Journal, receipt::Scribe, records::note_records, summarise::summarise};
+use super::{journal::Journal, receipt::ReceiptRecorder, records::note_records, summarise::summarise};
 use crate::{
     audience::Audience,
     calibration::{Calibration, TokenBudget},
-    directive::Offer,
+    directive::AvailableDirectives,
     exchange::{
-        Alarm, Ports, Sent, SummaryInput, ToolSupport,
+        AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
         window::{Fold, Window},
     },
     experiment::shadow::Acted,
     ids::{SessionId, TurnId},
-    ledger::{Event, Noted},
-    policies::Deciding,
+    ledger::{Event, TaggedEvent},
+    policies::TurnPolicies,
     preambles::Preamble,
     services::Services,
-    store::{Beginning, LiveEntry, StoreError, WindowEdit},
+    store::{LiveEntry, PreviewKind, StoreError, WindowEdit},
 };
 
 /// The world of one turn.
 pub(super) struct LivePorts<'a> {
     pub services: &'a Services,
     /// What decides, to the turn's end.
-    pub policies: Deciding,
+    pub policies: TurnPolicies,
     pub journal: Journal,
     /// What its requests are made from.
-    pub scribe: Scribe,
+    pub scribe: ReceiptRecorder,
     /// Who asks, and where.
     pub asker: &'a str,
     pub key: String,
     pub audience: Audience,
-    pub offer: Offer,
+    pub offer: AvailableDirectives,
     /// Who hears the answer while it is made.
     pub listener: Option<Arc<dyn Listener>>,
     pub turn: TurnId,
@@ -68,7 +68,7 @@ impl Listener for Ear<'_> {
 
 impl LivePorts<'_> {
     /// Events that go along with a write of their own.
-    fn of_turn(&self, told: Vec<Event>) -> Vec<Noted> {
+    fn of_turn(&self, told: Vec<Event>) -> Vec<TaggedEvent> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
@@ -157,7 +157,7 @@ impl Ports for LivePorts<'_> {
         let is_final = request.tools.is_empty() && !self.offer.is_any();
         let mut listener = self.listener.as_deref().filter(|_| is_final);
         if listener.is_some()
-            && let Err(error) = self.services.store.may_show(self.turn, Beginning::Stream).await
+            && let Err(error) = self.services.store.may_show(self.turn, PreviewKind::Stream).await
         {
             tracing::warn!(session = self.key, %error, "the answer will be shown once it is complete");
             listener = None;
@@ -202,11 +202,11 @@ impl Ports for LivePorts<'_> {
         self.journal.note(event);
     }
 
-    fn alarm(&self, alarm: Alarm) {
+    fn alarm(&self, alarm: AdminAlert) {
         let Services { messages, admins, .. } = self.services;
         admins.tell(match alarm {
-            Alarm::GaveUp => messages.recovery_failed(&self.key),
-            Alarm::Rotated { left_behind } => messages.rotated_for_admins(&self.key, left_behind),
+            AdminAlert::GaveUp => messages.recovery_failed(&self.key),
+            AdminAlert::Rotated { left_behind } => messages.rotated_for_admins(&self.key, left_behind),
         });
     }
 }

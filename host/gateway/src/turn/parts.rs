@@ -3,18 +3,18 @@
 use pmk_core::SessionKey;
 
 use crate::{
+    chat::MessageBody,
     front::Kind,
     services::Services,
     store::{Outgoing, Purpose},
-    talk::Speech,
 };
 
 /// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
-pub(super) fn of_reply(services: &Services, key: &SessionKey, reply: Speech) -> Vec<Outgoing> {
+pub(super) fn of_reply(services: &Services, key: &SessionKey, reply: MessageBody) -> Vec<Outgoing> {
     let pieces = services.front.split(&reply.text, Kind::Reply);
     let too_many = pieces.len() > services.front.most_parts();
     let pieces = bounded(services, key, pieces);
-    let of_text = |text| Outgoing { speech: Speech { text, pings: reply.pings.clone() }, ..Outgoing::default() };
+    let of_text = |text| Outgoing { speech: MessageBody { text, pings: reply.pings.clone() }, ..Outgoing::default() };
     let mut parts: Vec<Outgoing> = pieces.into_iter().map(of_text).collect();
     if too_many {
         parts.insert(1, Outgoing { speech: reply, purpose: Purpose::Document, ..Outgoing::default() });

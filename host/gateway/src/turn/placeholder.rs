@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::TurnError;
 use crate::{
+    chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Kind, Lookup},
     services::Services,
-    store::{self, Beginning, Begun, OpenTurn, Outgoing, Purpose},
-    talk::{Inbound, ReplyTo, Speech},
+    store::{self, Begun, OpenTurn, Outgoing, PreviewKind, Purpose},
 };
 
 mod too_late;
@@ -110,7 +110,7 @@ async fn place(
         return Ok(None);
     }
     if !turn.may_place {
-        services.store.may_show(turn.turn, Beginning::Placeholder).await?;
+        services.store.may_show(turn.turn, PreviewKind::Placeholder).await?;
     }
     let placed = services.front.placeholder(&turn.inbound, &text).await;
     // What is put off was not posted.
@@ -143,7 +143,7 @@ pub(super) async fn find(
     (event_id, reply_to, ts): (&str, &ReplyTo, &str),
     is_streamed: bool,
 ) -> Result<Option<String>, FrontError> {
-    let speech = Speech::default();
+    let speech = MessageBody::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
     Ok(match services.front.find(&placeholder, ts, is_streamed).await? {
         Lookup::Yes(id) => id,

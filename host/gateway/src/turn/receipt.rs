@@ -17,7 +17,7 @@ const RENDERER: u32 = 1;
 
 /// Writes the receipts of a turn.
 #[derive(Default)]
-pub(super) struct Scribe(Mutex<Noted>);
+pub(super) struct ReceiptRecorder(Mutex<Noted>);
 
 #[derive(Default)]
 struct Noted {
@@ -36,7 +36,7 @@ struct Planned {
     calibration: Calibrated,
 }
 
-impl Scribe {
+impl ReceiptRecorder {
     /// What was found for the new message.
     pub fn found(&self, atoms: Vec<FoundAtom>) {
         self.noted().atoms = atoms;

@@ -10,13 +10,13 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
+    chat::MessageBody,
     exchange::Cut,
     experiment::signals::Reask,
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, Escalating, Learnt, Outgoing, Outturn, Proposal, Purpose, Recorded},
-    talk::Speech,
+    store::{self, Answered, EscalationUpdate, ModelCalibration, Outgoing, Proposal, Purpose, Recorded, TurnOutcome},
 };
 
 /// An answer, or why there is none.
@@ -54,7 +54,7 @@ pub(super) async fn record(
         (Some(marker), atom) => {
             absorb::outgoing(services, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
         }
-        (None, _) => parts::of_reply(services, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
+        (None, _) => parts::of_reply(services, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] }),
     };
     // What a contact has answered is not the model's to be judged by.
     let is_models = keep_live && work.turn.absorbs.is_none();
@@ -69,7 +69,7 @@ pub(super) async fn record(
         for asking in &outgoing {
             parts.extend(parts::of_question(services, &work.turn.inbound.key, asking));
         }
-        if let Escalating::Proposed(proposal) = &mut escalating {
+        if let EscalationUpdate::Proposed(proposal) = &mut escalating {
             // The last piece asks for the word.
             proposal.part = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         }
@@ -86,7 +86,7 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
-    let outturn = Outturn {
+    let outturn = TurnOutcome {
         tags: work.ports.journal.tags().clone(),
         failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
         overflowed: work.exchange.tally.overflowed,
@@ -133,11 +133,11 @@ fn words(services: &Services, cut: Cut) -> String {
 }
 
 /// What is known of the model now, where this turn has asked it.
-fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<Learnt> {
+fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<ModelCalibration> {
     let (provider, model) = (services.model.provider().to_owned(), services.model.name().to_owned());
     let calibration = services.calibrator.known();
     let (fit, bounds) = (calibration.fit(), *calibration.bounds());
-    (work.exchange.tally.calls > 0).then_some(Learnt { provider, model, fit, bounds })
+    (work.exchange.tally.calls > 0).then_some(ModelCalibration { provider, model, fit, bounds })
 }
 
 /// The event of a reply that takes several messages.
@@ -161,10 +161,10 @@ fn asked_by(work: &Work<'_>) -> Option<String> {
     is_one_persons.then(|| user.clone())
 }
 
-fn note_escalations(work: &Work<'_>, escalated: Option<&Escalating>, learnt: Option<&Atom>) {
+fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learnt: Option<&Atom>) {
     match escalated {
-        Some(Escalating::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker.clone())),
-        Some(Escalating::Proposed(Proposal { marker, .. })) => work.ports.journal.note(Event::EscalateProposed {
+        Some(EscalationUpdate::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker.clone())),
+        Some(EscalationUpdate::Proposed(Proposal { marker, .. })) => work.ports.journal.note(Event::EscalateProposed {
             actor: work.turn.inbound.user.clone(),
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),
@@ -192,7 +192,7 @@ fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
 }
 
 /// The arm that a turn went by in which something went wrong that policies answer for.
-fn bad_arm(outturn: &Outturn) -> Option<&str> {
+fn bad_arm(outturn: &TurnOutcome) -> Option<&str> {
     let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
     arm.filter(|_| outturn.failed || outturn.overflowed)
 }

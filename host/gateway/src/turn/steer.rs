@@ -4,7 +4,7 @@ use pmk_core::{Entry, Message};
 
 use super::{
     TurnError,
-    admit::{self, Admitted},
+    admit::{self, Admission},
     attach,
     batching::said,
     called_off, command, deliver,
@@ -21,21 +21,21 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in batch.take_along(room) {
         let turn = match admit::admit(services, inbox, Hold::Along).await? {
-            Admitted::Ask(turn) => turn,
-            Admitted::Command(turn, command) => {
+            Admission::Ask(turn) => turn,
+            Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
                 deliver::deliver(services, answered).await?;
                 continue;
             }
-            Admitted::Deliver(answered) => {
+            Admission::Deliver(answered) => {
                 deliver::deliver(services, answered).await?;
                 continue;
             }
-            Admitted::CalledOff(turn) => {
+            Admission::CalledOff(turn) => {
                 called_off::end(services, vec![turn], "").await?;
                 continue;
             }
-            Admitted::Nothing => continue,
+            Admission::Nothing => continue,
         };
         let attached = attach::read(services, &turn, &[], None).await?;
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));

@@ -14,11 +14,11 @@ use tokio::sync::MutexGuard;
 use super::{TurnError, parts, work::Work};
 use crate::{
     case::{Case, Note, NoteKind},
+    chat::MessageBody,
     directive::{self, CASE_TAG, CaseUpdate, Given},
     ledger::Event,
     services::Services,
-    store::{InCase, Outgoing, Purpose},
-    talk::Speech,
+    store::{CaseEntry, Outgoing, Purpose},
 };
 
 /// The answer without what it notes of the case, which the tally has then.
@@ -91,18 +91,18 @@ impl Tracking<'_> {
     /// What people are told of it, after the answer.
     pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
-        let speech = Speech { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
+        let speech = MessageBody { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
         let told = Outgoing { speech, purpose: Purpose::Tracked, ..Outgoing::default() };
         parts::of_question(services, &work.turn.inbound.key, &told).collect()
     }
 
     /// What is kept with the case, in the transaction that records the turn.
-    pub(super) fn in_case(&self, work: &Work<'_>) -> Option<InCase> {
+    pub(super) fn in_case(&self, work: &Work<'_>) -> Option<CaseEntry> {
         let case = work.case.as_ref()?;
         let asker = &work.turn.inbound.user;
         // The text of several people's messages names them.
         let is_one_persons = work.also.iter().all(|other| other.inbound.user == *asker);
-        Some(InCase {
+        Some(CaseEntry {
             case: case.id,
             user: is_one_persons.then(|| asker.clone()),
             asked_at_ms: work.turn.received_at_ms,

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use super::{live::LivePorts, placeholder::Placeholder};
 use crate::{
     case::{Case, Note},
+    chat::Attachments,
     exchange::Exchange,
     progress::Progress,
-    store::{Escalating, OpenTurn, Outgoing},
-    talk::Attached,
+    store::{EscalationUpdate, OpenTurn, Outgoing},
 };
 
 /// A turn under way.
@@ -20,7 +20,7 @@ pub(super) struct Work<'a> {
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
     /// What came with the message and with those, as far as it was read.
-    pub attached: Attached,
+    pub attached: Attachments,
     /// So many of them stand in the new message.
     pub merged: usize,
     /// The case that the turn belongs to, as it was when the turn was begun.
@@ -54,5 +54,5 @@ pub(super) struct Tally {
     /// What the model has noted of the case.
     pub notes: Vec<Note>,
     /// A question to the people who know, and the messages that ask them, or the one that asks their asker first.
-    pub escalation: Option<(Escalating, Vec<Outgoing>)>,
+    pub escalation: Option<(EscalationUpdate, Vec<Outgoing>)>,
 }

@@ -4,7 +4,7 @@ use pmk_host::front::Lookup;
 
 use super::*;
 
-fn numbered<'a>(number: u32, reply_to: &'a ReplyTo, speech: &'a Speech) -> Delivery<'a> {
+fn numbered<'a>(number: u32, reply_to: &'a ReplyTo, speech: &'a MessageBody) -> Delivery<'a> {
     Delivery { number, ..part(reply_to, None, speech) }
 }
 

@@ -8,11 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_host::{
+    chat::{Accepted, Attachments, Inbound, MessageBody, Notice, Reaction, ReplyTo},
     front::{
         Delivery, Front, FrontError, Intake, Kind,
         slack::{Limits, Slack, SlackConfig, Timings, TokenSource},
     },
-    talk::{Accepted, Attached, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
 use pmk_stand_ins::{
     patience::{PATIENCE, until_async},
@@ -184,16 +184,16 @@ fn question(reply_to: &ReplyTo) -> Inbound {
         user: "U1".to_owned(),
         reply_to: reply_to.clone(),
         text: "the question".to_owned(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: "1700000000.000200".to_owned(),
     }
 }
 
-fn speech(text: &str) -> Speech {
-    Speech { text: text.to_owned(), pings: vec![] }
+fn speech(text: &str) -> MessageBody {
+    MessageBody { text: text.to_owned(), pings: vec![] }
 }
 
-fn part<'a>(reply_to: &'a ReplyTo, replaces: Option<&'a str>, speech: &'a Speech) -> Delivery<'a> {
+fn part<'a>(reply_to: &'a ReplyTo, replaces: Option<&'a str>, speech: &'a MessageBody) -> Delivery<'a> {
     Delivery { event_id: "Ev1", event_ids: &[], number: 0, reply_to, replaces, speech, buttons: &[], kind: Kind::Reply }
 }
 

@@ -84,7 +84,7 @@ const NOT_OURS: &[&str] = &[
 
 /// All that a body says.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ErrorBody {
     /// Typed codes, in lower case.
     pub codes: Vec<String>,
     /// The provider's texts, one a line.
@@ -108,10 +108,10 @@ pub(super) struct Said {
     has_answer: bool,
 }
 
-impl Said {
+impl ErrorBody {
     /// Reads a body.
-    pub fn read(body: &str) -> Said {
-        let mut said = Said::default();
+    pub fn read(body: &str) -> ErrorBody {
+        let mut said = ErrorBody::default();
         said.text(body, 0);
         said
     }

@@ -13,9 +13,9 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Tells a component that is being compiled that nobody waits for it any more. Clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct Abandon(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<AtomicBool>);
 
-impl Abandon {
+impl CancelFlag {
     /// Ends what is being compiled for it, soon.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     CompileError, Exceeded, Resource, Taken,
-    abandon::{Abandon, LOOK_EVERY},
+    abandon::{CancelFlag, LOOK_EVERY},
     child::{COMMAND, Said},
     confine::Allowed,
 };
@@ -37,7 +37,7 @@ pub(super) fn compile(
     bytes: &[u8],
     into: File,
     limits: &CompileLimits,
-    abandon: &Abandon,
+    abandon: &CancelFlag,
 ) -> Result<Taken, CompileError> {
     let allowed = Allowed::under(limits);
     let mut child = spawn(into, &allowed).map_err(CompileError::Io)?;
@@ -99,7 +99,7 @@ enum Ended {
 }
 
 /// Hands the component over and hears the child out. Kills it if that takes too long, or nobody waits for it.
-fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &Abandon) -> (String, Ended) {
+fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &CancelFlag) -> (String, Ended) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let (done, watched) = mpsc::channel::<()>();
@@ -122,7 +122,7 @@ fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &Abandon) -> 
 }
 
 /// Waits until it is done, or is to be ended.
-fn watch(done: &mpsc::Receiver<()>, wall: Duration, abandon: &Abandon) -> Ended {
+fn watch(done: &mpsc::Receiver<()>, wall: Duration, abandon: &CancelFlag) -> Ended {
     let begun = Instant::now();
     while done.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         if abandon.is_set() {

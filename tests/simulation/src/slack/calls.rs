@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_host::front::{FrontError, Standing};
+use pmk_host::front::{Fencing, FrontError};
 
 use super::{
     Post, Slack,
@@ -57,7 +57,7 @@ impl Slack {
     pub(super) async fn before_saying(&self, channel: Option<&str>) -> Result<Came, FrontError> {
         let footing = self.footings()[self.world.host()].clone();
         if let Some(footing) = footing {
-            Standing::holds(&*footing).await?;
+            Fencing::holds(&*footing).await?;
         }
         self.before(channel).await
     }

@@ -1,8 +1,8 @@
 //! What people do besides asking, as Slack tells of it: events of edits, deletions, reactions and buttons.
 
 use pmk_host::{
-    front::{Intake, Kind as Posted, LookBack, Past},
-    talk::{Attached, Change, Choice, DeletedOf, Deletion, Edit, Inbound, Press, Reaction},
+    chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, Reaction},
+    front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
 
 use super::{AGAIN_AFTER, Question, Sending, Slack, State};
@@ -161,7 +161,7 @@ impl State {
             user,
             reply_to,
             text: text.to_owned(),
-            attached: Attached::default(),
+            attached: Attachments::default(),
             ts: own_ts,
         };
         let asked = self.ask(number, inbound, at);
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// What somebody reads who looks for what was asked while they were away.
-    pub(super) fn past(&self, place: &LookBack, now: u64) -> Past {
+    pub(super) fn past(&self, place: &BackfillRequest, now: u64) -> Past {
         let is_there = |question: &&Question| {
             let Inbound { reply_to, ts, .. } = &question.inbound;
             let is_here = reply_to.channel == place.channel && reply_to.thread_ts == place.thread_ts;
@@ -278,7 +278,7 @@ fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &s
     }
 }
 
-fn deleted(channel: String, ts: String, of: DeletedOf) -> Change {
+fn deleted(channel: String, ts: String, of: DeletedAuthor) -> Change {
     Change::Deleted(Deletion { channel, ts, thread: None, of })
 }
 
@@ -293,8 +293,8 @@ impl Slack {
         }
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
-            News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedOf::Us)).await,
-            News::AnswerDeleted { channel, ts, .. } => intake.change(deleted(channel, ts, DeletedOf::Own)).await,
+            News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
+            News::AnswerDeleted { channel, ts, .. } => intake.change(deleted(channel, ts, DeletedAuthor::Own)).await,
             News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
             News::Press(press) => intake.press(press).await,
         };

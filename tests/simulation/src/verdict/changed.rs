@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use pmk_host::talk::{Choice, Press};
+use pmk_host::chat::{Choice, Press};
 use rusqlite::{Connection, types::ValueRef};
 use serde_json::Value;
 

@@ -193,7 +193,7 @@ impl Builder {
                 return Err(BuildError::Failed { what: self.what.clone(), said: said.join("\n") });
             }
         }
-        let nothing = |why: files::NoFile| BuildError::Nothing {
+        let nothing = |why: files::FileReadError| BuildError::Nothing {
             what: self.what.clone(),
             file: self.artifact.clone(),
             source: why.into(),

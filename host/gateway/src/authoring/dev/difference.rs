@@ -114,7 +114,7 @@ fn moves(session: &Session, before: &Standing, now: &Standing) -> Vec<Move> {
     }
     let moved = moved.into_iter().map(|((from, to), indexes)| {
         let first = indexes.first().map(|&at| words(&entries[at])).unwrap_or_default();
-        let first = pmk_core::text::shortened(&pmk_core::text::single_spaced(&first), EXCERPT_CHARS).into_owned();
+        let first = pmk_core::text::shortened(&pmk_core::text::collapse_whitespace(&first), EXCERPT_CHARS).into_owned();
         Move { from, to, count: indexes.len(), messages: ranges(&indexes), first }
     });
     moved.collect()

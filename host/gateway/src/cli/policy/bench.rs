@@ -19,7 +19,7 @@ use crate::{
         stage::Stage,
     },
     policies,
-    waiting::Waiting,
+    stderr::Spinner,
 };
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ impl Bench {
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot create a folder for compiled components: {error}"))
             .or_hint("check that there is free space in the folder for temporary files")?;
-        let waiting = Waiting::now("loading it with an empty cache");
+        let waiting = Spinner::now("loading it with an empty cache");
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
         let measured = bench::run(&stage, self.time, &mut |what| waiting.tell(&format!("timing {what}")));
         drop(waiting);

@@ -21,7 +21,7 @@ use crate::{
         stage::Stage,
     },
     policies,
-    waiting::Waiting,
+    stderr::Spinner,
 };
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl Check {
         histories.extend(histories::given(&self.history)?);
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
-        let waiting = Waiting::now("asking");
+        let waiting = Spinner::now("asking");
         let mut asked = 0;
         let report = check::run(&stage, &histories, runtime.limits(), &mut || {
             asked += 1;

@@ -34,8 +34,8 @@ use crate::{
     compare::{questions::Questions, replay::Setup},
     config::Config,
     policies::{Loader, Named},
+    stderr::Spinner,
     store::Store,
-    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -237,7 +237,7 @@ impl Dev {
 /// Builds, and tries out what was built. What fails leaves the build before as it is.
 async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
     let begun = Instant::now();
-    let waiting = Waiting::now(&format!("building with {}", builder.what()));
+    let waiting = Spinner::now(&format!("building with {}", builder.what()));
     let built = builder.build(&CancellationToken::new()).await;
     waiting.tell("comparing");
     let outcome = match built {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     gateway::Gateway,
     ledger::{Event, Ledger},
-    presence::{self, Presence, manager::Manager, vitals::Vitals},
+    presence::{self, Presence, health_check::HealthCheck, manager::Manager},
     services::Services,
     store::StoreError,
 };
@@ -24,7 +24,7 @@ pub(super) fn lost(ledger: &Ledger, stop: &CancellationToken, how: StoreError) -
 pub(super) fn presence(
     services: &Services,
     gateway: &Gateway,
-    vitals: &Arc<Vitals>,
+    vitals: &Arc<HealthCheck>,
     manager: &Arc<Manager>,
 ) -> presence::Ports {
     presence::Ports {

@@ -11,7 +11,7 @@ use crate::{
     audience::{Audience, Prompts},
     calibration::TokenBudget,
     config::Config,
-    directive::{self, Offer},
+    directive::{self, AvailableDirectives},
     preambles::Preamble,
 };
 
@@ -34,11 +34,12 @@ pub(super) fn prompts(home: &Path) -> Prompts {
 pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config) -> Result<(), Failure> {
     let has_tools = model.has_tools();
     let system = Audience::ALL
-        .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools), Offer::ALL))
+        .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools), AvailableDirectives::ALL))
         .into_iter()
         .max_by_key(|system| tokens::estimate(system))
         .unwrap_or_default();
-    let tools: Vec<Tool> = if has_tools { directive::tools::definitions(Offer::ALL, config.language) } else { vec![] };
+    let tools: Vec<Tool> =
+        if has_tools { directive::tools::definitions(AvailableDirectives::ALL, config.language) } else { vec![] };
     let preamble = Preamble::new(system, tools);
     let does = |window: u64| TokenBudget::of(window, preamble.tokens).limit >= LEAST_ROOM;
     let window = model.window();

@@ -13,7 +13,7 @@ use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
     policies::{self, Ports, Swapper, identities},
-    presence::{health::Report, vitals::Reporter},
+    presence::{health::Report, health_check::Reporter},
     services::Services,
 };
 

@@ -8,18 +8,18 @@ use std::{
 use clap::{ArgGroup, Args};
 use pmk_core::SessionKey;
 use pmk_system::{
+    atomic_file::{AtomicFile, NotWritten, Overwrite},
     error::Failure,
     home,
-    unfinished::{NotWritten, Over, Unfinished},
 };
 use serde_json::json;
 
 use super::{Format, conversations};
 use crate::{
     cli::{context::Context, output::print_json},
+    stderr::Spinner,
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
-    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ impl Export {
             // The oldest first, so that an import puts them in the same order.
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
-        let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
+        let waiting = Spinner::when_long(&format!("writing {}", conversations(keys.len())));
         let work = Work { context, store, keys: &keys, to: &to };
         let failed = match self.format {
             Format::Full => self.write_full(work).await?,
@@ -132,24 +132,24 @@ impl Export {
 /// Makes a file that is not there yet, with the folders above it; readable by the owner alone.
 pub(in crate::cli) fn create(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<Unfinished>) -> io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>,
 ) -> Result<(), TransferError> {
     let mut file = begin(path)?;
     write(&mut file).map_err(|source| TransferError::Write { path: path.to_owned(), source })?;
     place(file, path)
 }
 
-fn begin(path: &Path) -> Result<BufWriter<Unfinished>, TransferError> {
+fn begin(path: &Path) -> Result<BufWriter<AtomicFile>, TransferError> {
     home::create_private_dir(path.parent().unwrap_or(Path::new("/")))
         .map_err(NotWritten::Io)
-        .and_then(|()| Unfinished::begin(path, Over::Nothing))
+        .and_then(|()| AtomicFile::begin(path, Overwrite::Nothing))
         .map(BufWriter::new)
         .map_err(|why| not_written(why, path))
 }
 
-fn place(file: BufWriter<Unfinished>, path: &Path) -> Result<(), TransferError> {
+fn place(file: BufWriter<AtomicFile>, path: &Path) -> Result<(), TransferError> {
     let whole = file.into_inner().map_err(|error| NotWritten::Io(error.into_error()));
-    whole.and_then(Unfinished::place).map(drop::<u64>).map_err(|why| not_written(why, path))
+    whole.and_then(AtomicFile::place).map(drop::<u64>).map_err(|why| not_written(why, path))
 }
 
 fn not_written(why: NotWritten, path: &Path) -> TransferError {

@@ -16,9 +16,9 @@ use crate::{
         context::{Context, block_on},
         output::print_json,
     },
+    stderr::Spinner,
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
-    waiting::Waiting,
 };
 
 /// How many repairs of one conversation are told singly, and how many conversations that stay outside.
@@ -59,7 +59,7 @@ impl Import {
                 cases: vec![],
                 there_already: 0,
                 failures: vec![],
-                waiting: Waiting::when_long("reading the first conversation"),
+                waiting: Spinner::when_long("reading the first conversation"),
             };
             match source {
                 Source::Full(file) => tally.full(file).await?,
@@ -127,7 +127,7 @@ struct Tally<'a> {
     there_already: usize,
     /// All conversations that stay outside, with what they are called.
     failures: Vec<(String, Failure)>,
-    waiting: Waiting,
+    waiting: Spinner,
 }
 
 impl Tally<'_> {

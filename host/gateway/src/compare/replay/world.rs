@@ -13,7 +13,7 @@ use crate::{
     calibration::{Calibration, TokenBudget},
     compare::given::Given,
     exchange::{
-        Alarm, Ports, SummaryInput,
+        AdminAlert, Ports, SummaryInput,
         material::{question, system},
         window::{Fold, Window},
     },
@@ -203,7 +203,7 @@ impl Ports for World<'_> {
 
     fn note(&self, _event: Event) {}
 
-    fn alarm(&self, _alarm: Alarm) {}
+    fn alarm(&self, _alarm: AdminAlert) {}
 }
 
 impl Seen {

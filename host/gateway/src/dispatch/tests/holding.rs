@@ -80,7 +80,7 @@ async fn who_is_told_when_to_come_again_is_never_parked() {
     let house = house(SEQUENTIAL, |text, tries| {
         if text == "limited" && tries < 100 {
             let retry_after = Duration::from_secs(30);
-            return Play::Stuck(Stuck::Passing { why: "rate limited".into(), retry_after });
+            return Play::TurnFailure(TurnFailure::Passing { why: "rate limited".into(), retry_after });
         }
         Play::Answer
     });
@@ -95,7 +95,7 @@ async fn who_is_told_when_to_come_again_is_never_parked() {
 /// One `invalid_auth` of a token that works otherwise parked an answer that was paid for.
 #[tokio::test(start_paused = true)]
 async fn one_refusal_parks_nothing_and_one_that_stays_does() {
-    let refused = || Play::Stuck(Stuck::Refused { why: "invalid_auth".into() });
+    let refused = || Play::TurnFailure(TurnFailure::Refused { why: "invalid_auth".into() });
     let house = house(SEQUENTIAL, move |text, tries| match text {
         "once" if tries > 1 => Play::Answer,
         _ => refused(),

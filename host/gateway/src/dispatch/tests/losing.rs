@@ -97,8 +97,8 @@ async fn what_was_steered_into_a_turn_that_is_held_up_is_not_left_lying() {
     for text in ["one", "two"] {
         let inbox = house.store.accept(&message("U1", text), clock::now_ms()).await.unwrap().expect("new");
         let entered = queues::lock(&house.dispatcher.queues)
-            .enter(&"slack:dm:U1".parse().unwrap(), Waiting { ts: String::new(), inbox });
-        assert_eq!(entered == Entered::First, text == "one");
+            .enter(&"slack:dm:U1".parse().unwrap(), QueuedMessage { ts: String::new(), inbox });
+        assert_eq!(entered == EnqueueOutcome::First, text == "one");
     }
     queues::lock(&house.dispatcher.queues).begin(&"slack:dm:U1".parse().unwrap());
     queues::lock(&house.dispatcher.queues).part(&"slack:dm:U1".parse().unwrap());

@@ -78,7 +78,7 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelEr
         system: String::new(),
         messages: message::shared([Message::user("OK?")]),
         max_answer_tokens: TRIAL_TOKENS,
-        tools: directive::tools::definitions(directive::Offer::ALL, exchange.window.language()).into(),
+        tools: directive::tools::definitions(directive::AvailableDirectives::ALL, exchange.window.language()).into(),
         ..Request::default()
     };
     let answer = ports.ask(&request, 0).await?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pmk_core::{Transcript, tokens};
 
 use super::super::{
-    Alarm, Cut, Exchange, Ports,
+    AdminAlert, Cut, Exchange, Ports,
     base::{Base, fold},
     summary::{self, Frame},
     window::Fold,
@@ -47,7 +47,7 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     ];
     fold(ports, exchange, base, fresh, told).await?;
     tracing::info!(session, "daemon.context_overflow.recovery");
-    ports.alarm(Alarm::Rotated { left_behind });
+    ports.alarm(AdminAlert::Rotated { left_behind });
     exchange.tally.cut = Some(Cut::Rotated(turns));
     Ok(true)
 }

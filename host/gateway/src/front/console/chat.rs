@@ -19,10 +19,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
+    chat::{Inbound, Reaction},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     messages::Messages,
     report::{QuestionReport, TurnReport},
-    talk::{Inbound, Reaction},
 };
 
 mod aloud;

@@ -14,9 +14,9 @@ use super::{
     parse::{BadLine, LINE, Said, parse},
 };
 use crate::{
+    chat::{Accepted, Inbound, Notice, Reaction, ReplyTo},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     report::TurnReport,
-    talk::{Accepted, Inbound, Notice, Reaction, ReplyTo},
 };
 
 /// What a good line looks like.

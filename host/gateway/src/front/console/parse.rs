@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
 use crate::{
+    chat::{Inbound, Reaction},
     front::{self},
-    talk::{Inbound, Reaction},
 };
 
 /// What a line says.

@@ -9,12 +9,12 @@ use crate::messages::Messages;
 pub struct Scope {
     pub name: &'static str,
     /// What goes without it; nothing goes without those that have none.
-    pub without: Option<Without>,
+    pub without: Option<OptionalFeature>,
 }
 
 /// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Without {
+pub enum OptionalFeature {
     /// What has been said in channels, read for a first mention in a thread, and again after a crash or an outage, and threads that
     /// are followed.
     ChannelHistory,
@@ -34,18 +34,18 @@ pub enum Without {
     Reactions,
 }
 
-impl Without {
+impl OptionalFeature {
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
-            Without::ChannelHistory => "channel-history",
-            Without::Command => "command",
-            Without::DirectMessages => "direct-messages",
-            Without::Files => "files",
-            Without::GroupMessages => "group-messages",
-            Without::Prompts => "prompts",
-            Without::AttachedFiles => "attached-files",
-            Without::Reactions => "reactions",
+            OptionalFeature::ChannelHistory => "channel-history",
+            OptionalFeature::Command => "command",
+            OptionalFeature::DirectMessages => "direct-messages",
+            OptionalFeature::Files => "files",
+            OptionalFeature::GroupMessages => "group-messages",
+            OptionalFeature::Prompts => "prompts",
+            OptionalFeature::AttachedFiles => "attached-files",
+            OptionalFeature::Reactions => "reactions",
         }
     }
 }
@@ -53,18 +53,18 @@ impl Without {
 /// All that the gateway makes use of.
 pub const SCOPES: [Scope; 13] = [
     Scope { name: "app_mentions:read", without: None },
-    Scope { name: "assistant:write", without: Some(Without::Prompts) },
-    Scope { name: "channels:history", without: Some(Without::ChannelHistory) },
+    Scope { name: "assistant:write", without: Some(OptionalFeature::Prompts) },
+    Scope { name: "channels:history", without: Some(OptionalFeature::ChannelHistory) },
     Scope { name: "chat:write", without: None },
-    Scope { name: "commands", without: Some(Without::Command) },
-    Scope { name: "files:read", without: Some(Without::AttachedFiles) },
-    Scope { name: "files:write", without: Some(Without::Files) },
-    Scope { name: "groups:history", without: Some(Without::ChannelHistory) },
+    Scope { name: "commands", without: Some(OptionalFeature::Command) },
+    Scope { name: "files:read", without: Some(OptionalFeature::AttachedFiles) },
+    Scope { name: "files:write", without: Some(OptionalFeature::Files) },
+    Scope { name: "groups:history", without: Some(OptionalFeature::ChannelHistory) },
     Scope { name: "im:history", without: None },
-    Scope { name: "im:write", without: Some(Without::DirectMessages) },
-    Scope { name: "mpim:history", without: Some(Without::GroupMessages) },
+    Scope { name: "im:write", without: Some(OptionalFeature::DirectMessages) },
+    Scope { name: "mpim:history", without: Some(OptionalFeature::GroupMessages) },
     Scope { name: "reactions:read", without: None },
-    Scope { name: "reactions:write", without: Some(Without::Reactions) },
+    Scope { name: "reactions:write", without: Some(OptionalFeature::Reactions) },
 ];
 
 /// The events that it takes.

@@ -7,7 +7,7 @@ use pmk_core::{session_key, text};
 use serde_json::{Map, Value};
 
 use super::mrkdwn;
-use crate::talk::{Attached, Content, File, Quote, QuoteKind, Unread};
+use crate::chat::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind};
 
 /// More are left out.
 const MAX_QUOTES: usize = 20;
@@ -98,14 +98,14 @@ const TEXT_ENDINGS: [&str; 40] = [
 ];
 
 /// What comes with a message; `me` is the bot.
-pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attached {
+pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attachments {
     let attachments: Vec<&Map<String, Value>> = objects(attachments).take(MAX_QUOTES).collect();
     let quotes = attachments.iter().filter_map(|attachment| quote(attachment, me)).collect();
     // A message that is forwarded brings its files along.
     let forwarded = attachments.iter().filter_map(|attachment| attachment.get("files"));
     let mut files = std::iter::once(files).chain(forwarded).flat_map(elements);
     let first = files.by_ref().take(MAX_FILES).map(file).collect();
-    Attached { quotes, files: first, left_out: files.count(), thread: None }
+    Attachments { quotes, files: first, left_out: files.count(), thread: None }
 }
 
 /// The words of `attachments` alone, for a message that is quoted itself.
@@ -202,15 +202,17 @@ fn file(file: &Value) -> File {
     let name = name(file);
     let address = word("url_private_download").or_else(|| word("url_private")).map(str::to_owned);
     let content = match (word("mode"), &address) {
-        (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(Unread::Gone),
-        (Some("external" | "email"), _) => Content::Unread(Unread::Elsewhere),
+        (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(FileSkipReason::Gone),
+        (Some("external" | "email"), _) => Content::Unread(FileSkipReason::Elsewhere),
         (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &name) => match address {
             Some(_) => Content::Awaited,
-            None => Content::Unread(Unread::NotFetched),
+            None => Content::Unread(FileSkipReason::NotFetched),
         },
         (_, Some(_)) if word("mimetype").is_some_and(|kind| IMAGE_TYPES.contains(&kind)) => Content::AwaitedImage,
-        _ if word("mimetype").is_some_and(|kind| kind.starts_with("image/")) => Content::Unread(Unread::OddImage),
-        _ => Content::Unread(Unread::NoText),
+        _ if word("mimetype").is_some_and(|kind| kind.starts_with("image/")) => {
+            Content::Unread(FileSkipReason::OddImage)
+        }
+        _ => Content::Unread(FileSkipReason::NoText),
     };
     let preview = match content {
         Content::AwaitedImage => PREVIEWS.into_iter().find_map(word).map(str::to_owned),
@@ -249,12 +251,12 @@ mod tests {
     use super::*;
 
     fn quotes(attachments: Value) -> Vec<(QuoteKind, String, String)> {
-        let Attached { quotes, .. } = read(&attachments, &Value::Null, "UBOT");
+        let Attachments { quotes, .. } = read(&attachments, &Value::Null, "UBOT");
         quotes.into_iter().map(|quote| (quote.kind, quote.by, quote.text)).collect()
     }
 
     fn contents(files: Value) -> Vec<(String, Content)> {
-        let Attached { files, .. } = read(&Value::Null, &files, "UBOT");
+        let Attachments { files, .. } = read(&Value::Null, &files, "UBOT");
         files.into_iter().map(|file| (file.name, file.content)).collect()
     }
 
@@ -321,32 +323,32 @@ mod tests {
             file.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             contents(json!([file])).remove(0).1
         };
-        let unread = Content::Unread;
+        let unread = Content::FileSkipReason;
         for (name, kind, wanted) in [
             ("a.txt", "text/plain", Content::Awaited),
             ("a.html", "text/html", Content::Awaited),
             ("a.json", "application/json", Content::Awaited),
             ("server.LOG", "application/octet-stream", Content::Awaited),
             ("a.ts", "video/mp2t", Content::Awaited),
-            ("a.pdf", "application/pdf", unread(Unread::NoText)),
-            ("a.zip", "application/zip", unread(Unread::NoText)),
+            ("a.pdf", "application/pdf", unread(FileSkipReason::NoText)),
+            ("a.zip", "application/zip", unread(FileSkipReason::NoText)),
             ("a.png", "image/png", Content::AwaitedImage),
-            ("a.svg.txt", "image/svg+xml", unread(Unread::OddImage)),
+            ("a.svg.txt", "image/svg+xml", unread(FileSkipReason::OddImage)),
         ] {
             assert_eq!(file(name, kind, json!({})), wanted, "{name} {kind}");
         }
         assert_eq!(file("a", "text/x-odd", json!({"mode": "snippet"})), Content::Awaited);
-        assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(Unread::Gone));
-        assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(Unread::Elsewhere));
+        assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(FileSkipReason::Gone));
+        assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(FileSkipReason::Elsewhere));
         let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
-        assert_eq!(bare, [("F7".to_owned(), unread(Unread::NotFetched))]);
+        assert_eq!(bare, [("F7".to_owned(), unread(FileSkipReason::NotFetched))]);
     }
 
     #[test]
     fn of_an_image_the_largest_smaller_picture_is_known() {
         let image = json!([{"name": "a.png", "mimetype": "image/png", "url_private": "https://files.slack.com/a",
                             "thumb_480": "https://files.slack.com/480", "thumb_1024": "https://files.slack.com/1024"}]);
-        let Attached { files, .. } = read(&Value::Null, &image, "UBOT");
+        let Attachments { files, .. } = read(&Value::Null, &image, "UBOT");
         assert_eq!(files[0].preview.as_deref(), Some("https://files.slack.com/1024"));
         let text = json!([{"name": "a.txt", "mimetype": "text/plain", "url_private": "https://files.slack.com/a",
                            "thumb_480": "https://files.slack.com/480"}]);
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn a_forwarded_message_brings_its_files_along() {
         let attachments = json!([{"is_share": true, "text": "see", "files": [{"name": "b.txt", "mode": "tombstone"}]}]);
-        let Attached { files, .. } = read(&attachments, &json!([{"name": "a.pdf"}]), "UBOT");
+        let Attachments { files, .. } = read(&attachments, &json!([{"name": "a.pdf"}]), "UBOT");
         assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a.pdf", "b.txt"]);
     }
 
@@ -364,7 +366,7 @@ mod tests {
     fn files_beyond_the_bound_are_counted() {
         let files = |many: usize| Value::from(vec![json!({"name": "a.log", "mimetype": "text/plain"}); many]);
         let attachments = json!([{"is_share": true, "text": "see", "files": files(15)}]);
-        let Attached { files, left_out, .. } = read(&attachments, &files(10), "UBOT");
+        let Attachments { files, left_out, .. } = read(&attachments, &files(10), "UBOT");
         assert_eq!((files.len(), left_out), (MAX_FILES, 5));
     }
 

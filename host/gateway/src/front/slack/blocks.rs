@@ -9,9 +9,9 @@ use slack_morphism::prelude::*;
 
 use super::{
     failure::CallFailure,
-    split::{self, Measure},
+    split::{self, PartLimit},
 };
-use crate::talk::{Button, Choice};
+use crate::chat::{Button, Choice};
 
 /// The ids of the two thumbs together, and of what other buttons begin with. Within a message each is there once.
 const OPINION: &str = "pmk_opinion";
@@ -27,7 +27,7 @@ pub(super) fn blocks(rendered: &str, buttons: &[Button]) -> Vec<SlackBlock> {
     }
     let pieces = match rendered.chars().nth(MAX_SECTION) {
         None => vec![rendered.to_owned()],
-        Some(_) => split::split(rendered, Measure::Rendered(MAX_SECTION)),
+        Some(_) => split::split(rendered, PartLimit::Rendered(MAX_SECTION)),
     };
     pieces.into_iter().map(section).chain([row(buttons)]).collect()
 }

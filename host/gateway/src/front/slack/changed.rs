@@ -10,14 +10,14 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    inbound::{Said, message},
+    inbound::{MessageEvent, message},
     mrkdwn,
     places::Places,
     web::Identity,
 };
 use crate::{
+    chat::{Addressing, Change, DeletedAuthor, Deletion, Edit},
     front::malformed,
-    talk::{Change, DeletedOf, Deletion, Edit, Manner},
 };
 
 /// What is left of a message with replies.
@@ -59,7 +59,7 @@ impl Told {
 }
 
 /// Whether an event is about a message that was sent before.
-pub(super) fn is_change(said: &Said, mentioned: bool) -> bool {
+pub(super) fn is_change(said: &MessageEvent, mentioned: bool) -> bool {
     matches!(said.subtype.as_deref(), Some("message_changed" | "message_deleted")) || mentioned && said.edited.is_some()
 }
 
@@ -67,7 +67,7 @@ pub(super) fn is_change(said: &Said, mentioned: bool) -> bool {
 pub(super) fn change(
     team_id: String,
     event_id: String,
-    said: Said,
+    said: MessageEvent,
     mentioned: bool,
     me: &Identity,
     places: Places,
@@ -77,7 +77,8 @@ pub(super) fn change(
         let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
         return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
-    let Said { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } = said;
+    let MessageEvent { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } =
+        said;
     let before = before.as_deref().and_then(Told::read);
     let is_group = channel_type.as_deref() == Some("mpim");
     if subtype.as_deref() == Some("message_deleted") {
@@ -94,7 +95,7 @@ pub(super) fn change(
     let mut now: Map<String, Value> = serde_json::from_str(now.get()).ok()?;
     now.insert("channel".into(), channel.into());
     now.insert("channel_type".into(), channel_type.map_or(Value::Null, Value::from));
-    let said = Said::deserialize(Value::Object(now)).ok()?;
+    let said = MessageEvent::deserialize(Value::Object(now)).ok()?;
     if malformed(said.ids()).is_some() {
         return None;
     }
@@ -104,7 +105,7 @@ pub(super) fn change(
     let for_others = said.text.as_deref().is_some_and(|text| mrkdwn::names_others(text, &me.user));
     // Of a question that is known, whether it still mentions the bot or not.
     let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
-    let manner = manner.map(|mention| if is_mentioned { mention } else { Manner::Plain { for_others } });
+    let manner = manner.map(|mention| if is_mentioned { mention } else { Addressing::Plain { for_others } });
     // There nobody says for sure that a mention comes once more.
     let comes_alone = is_mentioned && is_group;
     Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))
@@ -120,9 +121,9 @@ fn deleted(channel: String, ts: &str, before: Option<&Told>, me: &Identity) -> O
         channel.starts_with('D') || before.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user))
     };
     let of = match before {
-        Some(before) if before.is_own(me) => DeletedOf::Own,
-        Some(before) if !is_for_us(before) => DeletedOf::Others,
-        Some(_) | None => DeletedOf::Us,
+        Some(before) if before.is_own(me) => DeletedAuthor::Own,
+        Some(before) if !is_for_us(before) => DeletedAuthor::Others,
+        Some(_) | None => DeletedAuthor::Us,
     };
     let place = || Place::Channel(channel.clone());
     let key = |thread: &str| SessionKey { front: FrontName::Slack, place: place(), thread: Some(thread.to_owned()) };
@@ -140,9 +141,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::front::slack::inbound::{News, news};
+    use crate::front::slack::inbound::{InboundEvent, news};
 
-    fn read(event: Value) -> Option<News> {
+    fn read(event: Value) -> Option<InboundEvent> {
         let me = Identity::of_a_bot();
         let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
         news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
@@ -159,7 +160,7 @@ mod tests {
 
     fn edit(event: Value) -> Edit {
         match read(event) {
-            Some(News::Change(Change::Edited(edit))) => *edit,
+            Some(InboundEvent::Change(Change::Edited(edit))) => *edit,
             other => panic!("{other:?}"),
         }
     }
@@ -207,23 +208,23 @@ mod tests {
         };
         let gone = |of| {
             let (channel, ts) = ("D1".into(), "1.1".into());
-            Some(News::Change(Change::Deleted(Deletion { channel, ts, thread: None, of })))
+            Some(InboundEvent::Change(Change::Deleted(Deletion { channel, ts, thread: None, of })))
         };
-        assert_eq!(read(deleted("U1")), gone(DeletedOf::Us));
-        assert_eq!(read(deleted("UBOT")), gone(DeletedOf::Own));
+        assert_eq!(read(deleted("U1")), gone(DeletedAuthor::Us));
+        assert_eq!(read(deleted("UBOT")), gone(DeletedAuthor::Own));
         let mut tombstone = said("USLACKBOT", "This message was deleted.");
         tombstone["subtype"] = json!("tombstone");
-        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedOf::Us));
+        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedAuthor::Us));
     }
 
     #[test]
     fn a_deletion_in_a_channel_says_whose_it_may_be() {
         for (before, thread, of) in [
-            (json!({}), None, DeletedOf::Others),
-            (json!({"thread_ts": "1.1"}), None, DeletedOf::Others),
-            (json!({"thread_ts": "0.9"}), Some("slack:channel:C1:0.9"), DeletedOf::Others),
-            (json!({"text": "<@UBOT> x"}), None, DeletedOf::Us),
-            (Value::Null, None, DeletedOf::Us),
+            (json!({}), None, DeletedAuthor::Others),
+            (json!({"thread_ts": "1.1"}), None, DeletedAuthor::Others),
+            (json!({"thread_ts": "0.9"}), Some("slack:channel:C1:0.9"), DeletedAuthor::Others),
+            (json!({"text": "<@UBOT> x"}), None, DeletedAuthor::Us),
+            (Value::Null, None, DeletedAuthor::Us),
         ] {
             let mut event = json!({"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "1.3",
                                    "deleted_ts": "1.1"});
@@ -231,7 +232,7 @@ mod tests {
                 event["previous_message"] = said("U1", "x");
                 event["previous_message"].as_object_mut().expect("an object").extend(more);
             }
-            let Some(News::Change(Change::Deleted(deletion))) = read(event) else { panic!("{before}") };
+            let Some(InboundEvent::Change(Change::Deleted(deletion))) = read(event) else { panic!("{before}") };
             let key = deletion.thread.map(|key| key.to_string());
             assert_eq!((key.as_deref(), deletion.of), (thread, of), "{before}");
         }

@@ -18,7 +18,7 @@ use super::{
     lines::{self, Kind},
     markdown, mrkdwn,
 };
-use crate::talk::Button;
+use crate::chat::Button;
 
 /// The most characters of the Markdown of a block, and how many more it may have once its mentions are broken.
 pub(super) const MAX_BLOCK_CHARS: usize = 11_000;

@@ -8,11 +8,11 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     SlackConfig,
     address::{ApiAddress, is_safe_socket},
-    app::{self, Scope, Without},
+    app::{self, OptionalFeature, Scope},
     failure::CallFailure,
     tls,
     tokens::TokenPair,
-    web::{Met, Web},
+    web::{AuthInfo, Web},
 };
 use crate::front::FrontError;
 
@@ -34,7 +34,7 @@ pub struct Bot {
     pub name: String,
     pub team: String,
     /// The scopes that something goes without; an error names those that nothing goes without. `None` where nobody says.
-    pub scopes: Option<Result<Vec<(&'static Scope, Without)>, FrontError>>,
+    pub scopes: Option<Result<Vec<(&'static Scope, OptionalFeature)>, FrontError>>,
     /// How far this machine's clock is ahead of Slack's.
     pub ahead: Option<SignedDuration>,
 }
@@ -46,7 +46,7 @@ pub async fn examine(config: &SlackConfig) -> Examined {
         Err(error) => return Examined { bot: Err(error.clone()), socket: Err(error) },
     };
     let (met, socket) = tokio::join!(web.identity(), web.open_connection());
-    let bot = met.map_err(CallFailure::at_start).map(|Met { me, scopes, ahead, .. }| Bot {
+    let bot = met.map_err(CallFailure::at_start).map(|AuthInfo { me, scopes, ahead, .. }| Bot {
         name: me.name,
         team: me.team,
         scopes: scopes.as_deref().map(lesser_scopes),
@@ -89,7 +89,7 @@ pub(super) fn check_socket(url: &Url) -> Result<(), FrontError> {
 ///
 /// # Errors
 /// It lacks some that nothing goes without.
-pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, Without)>, FrontError> {
+pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, OptionalFeature)>, FrontError> {
     let missing = app::missing(granted);
     let needed: Vec<&Scope> = missing.iter().copied().filter(|scope| scope.without.is_none()).collect();
     if needed.is_empty() {

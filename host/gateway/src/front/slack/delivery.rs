@@ -11,14 +11,14 @@ use super::{
     content::Content,
     failure::CallFailure,
     history::{self, Piece},
-    limiter::Urgency,
+    limiter::Priority,
     markdown, mrkdwn,
-    split::{self, MAX_PART_BYTES, Measure},
+    split::{self, MAX_PART_BYTES, PartLimit},
     web::{Turn, Web},
 };
 use crate::{
+    chat::{Button, ReplyTo},
     front::{Delivery, FrontError, Kind},
-    talk::{Button, ReplyTo},
 };
 
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
@@ -45,7 +45,7 @@ impl Form {
     /// The next to try, and the pieces that it goes in.
     fn after(self, text: String) -> Option<(Form, Vec<String>)> {
         let smaller = |halvings: u32| {
-            let pieces = split::split(&text, Measure::Rendered(MAX_PART_BYTES >> halvings));
+            let pieces = split::split(&text, PartLimit::Rendered(MAX_PART_BYTES >> halvings));
             (Form::Text { halvings }, pieces)
         };
         match self {
@@ -140,13 +140,13 @@ pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
 }
 
 /// What a part goes before, and behind.
-fn urgency(part: &Delivery<'_>) -> Urgency {
+fn urgency(part: &Delivery<'_>) -> Priority {
     match part.kind {
         // What comes of no question is not what somebody waits for.
-        _ if part.event_id.is_empty() => Urgency::Courtesy,
-        Kind::Reply | Kind::Document => Urgency::Answer,
-        Kind::Escalation | Kind::Notice => Urgency::Notice,
-        Kind::Placeholder => Urgency::Progress,
+        _ if part.event_id.is_empty() => Priority::Courtesy,
+        Kind::Reply | Kind::Document => Priority::Answer,
+        Kind::Escalation | Kind::Notice => Priority::Notice,
+        Kind::Placeholder => Priority::Progress,
     }
 }
 
@@ -233,21 +233,21 @@ async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::Speech;
+    use crate::chat::MessageBody;
 
     /// Once, whatever a question had to do with waited among the answers, and in front of them.
     #[test]
     fn only_answers_go_as_answers() {
-        let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, Speech::default());
+        let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, MessageBody::default());
         let of = |event_id, kind| urgency(&Delivery { kind, ..Delivery::notice(event_id, &place, &speech) });
         for (kind, expected) in [
-            (Kind::Reply, Urgency::Answer),
-            (Kind::Document, Urgency::Answer),
-            (Kind::Notice, Urgency::Notice),
-            (Kind::Escalation, Urgency::Notice),
-            (Kind::Placeholder, Urgency::Progress),
+            (Kind::Reply, Priority::Answer),
+            (Kind::Document, Priority::Answer),
+            (Kind::Notice, Priority::Notice),
+            (Kind::Escalation, Priority::Notice),
+            (Kind::Placeholder, Priority::Progress),
         ] {
-            assert_eq!((of("Ev1", kind), of("", kind)), (expected, Urgency::Courtesy), "{kind:?}");
+            assert_eq!((of("Ev1", kind), of("", kind)), (expected, Priority::Courtesy), "{kind:?}");
         }
     }
 }

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    hearing::Hearing,
-    inbound::{Callback, News, news},
+    connectivity::Connectivity,
+    inbound::{Callback, InboundEvent, news},
     invoked::{self, Invoked},
     places::Places,
     prompts::Prompts,
@@ -16,8 +16,8 @@ use super::{
     web::Identity,
 };
 use crate::{
+    chat::{Accepted, Inbound, Invocation, Notice, Press, says_stop},
     front::Intake,
-    talk::{Accepted, Inbound, Invocation, Notice, Press, says_stop},
 };
 
 /// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
@@ -131,18 +131,18 @@ pub(super) fn acknowledgement(envelope: &str) -> String {
 
 /// Where messages are handed in.
 #[derive(Clone, Copy)]
-pub(super) struct Reception<'a> {
+pub(super) struct InboundContext<'a> {
     pub(super) me: &'a Identity,
     pub(super) places: Places,
     pub(super) prompts: &'a Prompts,
     pub(super) intake: &'a dyn Intake,
-    pub(super) hearing: &'a Hearing,
+    pub(super) hearing: &'a Connectivity,
     pub(super) unstored: &'a Unstored,
     pub(super) statuses: &'a Statuses,
     pub(super) streams: &'a Streams,
 }
 
-impl Reception<'_> {
+impl InboundContext<'_> {
     /// Takes in what an event brings, if it is for the bot. The acknowledgement comes back only
     /// when nothing is left that a redelivery could save.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
@@ -151,28 +151,30 @@ impl Reception<'_> {
             self.statuses.is_group(channel);
         }
         match news(*callback, self.me, self.places) {
-            Some(News::Message(message)) => {
+            Some(InboundEvent::Message(message)) => {
                 let taken = self.intake.accept(*message).await;
                 if !self.is_taken(taken.map(Some), &event, again, sent_s) {
                     return None;
                 }
             }
-            Some(News::InThread(word)) => {
+            Some(InboundEvent::ThreadMessage(word)) => {
                 let taken = self.intake.hear(*word).await;
                 if !self.is_taken(taken, &event, again, sent_s) {
                     return None;
                 }
             }
-            Some(News::Opened { user, channel }) if self.intake.may_hear(&user) => self.prompts.opened(user, channel),
-            None | Some(News::Opened { .. }) => {}
+            Some(InboundEvent::Opened { user, channel }) if self.intake.may_hear(&user) => {
+                self.prompts.opened(user, channel)
+            }
+            None | Some(InboundEvent::Opened { .. }) => {}
             // Acknowledged: it would be no better the second time.
-            Some(News::Malformed(field)) => self.refuse(field),
-            Some(News::Change(change)) => {
+            Some(InboundEvent::Malformed(field)) => self.refuse(field),
+            Some(InboundEvent::Change(change)) => {
                 self.known(self.intake.change(change).await, |error| {
                     tracing::error!(event, error, "cannot store a change of a message; Slack will send it again");
                 })?;
             }
-            Some(News::Reaction(mut reaction)) => {
+            Some(InboundEvent::Reaction(mut reaction)) => {
                 // What says stop to an answer that grows says it to its question.
                 if says_stop(&reaction.reaction)
                     && let Some(question) = self.streams.question_of(&reaction.channel, &reaction.ts)
@@ -357,8 +359,8 @@ mod tests {
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())
             {
                 let key = match news(*callback, &me, Places::default()) {
-                    Some(News::Message(message)) => Some(message.key),
-                    Some(News::InThread(word)) => Some(word.message.key),
+                    Some(InboundEvent::Message(message)) => Some(message.key),
+                    Some(InboundEvent::ThreadMessage(word)) => Some(word.message.key),
                     _ => None,
                 };
                 prop_assert_eq!(key.as_ref().map(|key| key.to_string().parse()), key.clone().map(Ok));

@@ -8,16 +8,16 @@ use super::{
     token::Token,
     web::Web,
 };
-use crate::{front::Fetched, talk::Unread};
+use crate::{chat::FileSkipReason, front::Fetched};
 
 /// What failures call it.
 const METHOD: &str = "the address of a file";
 
 /// What is at an address, where it has at most so many bytes; `said_bytes` is how many it is said to have.
 pub(super) async fn file(web: &Web, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, CallFailure> {
-    let Ok(url) = Url::parse(address) else { return Ok(Err(Unread::NotFetched)) };
+    let Ok(url) = Url::parse(address) else { return Ok(Err(FileSkipReason::NotFetched)) };
     if !web.may_get_the_token(&url) {
-        return Ok(Err(Unread::Elsewhere));
+        return Ok(Err(FileSkipReason::Elsewhere));
     }
     let tokens = web.tokens.now();
     let get = web.client.get(url).bearer_auth(tokens.of(Token::Bot).expose_secret());
@@ -33,9 +33,9 @@ async fn read(mut response: Response, said_bytes: Option<u64>, most: u64) -> Res
     match response.status() {
         StatusCode::OK => {}
         // Who may not read it is sent on to where people log in.
-        status if status.is_redirection() => return unread(Unread::NotAllowed),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return unread(Unread::NotAllowed),
-        StatusCode::NOT_FOUND | StatusCode::GONE => return unread(Unread::Gone),
+        status if status.is_redirection() => return unread(FileSkipReason::NotAllowed),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return unread(FileSkipReason::NotAllowed),
+        StatusCode::NOT_FOUND | StatusCode::GONE => return unread(FileSkipReason::Gone),
         StatusCode::TOO_MANY_REQUESTS => {
             return Err(Cause::RateLimited { retry_after: wait_asked_for(response.headers()) });
         }
@@ -45,14 +45,14 @@ async fn read(mut response: Response, said_bytes: Option<u64>, most: u64) -> Res
     let mut content = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if content.len() as u64 + chunk.len() as u64 > most {
-            return unread(Unread::TooLarge);
+            return unread(FileSkipReason::TooLarge);
         }
         content.extend_from_slice(&chunk);
     }
     // Without the scope Slack answers with the page on which people log in, as if all were well. A page that somebody has
     // attached is as long as was said.
     if is_page && said_bytes != Some(content.len() as u64) {
-        return unread(Unread::NotAllowed);
+        return unread(FileSkipReason::NotAllowed);
     }
     Ok(Ok(content))
 }

@@ -11,7 +11,7 @@ use super::{
     failure::CallFailure,
     web::{Identity, Turn, Web},
 };
-use crate::{front::Lookup, talk::ReplyTo};
+use crate::{chat::ReplyTo, front::Lookup};
 
 /// The type of the metadata; Slack wants one per app.
 const EVENT_TYPE: &str = "pmk_host_part";

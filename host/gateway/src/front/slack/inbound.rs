@@ -28,8 +28,8 @@ use super::{
     web::Identity,
 };
 use crate::{
+    chat::{Addressing, Change, Inbound, Reaction, ReplyTo, ThreadMessage, after_command},
     front::malformed,
-    talk::{Change, InThread, Inbound, Manner, Reaction, ReplyTo, after_command},
 };
 
 /// The payload of an envelope of type `events_api`.
@@ -45,8 +45,8 @@ pub(super) struct Callback {
 
 #[derive(Debug)]
 pub(super) enum Event {
-    Message(Said),
-    AppMention(Said),
+    Message(MessageEvent),
+    AppMention(MessageEvent),
     ReactionAdded(Reacted),
     HomeOpened(Opened),
     Other,
@@ -80,7 +80,7 @@ impl Event {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct MessageEvent {
     pub(super) user: Option<String>,
     pub(super) bot_id: Option<String>,
     pub(super) channel: String,
@@ -102,7 +102,7 @@ pub(super) struct Said {
     pub(super) deleted_ts: Option<Value>,
 }
 
-impl Said {
+impl MessageEvent {
     /// The ids that would be stored, with their names.
     pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let ids = [
@@ -186,16 +186,16 @@ impl Event {
             Event::HomeOpened(Opened { user, channel, .. }) => [("user", user.as_str()), ("channel", channel)].to_vec(),
             Event::ReactionAdded(_) | Event::Message(_) | Event::AppMention(_) | Event::Other => vec![],
         };
-        said.into_iter().flat_map(Said::ids).chain(reacted)
+        said.into_iter().flat_map(MessageEvent::ids).chain(reacted)
     }
 }
 
 /// What an event brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum InboundEvent {
     Message(Box<Inbound>),
     /// In a thread of a channel.
-    InThread(Box<InThread>),
+    ThreadMessage(Box<ThreadMessage>),
     /// Something about a message that was sent before.
     Change(Change),
     Reaction(Reaction),
@@ -208,30 +208,30 @@ pub(super) enum News {
     Malformed(&'static str),
 }
 
-impl News {
+impl InboundEvent {
     /// The message that it is, and how it is written, where that is in a thread of a channel.
-    pub(super) fn message(self) -> Option<(Inbound, Option<Manner>)> {
+    pub(super) fn message(self) -> Option<(Inbound, Option<Addressing>)> {
         match self {
-            News::Message(message) => Some((*message, None)),
-            News::InThread(word) => Some((word.message, Some(word.manner))),
+            InboundEvent::Message(message) => Some((*message, None)),
+            InboundEvent::ThreadMessage(word) => Some((word.message, Some(word.manner))),
             _ => None,
         }
     }
 }
 
 /// What an event brings; `None` when it is not for the bot.
-pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<News> {
+pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<InboundEvent> {
     let Callback { team_id, event_id, event, .. } = callback;
     if let Some(field) = malformed([("team_id", &*team_id), ("event_id", &*event_id)].into_iter().chain(event.ids())) {
-        return Some(News::Malformed(field));
+        return Some(InboundEvent::Malformed(field));
     }
-    let names_bot = |said: &Said| said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
+    let names_bot = |said: &MessageEvent| said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     match event {
         Event::Message(said) if changed::is_change(&said, false) => {
-            changed::change(team_id, event_id, said, false, me, places).map(News::Change)
+            changed::change(team_id, event_id, said, false, me, places).map(InboundEvent::Change)
         }
         Event::AppMention(said) if changed::is_change(&said, true) => {
-            changed::change(team_id, event_id, said, true, me, places).map(News::Change)
+            changed::change(team_id, event_id, said, true, me, places).map(InboundEvent::Change)
         }
         Event::Message(said) => {
             let is_named = names_bot(&said);
@@ -246,10 +246,10 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
             if user != me.user =>
         {
             let of_another = item_user.as_ref().and_then(Value::as_str).is_some_and(|author| author != me.user);
-            Some(News::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, of_another }))
+            Some(InboundEvent::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, of_another }))
         }
         Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
-            Some(News::Opened { user, channel })
+            Some(InboundEvent::Opened { user, channel })
         }
         Event::ReactionAdded(_) | Event::HomeOpened(_) | Event::Other => None,
     }
@@ -259,11 +259,11 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
 pub(super) fn message(
     team_id: String,
     event_id: String,
-    said: Said,
+    said: MessageEvent,
     mentioned: bool,
     me: &Identity,
     places: Places,
-) -> Option<News> {
+) -> Option<InboundEvent> {
     let is_direct = said.is_direct();
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
@@ -284,8 +284,8 @@ pub(super) fn message(
     let is_person = said.bot_id.is_none();
     let may_be_followed = !is_direct && is_person && thread_ts.is_some() && places.follow_threads;
     let manner = match (may_be_followed, mentioned) {
-        (true, true) => Some(Manner::Mention { alone: began_it }),
-        (true, false) => Some(Manner::Plain { for_others: mrkdwn::names_others(&written, &me.user) }),
+        (true, true) => Some(Addressing::Mention { alone: began_it }),
+        (true, false) => Some(Addressing::Plain { for_others: mrkdwn::names_others(&written, &me.user) }),
         (false, _) if is_direct || mentioned => None,
         (false, _) => return None,
     };
@@ -306,19 +306,24 @@ pub(super) fn message(
         ts: said.ts,
     };
     Some(match manner {
-        Some(manner) => News::InThread(Box::new(InThread { message, manner })),
-        None => News::Message(Box::new(message)),
+        Some(manner) => InboundEvent::ThreadMessage(Box::new(ThreadMessage { message, manner })),
+        None => InboundEvent::Message(Box::new(message)),
     })
 }
 
 /// What a message of a channel's past brings, as the event of it would have: `None` where there would have been none for
 /// the bot, or where it cannot be read.
-pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity, places: Places) -> Option<News> {
+pub(super) fn of_past(
+    mut message: Map<String, Value>,
+    channel: &str,
+    me: &Identity,
+    places: Places,
+) -> Option<InboundEvent> {
     if message.get("type").and_then(Value::as_str) != Some("message") {
         return None;
     }
     message.insert("channel".into(), channel.into());
-    let said = Said::deserialize(Value::Object(message)).ok()?;
+    let said = MessageEvent::deserialize(Value::Object(message)).ok()?;
     if malformed(said.ids()).is_some() {
         return None;
     }
@@ -333,7 +338,7 @@ mod tests {
 
     use super::*;
 
-    fn brought(event: Value, places: Places) -> Option<News> {
+    fn brought(event: Value, places: Places) -> Option<InboundEvent> {
         let callback = json!({
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
@@ -343,16 +348,16 @@ mod tests {
 
     fn read(event: Value) -> Option<Inbound> {
         match brought(event, Places::default())? {
-            News::Message(message) => Some(*message),
-            News::InThread(word) => Some(word.message),
+            InboundEvent::Message(message) => Some(*message),
+            InboundEvent::ThreadMessage(word) => Some(word.message),
             other => panic!("{other:?}"),
         }
     }
 
     /// How something is written in a thread of a channel, and in which.
-    fn manner(event: Value, places: Places) -> Option<(Manner, String)> {
+    fn manner(event: Value, places: Places) -> Option<(Addressing, String)> {
         match brought(event, places)? {
-            News::InThread(word) => Some((word.manner, word.message.key.to_string())),
+            InboundEvent::ThreadMessage(word) => Some((word.manner, word.message.key.to_string())),
             other => panic!("{other:?}"),
         }
     }
@@ -379,10 +384,14 @@ mod tests {
             reaction: "x".into(),
             of_another: false,
         };
-        assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected.clone())));
-        assert_eq!(read(on(json!([7]), "U2", message.clone())), Some(News::Reaction(expected.clone())), "nobody knows");
+        assert_eq!(read(reacted("U2", message.clone())), Some(InboundEvent::Reaction(expected.clone())));
+        assert_eq!(
+            read(on(json!([7]), "U2", message.clone())),
+            Some(InboundEvent::Reaction(expected.clone())),
+            "nobody knows"
+        );
         let of_another = Reaction { of_another: true, ..expected };
-        assert_eq!(read(on("U3".into(), "U2", message.clone())), Some(News::Reaction(of_another)));
+        assert_eq!(read(on("U3".into(), "U2", message.clone())), Some(InboundEvent::Reaction(of_another)));
         assert_eq!(read(reacted("UBOT", message)), None);
         assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
     }
@@ -435,7 +444,7 @@ mod tests {
     #[test]
     fn a_mention_is_answered_in_the_thread_that_it_begins_where_that_is_wished() {
         let places = Places { reply_in: ReplyIn::Thread, ..Places::default() };
-        let alone = Manner::Mention { alone: true };
+        let alone = Addressing::Mention { alone: true };
         let (ts, key) = ("1700000000.000100", "slack:channel:C1:1700000000.000100");
         assert_eq!(manner(mention(json!({})), places), Some((alone, key.into())));
         assert_eq!(manner(mention(json!({"thread_ts": ts})), places), Some((alone, key.into())));
@@ -443,7 +452,7 @@ mod tests {
         assert_eq!(manner(within, places), Some((alone, "slack:channel:C1:1699.000100".into())));
         for thread in [json!({}), json!({"thread_ts": ts})] {
             let places = Places { follow_threads: false, ..places };
-            assert!(matches!(brought(mention(thread.clone()), places), Some(News::Message(_))), "{thread}");
+            assert!(matches!(brought(mention(thread.clone()), places), Some(InboundEvent::Message(_))), "{thread}");
             assert_eq!(read(dm(thread)).map(|message| message.key.to_string()).as_deref(), Some("slack:dm:U1"));
         }
     }
@@ -457,7 +466,7 @@ mod tests {
     #[test]
     fn what_is_written_in_a_thread_may_be_for_the_bot() {
         let manner = |more: Value| manner(in_thread(more), Places::default()).map(|(manner, _)| manner);
-        let plain = |for_others| Some(Manner::Plain { for_others });
+        let plain = |for_others| Some(Addressing::Plain { for_others });
         assert_eq!(manner(json!({})), plain(false));
         assert_eq!(manner(json!({"channel_type": "mpim"})), plain(false));
         assert_eq!(manner(json!({"text": "<@U2> look"})), plain(true));
@@ -486,10 +495,10 @@ mod tests {
             let mut event = mention(json!({"thread_ts": "1699.000100"}));
             event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             let manner = manner(event, Places::default()).map(|(manner, _)| manner);
-            assert_eq!(manner, Some(Manner::Mention { alone }), "{more}");
+            assert_eq!(manner, Some(Addressing::Mention { alone }), "{more}");
         }
         let bots = mention(json!({"thread_ts": "1699.000100", "bot_id": "B2"}));
-        assert!(matches!(brought(bots, Places::default()), Some(News::Message(_))), "it is no person");
+        assert!(matches!(brought(bots, Places::default()), Some(InboundEvent::Message(_))), "it is no person");
     }
 
     #[test]
@@ -506,7 +515,7 @@ mod tests {
                 json!({"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": tab, "event_ts": "1.1"});
             brought(event, Places::default())
         };
-        assert_eq!(opened("messages"), Some(News::Opened { user: "U1".into(), channel: "D1".into() }));
+        assert_eq!(opened("messages"), Some(InboundEvent::Opened { user: "U1".into(), channel: "D1".into() }));
         assert_eq!(opened("home"), None);
     }
 
@@ -545,16 +554,16 @@ mod tests {
         for id in ["", "1 2", "1:2", "1\n2", "\u{1b}[2J", "\u{202e}1", "\u{200b}1", long.as_str()] {
             for field in ["user", "channel", "ts", "thread_ts"] {
                 for event in [dm(json!({field: id})), mention(json!({field: id}))] {
-                    assert_eq!(callback("T1", "Ev1", event), Some(News::Malformed(field)), "{id:?}");
+                    assert_eq!(callback("T1", "Ev1", event), Some(InboundEvent::Malformed(field)), "{id:?}");
                 }
             }
             for (field, item) in [("channel", json!([id, "1.1"])), ("ts", json!(["C1", id]))] {
                 let item = json!({"type": "message", "channel": item[0], "ts": item[1]});
                 let reacted = json!({"type": "reaction_added", "user": "U1", "reaction": "x", "item": item});
-                assert_eq!(callback("T1", "Ev1", reacted), Some(News::Malformed(field)), "{id:?}");
+                assert_eq!(callback("T1", "Ev1", reacted), Some(InboundEvent::Malformed(field)), "{id:?}");
             }
-            assert_eq!(callback(id, "Ev1", dm(json!({}))), Some(News::Malformed("team_id")), "{id:?}");
-            assert_eq!(callback("T1", id, dm(json!({}))), Some(News::Malformed("event_id")), "{id:?}");
+            assert_eq!(callback(id, "Ev1", dm(json!({}))), Some(InboundEvent::Malformed("team_id")), "{id:?}");
+            assert_eq!(callback("T1", id, dm(json!({}))), Some(InboundEvent::Malformed("event_id")), "{id:?}");
         }
     }
 

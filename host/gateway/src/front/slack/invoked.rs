@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{app::COMMAND, blocks, mrkdwn};
 use crate::{
+    chat::{Attachments, Choice, Inbound, Invocation, Press, ReplyTo},
     front::malformed,
-    talk::{Attached, Choice, Inbound, Invocation, Press, ReplyTo},
 };
 
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
@@ -117,7 +117,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         reply_to: ReplyTo { channel: channel.to_owned(), thread_ts: None },
         // The bot is not spoken to by name here.
         text: format!("{COMMAND} {}", mrkdwn::with_ids(text, "")).trim_end().to_owned(),
-        attached: Attached::default(),
+        attached: Attachments::default(),
         ts: String::new(),
     })))
 }

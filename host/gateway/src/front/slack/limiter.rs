@@ -2,7 +2,7 @@
 //!
 //! Slack counts calls a minute by the tier of a method, and posts by the channel. What is asked for beyond that is refused,
 //! answers with the rest. So nothing is sent before there is room for it, and what there is room for goes to what is most
-//! [urgent](Urgency). A refusal all the same ("429") means that somebody else uses the token, or that a tier is lower
+//! [urgent](Priority). A refusal all the same ("429") means that somebody else uses the token, or that a tier is lower
 //! than it is documented to be: the lane waits as long as Slack says, and is narrower afterwards, until it has gone well for a while.
 
 use std::{
@@ -86,7 +86,7 @@ impl fmt::Debug for Sharers {
 
 /// What goes first. What waits goes in the order in which it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Urgency {
+pub(super) enum Priority {
     /// Goes now or not at all, for an answer that has another way to go.
     AtOnce,
     /// Waits for room: what people wait for, and what belongs to it.
@@ -170,14 +170,14 @@ struct State {
     /// The channel that a call was refused in last, and until when: of a lane of all channels.
     refused_in: Option<(String, Instant)>,
     /// Who waits, in the order in which they go.
-    waiting: BTreeSet<(Urgency, u64)>,
+    waiting: BTreeSet<(Priority, u64)>,
     last: u64,
 }
 
 /// Somebody who waits; gone when dropped.
 struct Waiting<'a> {
     traffic: &'a Traffic,
-    place: (Urgency, u64),
+    place: (Priority, u64),
 }
 
 impl Drop for Waiting<'_> {
@@ -205,16 +205,16 @@ impl Limiter {
     ///
     /// # Errors
     /// It is not to be made now; for how long, as far as can be told.
-    pub(super) async fn turn(&self, lane: &Lane, urgency: Urgency) -> Result<(), Duration> {
+    pub(super) async fn turn(&self, lane: &Lane, urgency: Priority) -> Result<(), Duration> {
         if let Some(of_all) = lane.of_all() {
             self.turn_in(&of_all, urgency).await?;
         }
         self.turn_in(lane, urgency).await
     }
 
-    async fn turn_in(&self, lane: &Lane, urgency: Urgency) -> Result<(), Duration> {
+    async fn turn_in(&self, lane: &Lane, urgency: Priority) -> Result<(), Duration> {
         let traffic = self.lane(lane);
-        if let Urgency::AtOnce | Urgency::Progress = urgency {
+        if let Priority::AtOnce | Priority::Progress = urgency {
             return traffic.state().pass(urgency, Instant::now());
         }
         let waiting = traffic.wait(urgency);
@@ -299,7 +299,7 @@ impl Traffic {
         state
     }
 
-    fn wait(&self, urgency: Urgency) -> Waiting<'_> {
+    fn wait(&self, urgency: Priority) -> Waiting<'_> {
         let mut state = self.state();
         state.last += 1;
         let place = (urgency, state.last);
@@ -322,11 +322,11 @@ impl State {
     }
 
     /// The next call is made by who waits at this place, if there is room; else when to look again, for who is first.
-    fn go(&mut self, place: (Urgency, u64), now: Instant) -> Result<(), Option<Instant>> {
+    fn go(&mut self, place: (Priority, u64), now: Instant) -> Result<(), Option<Instant>> {
         if self.waiting.first() != Some(&place) {
             return Err(None);
         }
-        let spared = if place.0 == Urgency::Answer { 0 } else { self.spared() };
+        let spared = if place.0 == Priority::Answer { 0 } else { self.spared() };
         match self.room(now, spared) {
             None => {
                 self.count(now);
@@ -342,10 +342,10 @@ impl State {
     }
 
     /// A call that does not wait.
-    fn pass(&mut self, urgency: Urgency, now: Instant) -> Result<(), Duration> {
-        let is_progress = urgency == Urgency::Progress;
+    fn pass(&mut self, urgency: Priority, now: Instant) -> Result<(), Duration> {
+        let is_progress = urgency == Priority::Progress;
         let behind_answers =
-            is_progress && self.waiting.first().is_some_and(|(urgency, _)| *urgency == Urgency::Answer);
+            is_progress && self.waiting.first().is_some_and(|(urgency, _)| *urgency == Priority::Answer);
         match self.room(now, if is_progress { self.spared() } else { 0 }) {
             Some(at) => Err(at - now),
             None if behind_answers => Err(Duration::ZERO),

@@ -17,9 +17,9 @@ use tokio_tungstenite::{
 
 use super::{
     Timings,
-    envelope::{Frame, Reception, acknowledgement},
+    connectivity::Presence,
+    envelope::{Frame, InboundContext, acknowledgement},
     failure,
-    hearing::Presence,
     token::Token,
 };
 
@@ -36,7 +36,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// An open connection, over TCP with or without TLS; in tests over a pipe.
 pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     socket: WebSocketStream<S>,
-    reception: Reception<'a>,
+    reception: InboundContext<'a>,
     timings: Timings,
     /// Messages on their way into the store.
     in_flight: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -53,17 +53,17 @@ pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
 }
 
 /// Why [`Link::serve`] returned.
-pub(super) enum Served<T> {
+pub(super) enum ServeOutcome<T> {
     /// What was waited for has happened.
     Until(T),
     /// Slack will close this connection soon; until then it works. Said once.
     Leaving,
-    Gone(Gone),
+    LinkError(LinkError),
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum Gone {
+pub(super) enum LinkError {
     /// A new one may do; not before `retry_after`, where it is known.
     Lost { why: String, retry_after: Option<Duration> },
     /// Slack wants no more connections from this app, until a person changes something.
@@ -90,15 +90,15 @@ impl<'a> Link<'a> {
     pub(super) async fn open(
         url: Url,
         tls: Arc<ClientConfig>,
-        reception: Reception<'a>,
+        reception: InboundContext<'a>,
         timings: Timings,
-    ) -> Result<Self, Gone> {
-        let late = |_| Gone::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
+    ) -> Result<Self, LinkError> {
+        let late = |_| LinkError::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
         // Without Nagle's algorithm: an acknowledgement is one small frame, and Slack waits for it.
         let connecting =
             connect_async_tls_with_config(url.as_str(), Some(bounds()), true, Some(Connector::Rustls(tls)));
         let connected = timeout(timings.connect, connecting).await.map_err(late)?;
-        let (socket, _) = connected.map_err(|error| Gone::lost(describe(&error)))?;
+        let (socket, _) = connected.map_err(|error| LinkError::lost(describe(&error)))?;
         let mut link = Link::over(socket, reception, timings);
         timeout(timings.connect, link.greeted()).await.map_err(late)??;
         link.presence = Some(reception.hearing.opened());
@@ -107,7 +107,7 @@ impl<'a> Link<'a> {
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
-    fn over(socket: WebSocketStream<S>, reception: Reception<'a>, timings: Timings) -> Self {
+    fn over(socket: WebSocketStream<S>, reception: InboundContext<'a>, timings: Timings) -> Self {
         let now = Instant::now();
         Link {
             socket,
@@ -123,12 +123,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    async fn greeted(&mut self) -> Result<(), Gone> {
+    async fn greeted(&mut self) -> Result<(), LinkError> {
         loop {
             let frame = self.socket.next().await;
             match self.read(frame)? {
                 Step::Greeted => return Ok(()),
-                Step::Leave | Step::Close => return Err(Gone::lost("Slack rejected it")),
+                Step::Leave | Step::Close => return Err(LinkError::lost("Slack rejected it")),
                 Step::Go => {}
             }
         }
@@ -140,7 +140,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     }
 
     /// Takes messages in and acknowledges them, until `until` is done or the connection is.
-    pub(super) async fn serve<T>(&mut self, until: impl Future<Output = T>) -> Served<T> {
+    pub(super) async fn serve<T>(&mut self, until: impl Future<Output = T>) -> ServeOutcome<T> {
         let mut until = pin!(until);
         let mut ping = interval_at(Instant::now() + self.timings.ping, self.timings.ping);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -154,21 +154,21 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             let step = tokio::select! {
                 // What has come counts before the time that has passed: this process may have stood still.
                 biased;
-                value = &mut until => return Served::Until(value),
+                value = &mut until => return ServeOutcome::Until(value),
                 Some(done) = self.in_flight.next() => self.acknowledge(done).await,
                 frame = self.socket.next(), if listening => self.read(frame),
                 () = reached(too_late) => Err(self.silent()),
                 _ = ping.tick(), if listening => self.ping().await,
             };
             match step {
-                Ok(Step::Leave) => return Served::Leaving,
+                Ok(Step::Leave) => return ServeOutcome::Leaving,
                 Ok(Step::Go | Step::Greeted) => {}
                 Ok(Step::Close) => {
                     // Sends our own half of the farewell.
                     timeout(CLOSE_WAIT, self.socket.flush()).await.ok();
-                    return Served::Gone(Gone::lost("Slack closed it"));
+                    return ServeOutcome::LinkError(LinkError::lost("Slack closed it"));
                 }
-                Err(gone) => return Served::Gone(gone),
+                Err(gone) => return ServeOutcome::LinkError(gone),
             }
         }
     }
@@ -200,11 +200,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    fn read(&mut self, frame: Option<Result<Message, WsError>>) -> Result<Step, Gone> {
+    fn read(&mut self, frame: Option<Result<Message, WsError>>) -> Result<Step, LinkError> {
         let frame = match frame {
             Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Err(Gone::lost(describe(&error))),
-            None => return Err(Gone::lost("it ended without a reason")),
+            Some(Err(error)) => return Err(LinkError::lost(describe(&error))),
+            None => return Err(LinkError::lost("it ended without a reason")),
         };
         self.heard = Instant::now();
         let text = match frame {
@@ -258,16 +258,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    fn disconnected(&mut self, reason: &str) -> Result<Step, Gone> {
+    fn disconnected(&mut self, reason: &str) -> Result<Step, LinkError> {
         if failure::is_fatal(reason) {
             let hint = failure::hint(reason, Token::App, None);
-            return Err(Gone::Refused { what: format!("Slack ended Socket Mode: `{reason}`"), hint });
+            return Err(LinkError::Refused { what: format!("Slack ended Socket Mode: `{reason}`"), hint });
         }
         tracing::debug!(reason, "Slack will close a connection");
         if std::mem::replace(&mut self.leaving, true) { Ok(Step::Go) } else { Ok(Step::Leave) }
     }
 
-    async fn acknowledge(&mut self, done: Done) -> Result<Step, Gone> {
+    async fn acknowledge(&mut self, done: Done) -> Result<Step, LinkError> {
         self.in_flight_bytes -= done.bytes;
         match done.acknowledgement {
             Some(ack) => self.send(Message::text(ack)).await,
@@ -276,24 +276,24 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     }
 
     /// Asks for a sign of life. Only a pong is one: it says that Slack hears, too.
-    async fn ping(&mut self) -> Result<Step, Gone> {
+    async fn ping(&mut self) -> Result<Step, LinkError> {
         self.asked.get_or_insert_with(Instant::now);
         self.send(Message::Ping(Bytes::new())).await
     }
 
     /// Nobody is at the other end any more.
-    fn silent(&mut self) -> Gone {
+    fn silent(&mut self) -> LinkError {
         let since = self.asked.map_or(self.heard, |asked| asked.min(self.heard));
         if let Some(presence) = &mut self.presence {
             presence.fell_silent(since);
         }
-        Gone::lost(format!("it has not answered for {:.1} s", since.elapsed().as_secs_f64()))
+        LinkError::lost(format!("it has not answered for {:.1} s", since.elapsed().as_secs_f64()))
     }
 
-    async fn send(&mut self, frame: Message) -> Result<Step, Gone> {
+    async fn send(&mut self, frame: Message) -> Result<Step, LinkError> {
         match timeout(self.timings.pong, self.socket.send(frame)).await {
             Ok(Ok(())) => Ok(Step::Go),
-            Ok(Err(error)) => Err(Gone::lost(describe(&error))),
+            Ok(Err(error)) => Err(LinkError::lost(describe(&error))),
             Err(_) => Err(self.silent()),
         }
     }
@@ -311,9 +311,9 @@ async fn reached(at: Option<Instant>) {
     }
 }
 
-impl Gone {
+impl LinkError {
     fn lost(why: impl Into<String>) -> Self {
-        Gone::Lost { why: why.into(), retry_after: None }
+        LinkError::Lost { why: why.into(), retry_after: None }
     }
 }
 

@@ -27,11 +27,11 @@ use super::{
     Timings,
     address::is_safe_socket,
     credentials::{UNSAFE_SOCKET, UNSAFE_SOCKET_HINT},
-    envelope::Reception,
-    link::{Gone, Link, Served},
+    envelope::InboundContext,
+    link::{Link, LinkError, ServeOutcome},
     web::Web,
 };
-use crate::{front::FrontError, talk::Notice};
+use crate::{chat::Notice, front::FrontError};
 
 /// How long a refusal is not told again, although Slack took the app in between.
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
@@ -41,14 +41,19 @@ pub(super) struct Sockets<'a> {
     web: &'a Web,
     tls: &'a Arc<ClientConfig>,
     timings: Timings,
-    reception: Reception<'a>,
+    reception: InboundContext<'a>,
     refusal: Refusal,
     /// Whose turn it is to be replaced because there is another token: one after the other.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl<'a> Sockets<'a> {
-    pub(super) fn new(web: &'a Web, tls: &'a Arc<ClientConfig>, timings: Timings, reception: Reception<'a>) -> Self {
+    pub(super) fn new(
+        web: &'a Web,
+        tls: &'a Arc<ClientConfig>,
+        timings: Timings,
+        reception: InboundContext<'a>,
+    ) -> Self {
         Sockets { web, tls, timings, reception, refusal: Refusal::default(), turn: tokio::sync::Mutex::default() }
     }
 
@@ -84,13 +89,13 @@ impl<'a> Sockets<'a> {
             let served = link.serve(halted).await;
             backoff.served(link.age());
             let _turn = match served {
-                Served::Until(None) => {
+                ServeOutcome::Until(None) => {
                     retiring.push(link.retire());
                     break;
                 }
-                Served::Until(turn) => turn,
-                Served::Leaving => None,
-                Served::Gone(gone) => {
+                ServeOutcome::Until(turn) => turn,
+                ServeOutcome::Leaving => None,
+                ServeOutcome::LinkError(gone) => {
                     self.lost(link, gone);
                     changes.mark_unchanged();
                     open = self.open(halt, &mut backoff).await;
@@ -102,12 +107,12 @@ impl<'a> Sockets<'a> {
             let mut opening = pin!(self.open(halt, &mut backoff));
             open = loop {
                 match link.serve(&mut opening).await {
-                    Served::Until(successor) => {
+                    ServeOutcome::Until(successor) => {
                         retiring.push(link.retire());
                         break successor;
                     }
-                    Served::Leaving => {}
-                    Served::Gone(gone) => {
+                    ServeOutcome::Leaving => {}
+                    ServeOutcome::LinkError(gone) => {
                         self.lost(link, gone);
                         break opening.await;
                     }
@@ -141,24 +146,24 @@ impl<'a> Sockets<'a> {
                     self.accepted();
                     return Some(link);
                 }
-                Err(Gone::Refused { what, hint }) => {
+                Err(LinkError::Refused { what, hint }) => {
                     self.refused(what.clone(), hint);
                     (what, None)
                 }
-                Err(Gone::Lost { why, retry_after }) => (why, retry_after),
+                Err(LinkError::Lost { why, retry_after }) => (why, retry_after),
             };
             let wait = backoff.failed(retry_after);
             tracing::warn!("no connection to Slack: {why}; retrying in {:.1} s", wait.as_secs_f64());
         }
     }
 
-    fn lost(&self, link: Link<'a>, gone: Gone) {
+    fn lost(&self, link: Link<'a>, gone: LinkError) {
         // From here on it does not count as open.
         drop(link);
         self.reception.hearing.lost_one();
         match gone {
-            Gone::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
-            Gone::Refused { what, hint } => self.refused(what, hint),
+            LinkError::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
+            LinkError::Refused { what, hint } => self.refused(what, hint),
         }
     }
 
@@ -176,14 +181,14 @@ impl<'a> Sockets<'a> {
         }
     }
 
-    async fn attempt(&self) -> Result<Link<'a>, Gone> {
+    async fn attempt(&self) -> Result<Link<'a>, LinkError> {
         let url = self.web.open_connection().await.map_err(|failure| match failure.while_running() {
-            FrontError::Fatal { what, hint } => Gone::Refused { what, hint },
-            FrontError::Transient { what, retry_after } => Gone::Lost { why: what, retry_after },
-            other => Gone::Lost { why: other.to_string(), retry_after: None },
+            FrontError::Fatal { what, hint } => LinkError::Refused { what, hint },
+            FrontError::Transient { what, retry_after } => LinkError::Lost { why: what, retry_after },
+            other => LinkError::Lost { why: other.to_string(), retry_after: None },
         })?;
         if !is_safe_socket(&url) {
-            return Err(Gone::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
+            return Err(LinkError::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
         Link::open(url, Arc::clone(self.tls), self.reception, self.timings).await
     }

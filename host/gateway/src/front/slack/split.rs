@@ -23,40 +23,40 @@ pub(super) const MAX_PART_BYTES: usize = 3_900;
 
 /// What a part may take; a few hundred at least, so that a fence and a grapheme have room.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Measure {
+pub(super) enum PartLimit {
     /// So many bytes, once it is rendered as `mrkdwn`.
     Rendered(usize),
     /// So many characters of Markdown.
     Chars(usize),
 }
 
-impl Measure {
+impl PartLimit {
     fn amount(self) -> usize {
         match self {
-            Measure::Rendered(most) | Measure::Chars(most) => most,
+            PartLimit::Rendered(most) | PartLimit::Chars(most) => most,
         }
     }
 
     /// More bytes than a part ever has.
     fn window(self) -> usize {
         match self {
-            Measure::Rendered(most) => 2 * most,
-            Measure::Chars(most) => 4 * most + 4,
+            PartLimit::Rendered(most) => 2 * most,
+            PartLimit::Chars(most) => 4 * most + 4,
         }
     }
 
     /// What a part takes.
     fn of(self, part: &str) -> usize {
         match self {
-            Measure::Rendered(_) => counted_len(&markdown::render(part, &[])),
-            Measure::Chars(_) => part.chars().count(),
+            PartLimit::Rendered(_) => counted_len(&markdown::render(part, &[])),
+            PartLimit::Chars(_) => part.chars().count(),
         }
     }
 
     fn of_char(self, c: char) -> usize {
         match self {
-            Measure::Rendered(_) => escaped_len(c),
-            Measure::Chars(_) => 1,
+            PartLimit::Rendered(_) => escaped_len(c),
+            PartLimit::Chars(_) => 1,
         }
     }
 
@@ -80,7 +80,7 @@ impl Measure {
 /// end; then behind a sentence, behind a word, and at last between two graphemes. Rows of tables, links,
 /// mentions and the like are only cut where one alone is too large. White space at a cut stays at the end
 /// of a part. No part is blank, so a blank reply has no parts.
-pub(super) fn split(reply: &str, most: Measure) -> Vec<String> {
+pub(super) fn split(reply: &str, most: PartLimit) -> Vec<String> {
     let splitter = Splitter::new(reply, most);
     let mut parts = Vec::new();
     let mut at = 0;
@@ -97,11 +97,11 @@ struct Splitter<'a> {
     lines: Vec<Line>,
     /// Which of the lines are heads of tables.
     heads: Vec<usize>,
-    most: Measure,
+    most: PartLimit,
 }
 
 impl<'a> Splitter<'a> {
-    fn new(text: &'a str, most: Measure) -> Splitter<'a> {
+    fn new(text: &'a str, most: PartLimit) -> Splitter<'a> {
         let lines = lines::scan(text);
         let heads = (0..lines.len()).filter(|&number| lines[number].kind == Kind::TableHead).collect();
         Splitter { text, lines, heads, most }

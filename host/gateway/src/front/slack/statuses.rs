@@ -23,7 +23,7 @@ use super::{
     failure::{CallFailure, is_about_the_token},
     web::{Status, Web},
 };
-use crate::talk::Inbound;
+use crate::chat::Inbound;
 
 /// Slack forgets a status after two minutes.
 const LIVES: Duration = Duration::from_secs(120);

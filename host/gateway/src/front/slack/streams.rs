@@ -35,13 +35,13 @@ use super::{
     content::{self, Content},
     failure::CallFailure,
     history,
-    limiter::Urgency,
+    limiter::Priority,
     statuses::Statuses,
     web::{Identity, Turn, Web},
 };
 use crate::{
+    chat::{Button, Inbound, Reaction, ReplyTo},
     front::{Delivery, settled::settled},
-    talk::{Button, Inbound, Reaction, ReplyTo},
 };
 
 /// The time between two pieces of one answer: Slack takes some hundred a minute of all. One that is whole sooner is not
@@ -471,13 +471,13 @@ async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailu
         request["recipient_user_id"] = json!(place.user);
         request["recipient_team_id"] = json!(place.me.team_id);
     }
-    let turn = Turn::of("chat.startStream", Urgency::Progress);
+    let turn = Turn::of("chat.startStream", Priority::Progress);
     web.write::<_, Started>(&turn, &request).await.map(|started| started.ts)
 }
 
 async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), CallFailure> {
     let request = json!({"channel": channel, "ts": ts, "markdown_text": content::without_mentions(text)});
-    let turn = Turn::of("chat.appendStream", Urgency::Progress);
+    let turn = Turn::of("chat.appendStream", Priority::Progress);
     web.write::<_, serde::de::IgnoredAny>(&turn, &request).await.map(drop)
 }
 
@@ -500,7 +500,7 @@ async fn stop(
     if !buttons.is_empty() {
         request["blocks"] = json!([blocks::row(buttons)]);
     }
-    let turn = Turn::of("chat.stopStream", Urgency::AtOnce);
+    let turn = Turn::of("chat.stopStream", Priority::AtOnce);
     let stopped: Stopped = web.write(&turn, &request).await?;
     Ok(tag.is_none() || stopped.message.is_some_and(|message| message.metadata.is_some()))
 }
@@ -516,7 +516,7 @@ async fn replace(
     tag: &SlackMessageMetadata,
 ) -> Result<Option<String>, CallFailure> {
     let Some(content) = Content::markdown(text) else { return Ok(None) };
-    match web.update(channel, &ts, &content.with_buttons(buttons), Some(tag), Urgency::Answer).await {
+    match web.update(channel, &ts, &content.with_buttons(buttons), Some(tag), Priority::Answer).await {
         Ok(ts) => Ok(Some(ts)),
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "a stream cannot become the answer");

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 
 use super::{
     attached,
+    backfill::{Cursor, PAGE},
     failure::CallFailure,
-    limiter::Urgency,
-    look_back::{Cursor, PAGE},
+    limiter::Priority,
     mrkdwn,
     web::{Identity, Turn, Web},
 };
-use crate::talk::{ReplyTo, Said, Thread};
+use crate::chat::{ReplyTo, Thread, ThreadPost};
 
 /// A thread of more pages is not read to its end.
 const MAX_PAGES: usize = 5;
@@ -38,7 +38,7 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = web.read(&Turn::of("conversations.replies", Urgency::Progress), &parameters).await?;
+        let page: Page = web.read(&Turn::of("conversations.replies", Priority::Progress), &parameters).await?;
         let objects = page.messages.iter().filter_map(Value::as_object);
         for message in objects.filter(|message| ts(message) < before) {
             let Some(one) = read(message, me) else { continue };
@@ -66,7 +66,7 @@ fn ts(message: &Map<String, Value>) -> &str {
 }
 
 /// A message that says something, with what came along with it.
-fn read(message: &Map<String, Value>, me: &Identity) -> Option<Said> {
+fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     let word = |key: &str| message.get(key).and_then(Value::as_str);
     let is_mine = word("user") == Some(&me.user) || me.bot.as_deref().is_some_and(|bot| word("bot_id") == Some(bot));
     let says = matches!(word("subtype"), None | Some("file_share" | "thread_broadcast" | "bot_message" | "me_message"));
@@ -78,12 +78,12 @@ fn read(message: &Map<String, Value>, me: &Identity) -> Option<Said> {
     lines.extend(message.get("files").into_iter().flat_map(attached::names).map(|name| format!("[{name}]")));
     lines.retain(|line| !line.trim().is_empty());
     let by = attached::writer(message)?.to_owned();
-    (!lines.is_empty()).then(|| Said { by, text: lines.join("\n") })
+    (!lines.is_empty()).then(|| ThreadPost { by, text: lines.join("\n") })
 }
 
 /// Takes the oldest but the first out until all are so many characters. Whether any went.
-fn bound(said: &mut Vec<Said>, most: usize) -> bool {
-    let chars = |said: &Said| said.text.chars().count();
+fn bound(said: &mut Vec<ThreadPost>, most: usize) -> bool {
+    let chars = |said: &ThreadPost| said.text.chars().count();
     let mut left = most.saturating_sub(said.first().map_or(0, chars));
     let newest = said.iter().skip(1).rev().take_while(|said| match left.checked_sub(chars(said)) {
         Some(rest) => {
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn of_a_long_thread_its_beginning_stays_and_the_newest() {
-        let thread = |lengths: &[usize]| -> Vec<Said> {
-            let said = |(at, length): (usize, &usize)| Said { by: format!("U{at}"), text: "x".repeat(*length) };
+        let thread = |lengths: &[usize]| -> Vec<ThreadPost> {
+            let said = |(at, length): (usize, &usize)| ThreadPost { by: format!("U{at}"), text: "x".repeat(*length) };
             lengths.iter().enumerate().map(said).collect()
         };
         for (lengths, most, left) in [

@@ -29,13 +29,13 @@ use super::{
     content::Content,
     dry_run::DryRun,
     failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
-    limiter::{Lane, Limiter, Urgency},
+    limiter::{Lane, Limiter, Priority},
     token::Token,
     tokens::{TokenPair, Tokens},
 };
 use crate::{
-    front::{FrontError, Standing},
-    talk::ReplyTo,
+    chat::ReplyTo,
+    front::{Fencing, FrontError},
 };
 
 /// Where Slack says what the token of a call may do.
@@ -61,7 +61,7 @@ pub(super) struct Identity {
 }
 
 /// What Slack says of the bot token.
-pub(super) struct Met {
+pub(super) struct AuthInfo {
     pub(super) me: Identity,
     /// The host of the workspace, where that is Slack's.
     pub(super) workspace: Option<String>,
@@ -89,7 +89,7 @@ pub(super) struct Web {
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
     /// Asked before anything is written, where several share the work.
-    standing: Option<Arc<dyn Standing>>,
+    standing: Option<Arc<dyn Fencing>>,
     /// The host of the workspace, where that is Slack's.
     workspace: OnceLock<String>,
     /// As the last answer said.
@@ -99,26 +99,26 @@ pub(super) struct Web {
 /// A call that wants to be made.
 pub(super) struct Turn {
     lane: Lane,
-    urgency: Urgency,
+    urgency: Priority,
 }
 
 impl Turn {
     /// One that somebody's answer needs.
     pub(super) const fn answer(method: &'static str) -> Turn {
-        Turn::of(method, Urgency::Answer)
+        Turn::of(method, Priority::Answer)
     }
 
-    pub(super) const fn of(method: &'static str, urgency: Urgency) -> Turn {
+    pub(super) const fn of(method: &'static str, urgency: Priority) -> Turn {
         Turn { lane: Lane::of(method), urgency }
     }
 
     /// One that can wait.
     pub(super) const fn courtesy(method: &'static str) -> Turn {
-        Turn::of(method, Urgency::Courtesy)
+        Turn::of(method, Priority::Courtesy)
     }
 }
 
-const DELETES: Turn = Turn::of("chat.delete", Urgency::Notice);
+const DELETES: Turn = Turn::of("chat.delete", Priority::Notice);
 
 /// Whether people see anything of a call, or find something changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -261,13 +261,13 @@ impl Web {
     }
 
     /// `auth.test`: who the bot token belongs to, and what it may do.
-    pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
+    pub(super) async fn identity(&self) -> Result<AuthInfo, CallFailure> {
         let request = || self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) = self
             .exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
             .await?;
         let workspace = address::slack_host(&answer.url.0);
-        Ok(Met { me: Identity::of(answer), workspace, scopes, ahead })
+        Ok(AuthInfo { me: Identity::of(answer), workspace, scopes, ahead })
     }
 
     /// Whose both tokens are: others that take their place must be the same bot's. And where their workspace is.
@@ -297,7 +297,7 @@ impl Web {
         ReplyTo { channel, thread_ts }: &ReplyTo,
         content: &Content,
         tag: Option<&SlackMessageMetadata>,
-        urgency: Urgency,
+        urgency: Priority,
     ) -> Result<String, CallFailure> {
         let place = Place::New { thread_ts: thread_ts.as_deref(), unfurl_links: false, unfurl_media: false };
         let turn = Turn { lane: Lane { method: "chat.postMessage", channel: Some(channel.clone()) }, urgency };
@@ -311,7 +311,7 @@ impl Web {
         ts: &str,
         content: &Content,
         tag: Option<&SlackMessageMetadata>,
-        urgency: Urgency,
+        urgency: Priority,
     ) -> Result<String, CallFailure> {
         let turn = Turn::of("chat.update", urgency);
         let request = Written::new(channel, Place::InsteadOf { ts }, content, tag);
@@ -330,7 +330,7 @@ impl Web {
         if let Some(line) = status.line {
             request["loading_messages"] = json!([line]);
         }
-        let turn = Turn::of(SET_STATUS, Urgency::Progress);
+        let turn = Turn::of(SET_STATUS, Priority::Progress);
         self.write::<_, IgnoredAny>(&turn, &request).await.map(drop)
     }
 

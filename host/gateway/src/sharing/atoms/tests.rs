@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     database::Database,
-    sharing::{Keeping, keep_atoms},
+    sharing::{SyncTask, keep_atoms},
     store::{Place, StoreError},
 };
 
@@ -415,7 +415,7 @@ fn what_is_changed_is_known_elsewhere_within_moments_of_its_change() {
     assert_eq!(other.atoms(), atoms(&[("erp/last.md", "what was learnt last")]));
 }
 
-async fn begun(house: &House) -> Keeping {
+async fn begun(house: &House) -> SyncTask {
     keep_atoms(&house.lock, house.store.clone(), Clock::system()).await.unwrap()
 }
 

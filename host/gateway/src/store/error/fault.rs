@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_core::text::single_spaced;
+use pmk_core::text::collapse_whitespace;
 use pmk_index::IndexError;
 use pmk_system::panics;
 use rusqlite::{ErrorCode, ffi};
@@ -87,8 +87,8 @@ pub(in crate::store) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> R
 fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let path = path.to_owned();
     let message = match error {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => single_spaced(message),
-        other => single_spaced(&other.to_string()),
+        rusqlite::Error::SqliteFailure(_, Some(message)) => collapse_whitespace(message),
+        other => collapse_whitespace(&other.to_string()),
     };
     let Some(failure) = error.sqlite_error() else {
         return match error {

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use pmk_core::text::single_spaced;
+use pmk_core::text::collapse_whitespace;
 use rusqlite::ToSql;
 use tokio::{
     runtime::{Handle, Runtime},
@@ -28,8 +28,8 @@ use tokio_postgres::{
 
 use super::{
     Error, Result,
-    foresight::{Foreseen, Foresight, Moved},
     link::Link,
+    prefetch::{Invalidation, Prefetch, Prefetched},
     session::{Asked, Misnamed, Outcome, Request, Sent, Session},
     translate::Translated,
     values::Given,
@@ -66,7 +66,7 @@ pub(in crate::store) struct Postgres {
     sent: RefCell<Vec<Sent>>,
     sent_bytes: Cell<usize>,
     /// What was asked for before whoever wants it is at work.
-    foresight: RefCell<Foresight>,
+    prefetch: RefCell<Prefetch>,
     /// Numbers of rows to come in this transaction, by table: they are fetched several at once. None is kept for the next:
     /// others may give numbers in between, and a server that has crashed, or another in its place, gives some anew.
     ids: RefCell<HashMap<Box<str>, Ids>>,
@@ -130,7 +130,7 @@ impl Postgres {
             session: RefCell::default(),
             sent: RefCell::default(),
             sent_bytes: Cell::new(0),
-            foresight: RefCell::default(),
+            prefetch: RefCell::default(),
             ids: RefCell::default(),
             translated: RefCell::default(),
             transaction: Cell::new(Transaction::None),
@@ -392,40 +392,40 @@ impl Postgres {
     /// Asks for rows that are wanted in a while, unless that was foreseen. It changes nothing.
     pub(super) fn ahead(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
         let request = statement(sql, params)?;
-        if let Some(asked) = self.foresight.borrow_mut().take(&request) {
+        if let Some(asked) = self.prefetch.borrow_mut().take(&request) {
             return Ok(asked);
         }
         let asked = self.send(request)?;
         if self.transaction.get() == Transaction::None {
             self.wait(Again::Yes)?;
         }
-        self.foresight.borrow_mut().note(&asked);
+        self.prefetch.borrow_mut().note(&asked);
         Ok(asked)
     }
 
     /// What `ask` asks ahead is for who will be at work [with it](Postgres::with_foreseen).
-    pub(in crate::store) fn foresee<T>(&self, ask: impl FnOnce() -> T) -> Foreseen {
-        self.foresight.borrow_mut().begin_noting();
+    pub(in crate::store) fn foresee<T>(&self, ask: impl FnOnce() -> T) -> Prefetched {
+        self.prefetch.borrow_mut().begin_noting();
         ask();
-        self.foresight.borrow_mut().noted()
+        self.prefetch.borrow_mut().noted()
     }
 
     /// Has `work` find what was foreseen for it.
-    pub(in crate::store) fn with_foreseen<T>(&self, foreseen: Foreseen, work: impl FnOnce() -> T) -> T {
-        self.foresight.borrow_mut().is_for(foreseen);
+    pub(in crate::store) fn with_foreseen<T>(&self, foreseen: Prefetched, work: impl FnOnce() -> T) -> T {
+        self.prefetch.borrow_mut().is_for(foreseen);
         let done = work();
-        self.foresight.borrow_mut().forget();
+        self.prefetch.borrow_mut().forget();
         done
     }
 
     /// What was foreseen of this does not hold any more.
-    pub(super) fn moved(&self, what: Moved) {
-        self.foresight.borrow_mut().moved(what);
+    pub(super) fn moved(&self, what: Invalidation) {
+        self.prefetch.borrow_mut().moved(what);
     }
 
     /// Whether who is at work may go by something foreseen of it that does not hold any more. From then on it asks.
-    pub(super) fn has_moved(&self, what: &Moved) -> bool {
-        self.foresight.borrow_mut().has_moved(what)
+    pub(super) fn has_moved(&self, what: &Invalidation) -> bool {
+        self.prefetch.borrow_mut().has_moved(what)
     }
 
     /// The rows that were asked for.
@@ -448,7 +448,7 @@ impl Postgres {
     /// Asks for the numbers of so many rows, which are wanted in a while.
     pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
         // What others will want is theirs.
-        let there = match self.foresight.borrow().is_noting() {
+        let there = match self.prefetch.borrow().is_noting() {
             true => 0,
             false => self.ids.borrow().get(table).map_or(0, Ids::count),
         };
@@ -510,7 +510,7 @@ impl Postgres {
 
     fn open(&self, opening: Vec<Request>) -> Result<()> {
         self.has_no_past();
-        self.foresight.take();
+        self.prefetch.take();
         self.tells_since.take();
         self.look()?;
         self.opening.set(opening.len());
@@ -622,7 +622,7 @@ pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
             None => error.to_string(),
         },
     };
-    single_spaced(&said)
+    collapse_whitespace(&said)
 }
 
 /// What is said of a connection that the server ends, by whoever stands between, too; and of an end that was not heard of.

@@ -21,7 +21,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{own, translate::Translated, values::Given};
+use super::{pooler, translate::Translated, values::Given};
 
 /// So many statements have names. We have fewer; some have several, for what they are given.
 const MOST_NAMES: usize = 512;
@@ -138,7 +138,7 @@ impl Session {
     /// # Errors
     /// The server does not say whose it is.
     pub(super) async fn new(client: Client, may_name: bool) -> Answer<Session> {
-        let names = may_name && own::is_own(&client).await?;
+        let names = may_name && pooler::is_own(&client).await?;
         Ok(Session { client: Arc::new(client), names: names.then(RefCell::default) })
     }
 

@@ -4,11 +4,14 @@ use pmk_core::FrontName;
 
 use super::*;
 use crate::{
+    chat::{Choice, Press, Reaction},
     directive::Kind,
     escalation::Marker,
     ids::SessionId,
-    store::{Asking, BOUNDED_FOR, Bound, Ends, Escalating, Judged, Proposal, SaidBy, proposals::CONFIRMED_WITHIN},
-    talk::{Choice, Press, Reaction},
+    store::{
+        Asking, BOUNDED_FOR, Bound, Ends, EscalationUpdate, Proposal, ProposalVerdict, VerdictSource,
+        proposals::CONFIRMED_WITHIN,
+    },
 };
 
 const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;
@@ -75,14 +78,14 @@ async fn proposed(store: &Store) -> OpenTurn {
     let asked = ask(store, accept(store, "slack:dm:U1", "Ev1").await).await;
     let proposal = Proposal { part: 1, ..Proposal::new(asked.turn, &asked.inbound, marker()) };
     let parts = vec![Outgoing::reply("first"), Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("may I?") }];
-    let escalation = Some(Escalating::Proposed(proposal));
+    let escalation = Some(EscalationUpdate::Proposed(proposal));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     let sent = vec![(0, Some("1.1".into())), (1, Some("1.2".into()))];
     store.finish(asked.turn, sent, vec![], NOW).await.unwrap();
     asked
 }
 
-async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<Judged> {
+async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<ProposalVerdict> {
     let reaction = Reaction {
         event_id: None,
         user: user.into(),
@@ -91,7 +94,7 @@ async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Optio
         reaction: String::new(),
         of_another: false,
     };
-    store.judge_proposal((&reaction, yes), SaidBy::Reaction, ends(), now).await.unwrap()
+    store.judge_proposal((&reaction, yes), VerdictSource::Reaction, ends(), now).await.unwrap()
 }
 
 fn ends() -> Ends {
@@ -122,7 +125,7 @@ async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
         proposed(&store).await;
         store.press(&press).await.unwrap();
         let number = store.presses(0).await.unwrap()[0].number;
-        let judged = store.judge_proposal((&press.reaction(), yes), SaidBy::Press(number), ends(), at).await;
+        let judged = store.judge_proposal((&press.reaction(), yes), VerdictSource::Press(number), ends(), at).await;
         assert!(judged.unwrap().is_some());
         let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();
         assert_eq!(shown, [Some(says.to_owned())], "by a button");
@@ -137,17 +140,19 @@ async fn a_yes_becomes_a_message_that_is_carried_out_once() {
     for ts in ["1.1", "9.9"] {
         assert_eq!(word(&store, "U1", ts, true, NOW).await, None, "{ts}");
     }
-    assert_eq!(word(&store, "U2", "1.2", true, NOW).await, Some(Judged::NotTheirs));
+    assert_eq!(word(&store, "U2", "1.2", true, NOW).await, Some(ProposalVerdict::NotTheirs));
     drop(store);
     let store = open(&home);
-    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW + DAY - 1).await else { panic!("a yes") };
+    let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW + DAY - 1).await else {
+        panic!("a yes")
+    };
     assert_eq!((&said.key, said.user.as_str(), said.ts.as_str()), (&asked.inbound.key, "U1", "1.2"));
     assert_eq!(word(&store, "U1", "1.2", false, NOW).await, None, "what was confirmed is not dropped");
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()), "after a crash, too");
     // The same word again is the same message.
-    let Some(Judged::Confirmed(again)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    let Some(ProposalVerdict::Confirmed(again)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     assert_eq!(store.accept(&again, NOW).await.unwrap(), None);
 }
 
@@ -156,7 +161,7 @@ async fn what_went_out_is_not_called_off_by_a_late_word() {
     let home = home();
     let store = open(&home);
     proposed(&store).await;
-    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     let open = ask(&store, inbox).await;
     store.record(open.turn, recorded("", "asked"), NOW).await.unwrap();
@@ -173,12 +178,12 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
     let home = home();
     let store = open(&home);
     proposed(&store).await;
-    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked");
     // The next proposal clears away what nobody has said a word on.
     let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
-    let escalation = Some(Escalating::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
+    let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
     store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, NOW + 2 * DAY).await.unwrap();
     store.unpark(None, NOW).await.unwrap();
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
@@ -189,14 +194,14 @@ async fn a_no_or_a_day_without_a_word_drops_a_question() {
     let home = home();
     let store = open(&home);
     proposed(&store).await;
-    let dropped = Judged::Dropped;
+    let dropped = ProposalVerdict::Dropped;
     assert_eq!(word(&store, "U1", "1.2", false, NOW).await, Some(dropped));
     assert_eq!(word(&store, "U1", "1.2", true, NOW).await, None);
 
     let home = super::home();
     let store = open(&home);
     proposed(&store).await;
-    let expired = Judged::Expired;
+    let expired = ProposalVerdict::Expired;
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, Some(expired));
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None);
 }
@@ -217,7 +222,7 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
     let store = open(&home);
     for (event, by) in [("Ev1", Some("U1")), ("Ev2", Some("U2")), ("Ev3", None), ("Ev4", Some("U1"))] {
         let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
-        let outturn = Outturn { asked_by: by.map(str::to_owned), ..Outturn::default() };
+        let outturn = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
         store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     }
@@ -236,7 +241,7 @@ async fn messages_that_are_answered_together_keep_their_authors() {
     let steered = ask(&store, accept(&store, "slack:channel:C1", "Ev2").await).await;
     let said = Message::user("what they wrote meanwhile");
     let ids = store.archive(first.session, steered.turn, std::slice::from_ref(&said), NOW).await.unwrap();
-    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let mut answered = Recorded { outturn, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
     answered.messages.insert(1, Entry::new(ids[0], said));
     store.record(first.turn, answered, NOW).await.unwrap();

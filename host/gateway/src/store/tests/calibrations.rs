@@ -3,12 +3,12 @@
 use super::*;
 use crate::calibration::{Bounds, Fit, Source};
 
-fn learnt(bounds: Bounds) -> Learnt {
+fn learnt(bounds: Bounds) -> ModelCalibration {
     let fit = Fit { weight: 1.0, x: 2.0, y: 3.0, xx: 4.0, xy: 6.0 };
-    Learnt { provider: "openai".into(), model: "made-up".into(), fit, bounds }
+    ModelCalibration { provider: "openai".into(), model: "made-up".into(), fit, bounds }
 }
 
-async fn learn(store: &Store, event: &str, learnt: Learnt) {
+async fn learn(store: &Store, event: &str, learnt: ModelCalibration) {
     let inbox = accept(store, "slack:dm:U1", event).await;
     let open = ask(store, inbox).await;
     let recorded = Recorded { calibration: Some(learnt), ..recorded("question", "answer") };

@@ -23,7 +23,7 @@ fn note(words: &str) -> Note {
 /// An answer that belongs to a case, and notes this.
 fn answer(case: CaseId, event: &str, notes: &[&str]) -> Recorded {
     let notes = notes.iter().map(|words| note(words)).collect();
-    let case = Some(InCase { case, user: Some("U1".into()), asked_at_ms: NOW - 5, notes });
+    let case = Some(CaseEntry { case, user: Some("U1".into()), asked_at_ms: NOW - 5, notes });
     Recorded { case, ..recorded(&format!("question {event}"), &format!("answer {event}")) }
 }
 

@@ -8,7 +8,7 @@ use pmk_core::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::talk::{DeletedOf, Deletion, Edit, Manner};
+use crate::chat::{Addressing, DeletedAuthor, Deletion, Edit};
 
 const KEY: &str = "slack:dm:U1";
 const WORDS: [&str; 2] = ["(a question was here)", "(an answer was here)"];
@@ -43,7 +43,7 @@ async fn answered(store: &Store, number: usize, text: &str, answer: &str, rounds
     }
     messages.push(Message::assistant(answer));
     let messages = messages.into_iter().map(|message| Entry::new(0, message)).collect();
-    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let revision = open.live.revision;
     let recorded = Recorded { messages, outturn, revision, ..recorded("", answer) };
     store.record(open.turn, recorded, NOW).await.unwrap();
@@ -61,7 +61,7 @@ fn here(anew: bool) -> Changed {
 }
 
 fn deletion(channel: &str, ts: &str) -> Deletion {
-    Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedOf::Us }
+    Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedAuthor::Us }
 }
 
 async fn deleted(store: &Store, ts: &str) -> Changed {
@@ -146,7 +146,7 @@ async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
     answered(&store, 1, "one", "a", 0).await;
     assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
     let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
-    let Again::Taken(again) = again else { panic!("{again:?}") };
+    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
     assert_eq!(waits_as(&store, again.inbox).await, "three");
 }
@@ -212,9 +212,9 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let second = say(&store, 2, "two").await;
     let begun = ask(&store, second).await;
     let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
-    let Again::Taken(again) = again else { panic!("{again:?}") };
+    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     // One that the turn under way takes along leaves its window as it is.
-    assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(Begin::Ask(_))));
+    assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
     let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["one", "a", "two", "b"]);
@@ -229,7 +229,8 @@ async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     let home = home();
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
-    let Ok(Again::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await else {
+    let Ok(RegenerateOutcome::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await
+    else {
         panic!()
     };
     store.stop(&KEY.parse().unwrap(), vec![again.inbox], "U1", None, NOW).await.unwrap();
@@ -246,11 +247,11 @@ async fn a_deletion_that_concerns_nobody_here_writes_nothing() {
     store.accept(&inbound(key, "Ev1"), NOW).await.unwrap();
     let kept = || number(&home, "SELECT count(*) FROM early_change");
     for (thread, of, count) in [
-        (None, DeletedOf::Others, 0),
-        (Some("slack:channel:C1:999.000000"), DeletedOf::Others, 0),
-        (Some(key), DeletedOf::Own, 0),
-        (Some(key), DeletedOf::Others, 1),
-        (None, DeletedOf::Us, 2),
+        (None, DeletedAuthor::Others, 0),
+        (Some("slack:channel:C1:999.000000"), DeletedAuthor::Others, 0),
+        (Some(key), DeletedAuthor::Own, 0),
+        (Some(key), DeletedAuthor::Others, 1),
+        (None, DeletedAuthor::Us, 2),
     ] {
         let thread = thread.map(|key| key.parse().unwrap());
         let deletion = Deletion { thread, of, ..deletion("C1", &at(count as usize)) };
@@ -267,7 +268,7 @@ async fn an_early_edit_in_a_thread_is_kept_for_who_is_followed_there() {
     let key: SessionKey = "slack:channel:C1:100.000000".parse().unwrap();
     store.accept(&inbound(&key.to_string(), "Ev1"), NOW).await.unwrap();
     store.mentioned(&key, "U1", &at(1), true).await.unwrap();
-    let plain = |for_others| Some(Manner::Plain { for_others });
+    let plain = |for_others| Some(Addressing::Plain { for_others });
     for (number, user, manner, count) in
         [(0, "U1", plain(false), 0), (2, "U2", plain(false), 0), (3, "U1", plain(true), 0), (4, "U1", plain(false), 1)]
     {
@@ -347,7 +348,7 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
 /// The questions that wait once one was asked again: what they say, where they stand, and who asks.
 async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
     let again = store.again(("U1", false), ("D1", ts), reaction(once), NOW).await.unwrap();
-    let Again::Taken(again) = again else { panic!("{again:?}") };
+    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     let waiting = store.open_in(&again.key).await.unwrap();
     assert_eq!(waiting.last(), Some(&again), "the newest");
     let mut questions = vec![];
@@ -372,14 +373,14 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let text = "U1: eins\n\nU2: a secret\n\nU1: drei";
     let pieces = vec![(turns[0], 0..8), (turns[1], 10..22), (turns[2], 24..32)];
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
-    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     store.record(turns[2], Recorded { also, pieces, outturn, ..recorded(text, "a") }, NOW).await.unwrap();
     store.finish(turns[2], vec![(0, Some("reply-3".into()))], vec![], NOW).await.unwrap();
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
     let before = store.again(("U1", false), ("D1", &at(3)), reaction("Ev9"), NOW).await;
-    assert_eq!(before, Ok(Again::Before), "the same wish");
+    assert_eq!(before, Ok(RegenerateOutcome::Before), "the same wish");
     deleted(&store, &at(2)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%secret%'"), 0);
@@ -399,29 +400,33 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
         let (store, ts) = (store.clone(), ts.to_owned());
         async move { store.again((actor, is_admin), ("D1", &ts), reaction(once), NOW).await.unwrap() }
     };
-    assert_eq!(again("U2", false, &at(1), "Ev10").await, Again::NotTheirs, "somebody else's");
-    assert_eq!(again("U1", false, "9.9", "Ev10").await, Again::Nothing, "nothing is there");
+    assert_eq!(again("U2", false, &at(1), "Ev10").await, RegenerateOutcome::NotTheirs, "somebody else's");
+    assert_eq!(again("U1", false, "9.9", "Ev10").await, RegenerateOutcome::Nothing, "nothing is there");
     let taken = again("U2", true, "reply-1", "Ev11").await;
-    let Again::Taken(taken) = taken else { panic!("an admin may, on the answer: {taken:?}") };
+    let RegenerateOutcome::Taken(taken) = taken else { panic!("an admin may, on the answer: {taken:?}") };
     let open = ask(&store, taken.inbox).await;
     assert_eq!((&*open.inbound.text, &*open.inbound.user, open.inbound.ts), ("how much is left?", "U1", at(1)));
     assert!(open.live.entries.is_empty());
-    assert_eq!(again("U1", false, &at(1), "Ev12").await, Again::Nothing, "it waits for its answer");
-    assert_eq!(again("U2", true, "reply-1", "Ev11").await, Again::Before, "taken in again, as after a crash");
+    assert_eq!(again("U1", false, &at(1), "Ev12").await, RegenerateOutcome::Nothing, "it waits for its answer");
+    assert_eq!(
+        again("U2", true, "reply-1", "Ev11").await,
+        RegenerateOutcome::Before,
+        "taken in again, as after a crash"
+    );
     let revision = open.live.revision;
-    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, Some("reply-2".into()))], vec![], NOW).await.unwrap();
-    assert_eq!(again("U2", true, "reply-1", "Ev11").await, Again::Before, "the same wish");
-    let button = |actor, ts| store.again((actor, false), ("D1", ts), AgainBy::Button, NOW);
-    assert_eq!(button("U1", "reply-1").await.unwrap(), Again::Before, "it was asked again since");
-    assert_eq!(button("U2", "reply-1").await.unwrap(), Again::NotTheirs);
-    assert!(matches!(again("U1", false, "reply-1", "Ev13").await, Again::Taken(_)), "another");
+    assert_eq!(again("U2", true, "reply-1", "Ev11").await, RegenerateOutcome::Before, "the same wish");
+    let button = |actor, ts| store.again((actor, false), ("D1", ts), RegenerateTrigger::Button, NOW);
+    assert_eq!(button("U1", "reply-1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
+    assert_eq!(button("U2", "reply-1").await.unwrap(), RegenerateOutcome::NotTheirs);
+    assert!(matches!(again("U1", false, "reply-1", "Ev13").await, RegenerateOutcome::Taken(_)), "another");
     // Deleted, it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%how much%'"), 0);
-    assert_eq!(again("U1", false, "reply-2", "Ev14").await, Again::Nothing);
+    assert_eq!(again("U1", false, "reply-2", "Ev14").await, RegenerateOutcome::Nothing);
 }
 
 #[tokio::test]

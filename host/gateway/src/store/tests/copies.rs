@@ -24,7 +24,7 @@ async fn used() -> TempDir {
         event_id: "Ev0".into(),
     };
     store.open_case(&order, "the margin is gone", NOW).await.unwrap();
-    let learnt = Learnt { provider: "openai".into(), model: "m".into(), ..Learnt::default() };
+    let learnt = ModelCalibration { provider: "openai".into(), model: "m".into(), ..ModelCalibration::default() };
     for n in 0..700 {
         let inbox = accept(&store, KEY, &format!("Ev1{n}")).await;
         let open = ask(&store, inbox).await;
@@ -38,7 +38,7 @@ async fn used() -> TempDir {
     }
     accept(&store, "slack:dm:U2", "Ev2").await;
     let again = store.again(("U1", false), ("D1", ""), reaction("once"), NOW).await.unwrap();
-    assert_eq!(again, Again::Nothing);
+    assert_eq!(again, RegenerateOutcome::Nothing);
     store.learn_tools("openai", "m", true).await.unwrap();
     store.claim_telling("U1", NOW, 0).await.unwrap();
     drop(store);

@@ -53,7 +53,7 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
                 store.begin(new.expect("a new message"), NOW).await
             };
             match outcome.await {
-                Ok(begun) => went_on += usize::from(matches!(begun, Begin::Ask(_))),
+                Ok(begun) => went_on += usize::from(matches!(begun, BeginOutcome::Ask(_))),
                 Err(error) => {
                     assert_eq!(error.kind(), StoreErrorKind::Stuck, "seed {seed}: {error}");
                     assert!(error.hint().is_some_and(|hint| hint.contains("sessions reset KEY")), "{error}");
@@ -98,7 +98,7 @@ async fn a_panic_of_one_operation_is_its_own() {
         let panicked = store.read(|_| -> Result<(), Fault> { panic!("boom {}", 2) }).await.unwrap_err();
         assert_eq!(panicked, StoreError::Panicked { message: "boom 2".into() });
     }
-    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), Begin::Ask(_)));
+    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Ask(_)));
     assert_eq!(store.sessions().await.unwrap().len(), 1);
 }
 

@@ -4,8 +4,8 @@ use pmk_core::FrontName;
 
 use super::*;
 use crate::{
-    escalation::{Apart, Marker, Reading, Said, Tried, Word},
-    talk::Speech,
+    chat::MessageBody,
+    escalation::{EscalationRemark, Marker, PriorAttempts, PrivateConversation, Reading, Word},
 };
 
 fn marker(contacts: &[&str]) -> Marker {
@@ -18,7 +18,7 @@ fn marker(contacts: &[&str]) -> Marker {
         pending_since: 7,
         mentioned_user_ids: contacts.iter().map(|&id| id.to_owned()).collect(),
         asker_user_id: Some("U1".into()),
-        tried: Tried::default(),
+        tried: PriorAttempts::default(),
         apart: None,
         exchange: vec![],
     }
@@ -35,7 +35,7 @@ async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
 async fn waiting(home: &Home) -> Store {
     let store = open(home);
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
-    let escalation = Some(Escalating::Asked(FrontName::Slack, marker(&["U2", "U3"])));
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker(&["U2", "U3"])));
     store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
     store.finish(asked.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     store
@@ -101,7 +101,7 @@ async fn where_a_message_goes_survives_a_crash() {
     let inbox = said(&store, "Ev1", "U1", None).await;
     let asked = ask(&store, inbox).await;
     let elsewhere = Outgoing {
-        speech: Speech { text: "<@U2> help".into(), pings: vec!["U2".into()] },
+        speech: MessageBody { text: "<@U2> help".into(), pings: vec!["U2".into()] },
         thread_ts: Some("1.1".into()),
         to: Some("U2".into()),
         purpose: Purpose::Notice { atom: "---".into() },
@@ -110,7 +110,9 @@ async fn where_a_message_goes_survives_a_crash() {
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];
     store.record(asked.turn, Recorded { parts, ..recorded("q", "a") }, NOW).await.unwrap();
     drop(store);
-    let Begin::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };
+    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else {
+        panic!("it has an answer")
+    };
     assert_eq!(answered.parts[0].outgoing, Outgoing::reply("answer"));
     assert_eq!(answered.parts[1].outgoing, elsewhere);
 }
@@ -126,8 +128,8 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         store.read_as(open.turn, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
-        let words = Said { user_id: user.into(), text: event.into() };
-        let escalation = Some(Escalating::Said(FrontName::Slack, marker(&[]), words));
+        let words = EscalationRemark { user_id: user.into(), text: event.into() };
+        let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     }
@@ -162,7 +164,7 @@ async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let store = open(home);
     let asked = ask(&store, told(&store, "Ev1", "U1", None).await).await;
     let reply_to = asked.inbound.reply_to.clone();
-    let apart = Some(Apart { key: asked.inbound.key.clone(), reply_to });
+    let apart = Some(PrivateConversation { key: asked.inbound.key.clone(), reply_to });
     let marker = Marker { channel_id: "DU1".into(), apart, ..marker(&["U2", "U3"]) };
     let to = |contact: &str| Outgoing {
         to: Some(contact.into()),
@@ -170,7 +172,7 @@ async fn waiting_apart(home: &Home) -> (Store, Marker) {
         ..Outgoing::reply("could you help?")
     };
     let parts = vec![Outgoing::reply("asked"), to("U2"), to("U3")];
-    let escalation = Some(Escalating::Asked(FrontName::Slack, marker.clone()));
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker.clone()));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
@@ -206,7 +208,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     let second = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
     assert!(second.absorbs.is_some(), "it is read, so that they can be told");
     assert!(!store.claim_answer(second.turn, FrontName::Slack, &marker).await.unwrap());
-    let handed_on = Recorded { escalation: Some(Escalating::HandedOn), ..recorded("q", "a") };
+    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(first.turn, handed_on, NOW).await.unwrap();
     store.finish(first.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let answer = crate::store::handed_on(first.turn, &first.inbound, &marker).expect("it is asked apart");

@@ -1,9 +1,9 @@
 //! What the ledger is to tell is stored with what it tells of, or not at all.
 
 use super::*;
-use crate::ledger::{Event, InExperiment, Noted, Tags, Waiting};
+use crate::ledger::{Event, InExperiment, LedgerQueue, TaggedEvent, Tags};
 
-pub(in crate::store::tests) fn event(name: &str) -> Noted {
+pub(in crate::store::tests) fn event(name: &str) -> TaggedEvent {
     Event::QueueSwept { messages: name.len() as u64 }.into()
 }
 
@@ -38,7 +38,7 @@ async fn the_events_of_a_turn_are_stored_with_it_and_those_of_a_refused_write_ar
     let open = ask(&store, inbox).await;
     let place = InExperiment { experiment: "less".into(), arm: "b".into() };
     let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
-    let event_of_turn = Noted { event: Event::FrontAccepted, tags };
+    let event_of_turn = TaggedEvent { event: Event::FrontAccepted, tags };
     let answer = Recorded { events: vec![event_of_turn], ..recorded("q", "a") };
     store.record(open.turn, answer.clone(), NOW).await.unwrap();
     store.record(open.turn, answer, NOW).await.unwrap_err();

@@ -1,14 +1,14 @@
 use super::*;
 use crate::{
+    chat::Reaction,
     ledger::{Event, InExperiment, Tags},
-    store::assignment::{Draw, Weights},
-    talk::Reaction,
+    store::assignment::{ArmAssignment, Weights},
 };
 
 const KEY: &str = "slack:channel:C1";
 
-fn drawn(arm: &str) -> Draw {
-    Draw { arm: arm.into(), weights: Weights::from([("a".into(), 1), ("b".into(), 1)]) }
+fn drawn(arm: &str) -> ArmAssignment {
+    ArmAssignment { arm: arm.into(), weights: Weights::from([("a".into(), 1), ("b".into(), 1)]) }
 }
 
 fn tags(arm: &str) -> Tags {
@@ -17,7 +17,7 @@ fn tags(arm: &str) -> Tags {
 }
 
 /// A turn of this arm, whose answer is posted under this id.
-async fn answered(store: &Store, key: &str, event_id: &str, outturn: Outturn, sent_id: &str) -> OpenTurn {
+async fn answered(store: &Store, key: &str, event_id: &str, outturn: TurnOutcome, sent_id: &str) -> OpenTurn {
     let open = ask(store, accept(store, key, event_id).await).await;
     let recorded = Recorded { outturn, ..recorded("q", "a") };
     store.record(open.turn, recorded, NOW).await.unwrap();
@@ -80,7 +80,8 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
 async fn what_came_of_turns_is_added_up_by_conversation() {
     let home = home();
     let store = open(&home);
-    let outturn = |arm: &str, failed, overflowed| Outturn { tags: tags(arm), failed, overflowed, ..Outturn::default() };
+    let outturn =
+        |arm: &str, failed, overflowed| TurnOutcome { tags: tags(arm), failed, overflowed, ..TurnOutcome::default() };
     let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
@@ -105,7 +106,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
 async fn a_vote_finds_its_answer_and_counts_once() {
     let home = home();
     let store = open(&home);
-    let outturn = Outturn { tags: tags("b"), ..Outturn::default() };
+    let outturn = TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
     let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let reaction = |user: &str, channel: &str, ts: &str| Reaction {

@@ -8,7 +8,7 @@ use super::{
     },
     *,
 };
-use crate::{ledger::Waiting, store::calibrations::Learnt};
+use crate::{ledger::LedgerQueue, store::calibrations::ModelCalibration};
 
 #[tokio::test]
 async fn a_store_of_before_is_searched_after_its_migration() {
@@ -139,7 +139,8 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         settle().await;
         let recording = store.clone();
         waiting.push(tokio::spawn(async move {
-            let learnt = Learnt { provider: "sim".into(), model: "sim".into(), ..Learnt::default() };
+            let learnt =
+                ModelCalibration { provider: "sim".into(), model: "sim".into(), ..ModelCalibration::default() };
             let recorded = Recorded {
                 calibration: Some(learnt),
                 ..recorded("which budget has erp?", "forty percent of the margin")
@@ -172,7 +173,7 @@ async fn a_run_that_starts_voids_every_lease() {
     let lost = before.lease(&key, "test", std::time::Duration::ZERO, NOW).await.unwrap();
     let lock = HomeLock::take(home.path()).unwrap();
     let run = open(&home);
-    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
+    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), BeginOutcome::Busy));
     run.take_over(&lock).await.unwrap();
     ask(&run, inbox).await;
     assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key.clone() }));

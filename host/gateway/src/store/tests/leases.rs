@@ -76,7 +76,7 @@ async fn a_command_keeps_a_run_waiting_until_it_is_done() {
     let inbox = accept(&run, KEY, "Ev1").await;
     let command = beside(&home);
     let lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
-    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
+    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), BeginOutcome::Busy));
     assert!(beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.is_err());
     command.release(lease).await.unwrap();
     ask(&run, inbox).await;
@@ -92,9 +92,9 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
     let end = NOW + LEASE_FOR.as_millis() as i64;
     // The wait itself took some milliseconds at most.
     it_is(&home, end - 1);
-    assert!(matches!(run.begin(inbox, end - 1).await.unwrap(), Begin::Busy));
+    assert!(matches!(run.begin(inbox, end - 1).await.unwrap(), BeginOutcome::Busy));
     it_is(&home, end + 1_000);
-    assert!(matches!(run.begin(inbox, end + 1_000).await.unwrap(), Begin::Ask(_)));
+    assert!(matches!(run.begin(inbox, end + 1_000).await.unwrap(), BeginOutcome::Ask(_)));
     assert_eq!(beside(&home).release(lost).await, Err(StoreError::LeaseLost { key: key() }));
 }
 

@@ -129,7 +129,7 @@ async fn a_full_disk_is_said_and_outlived() {
     assert_one_clear_line(&error, &home);
     // What is there can be read, and nothing of the failed operation is.
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
-    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), Begin::Ask(_)));
+    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Ask(_)));
 
     limit_pages(&store, 1_000_000).await;
     store.record(turn, recorded("q", &long), NOW).await.unwrap();

@@ -61,13 +61,16 @@ async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
     };
     assert_eq!(store.came_back(outage(Some(NOW - 1), NOW, None)).await.unwrap(), None);
     let first = store.came_back(outage(Some(NOW - HOUR), NOW, Some("crash-recovery"))).await.unwrap();
-    assert_eq!(first, Some(Owed { since_ms: Some(NOW - HOUR), until_ms: NOW, reason: "crash-recovery".into() }));
+    assert_eq!(
+        first,
+        Some(UnannouncedOutage { since_ms: Some(NOW - HOUR), until_ms: NOW, reason: "crash-recovery".into() })
+    );
     // Killed before it told anybody; the next start was soon, so by itself it would say nothing.
     drop(store);
     let store = open(&home);
     assert_eq!(store.came_back(outage(Some(NOW + 1), NOW + 2, None)).await.unwrap(), first);
     let later = store.came_back(outage(Some(NOW + 5), NOW + DAY, Some("graceful-restart"))).await.unwrap();
-    let all = Owed { since_ms: Some(NOW - HOUR), until_ms: NOW + DAY, reason: "graceful-restart".into() };
+    let all = UnannouncedOutage { since_ms: Some(NOW - HOUR), until_ms: NOW + DAY, reason: "graceful-restart".into() };
     assert_eq!(later.as_ref(), Some(&all));
     // A quick restart before they were told of that changes nothing about it.
     let announce = Some(Announce { reason: "graceful-fast-restart".into(), is_news: false });
@@ -171,7 +174,7 @@ async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
     }
     accept(&store, "console:dm:U2", "Ev4").await;
     let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
-    let expected = Talk { user: "U1".into(), channel: Some("D1".into()) };
+    let expected = DmUser { user: "U1".into(), channel: Some("D1".into()) };
     assert_eq!(talks, [expected.clone(), expected]);
     assert_eq!(store.talking_since(FrontName::Slack, NOW + 1, NOW + 1).await.unwrap(), []);
     assert_eq!(store.talking_since(FrontName::Slack, NOW, NOW - 1).await.unwrap(), [], "it was not there yet");

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
+    chat::{Choice, Press},
     ledger::Event,
-    store::{JudgedAtom, Pressed, SaidBy},
-    talk::{Choice, Press},
+    store::{JudgedAtom, Pressed, VerdictSource},
 };
 
 fn press(id: &str, choice: Choice) -> Press {
@@ -49,9 +49,9 @@ async fn a_verdict_that_is_not_carried_out_is_known_after_a_crash() {
     let number = store.presses(0).await.unwrap()[0].number;
     let atom = JudgedAtom { id: "a1".into(), path: "atoms/a1.md".into() };
     let word = pressed.reaction();
-    assert_eq!(store.judges_atom((&word, false), SaidBy::Press(number), "gone", &atom).await, Ok(number));
-    let other = store.judges_atom((&word, true), SaidBy::Reaction, "kept", &atom).await.unwrap();
-    let later = store.judges_atom((&word, false), SaidBy::Reaction, "gone", &atom).await.unwrap();
+    assert_eq!(store.judges_atom((&word, false), VerdictSource::Press(number), "gone", &atom).await, Ok(number));
+    let other = store.judges_atom((&word, true), VerdictSource::Reaction, "kept", &atom).await.unwrap();
+    let later = store.judges_atom((&word, false), VerdictSource::Reaction, "gone", &atom).await.unwrap();
     assert!(number < other && other < later, "a later word is a press of its own");
     drop(store);
 

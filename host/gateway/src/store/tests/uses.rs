@@ -3,7 +3,7 @@
 use pmk_core::FrontName;
 
 use super::*;
-use crate::{escalation::Marker, store::AtomUse, talk::Reaction};
+use crate::{chat::Reaction, escalation::Marker, store::AtomUse};
 
 fn marker(thread: &str) -> Marker {
     let json = json!({"channelId": "C1", "threadTs": thread, "question": "q", "pendingSince": 1,
@@ -15,7 +15,7 @@ fn marker(thread: &str) -> Marker {
 async fn shown(store: &Store, key: &str, atoms: &[&str], ts: &str, asked_in: Option<&str>, now_ms: i64) {
     let open = ask(store, accept(store, key, ts).await).await;
     let atoms = atoms.iter().map(|&atom| atom.to_owned()).collect();
-    let escalation = asked_in.map(|thread| Escalating::Asked(FrontName::Slack, marker(thread)));
+    let escalation = asked_in.map(|thread| EscalationUpdate::Asked(FrontName::Slack, marker(thread)));
     store.record(open.turn, Recorded { atoms, escalation, ..recorded("q", "a") }, now_ms).await.unwrap();
     store.finish(open.turn, vec![(0, Some(ts.to_owned()))], vec![], now_ms).await.unwrap();
 }

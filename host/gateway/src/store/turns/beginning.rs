@@ -6,18 +6,18 @@ use pmk_core::Place;
 
 use crate::{
     case::CaseId,
+    chat::Inbound,
     ids::{InboxId, SessionId, TurnId},
     store::{
-        Answered, Begin, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, archive, cases,
-        changes, codec,
+        Answered, BeginOutcome, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, archive,
+        cases, changes, codec,
         error::Fault,
         escalations, experiments, lease, proposals,
-        sql::{Ahead, Connection, Moved, OptionalExtension, ValueRef, params},
+        sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
         window,
         windows::{self, Entries, Windows},
-        writer::Foresight,
+        writer::Prefetch,
     },
-    talk::Inbound,
 };
 
 macro_rules! find_question {
@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be used, or holds something that it cannot read.
-    pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+    pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<BeginOutcome, StoreError> {
         self.begin_as(inbox, Hold::Alone, now_ms).await
     }
 
@@ -101,31 +101,31 @@ impl Store {
     ///
     /// # Errors
     /// As [`begin`](Store::begin).
-    pub async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
+    pub async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<BeginOutcome, StoreError> {
         let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
-            conn.has_moved(|| Moved::Shown(inbox.0));
+            conn.has_moved(|| Invalidation::Shown(inbox.0));
             let (begun, glimpse) = begin(conn, inbox, hold, &owner, now_ms)?;
             let known = match &begun {
-                Begin::Ask(open) => find_window(conn, &windows, open)?,
+                BeginOutcome::Ask(open) => find_window(conn, &windows, open)?,
                 _ => (None, None),
             };
             Ok((begun, glimpse.found()?, known))
         };
         let asks = self.owner();
-        let foresight = Foresight::asks(move |conn| {
+        let prefetch = Prefetch::asks(move |conn| {
             window::short(conn, inbox)?;
             question(conn, inbox, &asks).map(drop)
         });
-        let (begun, live, (place, known)) = self.write_foreseen(foresight, work).await?;
-        if let Begin::Deliver(answered) = &begun {
+        let (begun, live, (place, known)) = self.write_prefetched(prefetch, work).await?;
+        if let BeginOutcome::Deliver(answered) = &begun {
             // Another host may have sent some of it since it was recorded here.
             self.shared.undelivered.take(answered.turn);
         }
-        let Begin::Ask(mut open) = begun else { return Ok(begun) };
+        let BeginOutcome::Ask(mut open) = begun else { return Ok(begun) };
         if let Some(known) = known {
             open.live.entries = known.to_vec();
-            return Ok(Begin::Ask(open));
+            return Ok(BeginOutcome::Ask(open));
         }
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let (session, readers) = (open.session, &self.shared.readers);
@@ -143,7 +143,7 @@ impl Store {
             }
             None => self.read(move |conn| window::read(conn, session)).await?,
         };
-        Ok(Begin::Ask(open))
+        Ok(BeginOutcome::Ask(open))
     }
 }
 
@@ -161,7 +161,7 @@ fn find_window(
 }
 
 /// What there is to know of a question that may begin.
-fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Ahead<'c>, Fault> {
+fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(match conn {
         Connection::Postgres(host) if host.link().host() != 0 => {
             conn.ahead(FIND_QUESTION_OF_HOST, params![inbox.0, owner, host.link().home()])
@@ -177,23 +177,23 @@ fn begin<'c>(
     hold: Hold,
     owner: &str,
     now_ms: i64,
-) -> Result<(Begin, Ahead<'c>), Fault> {
+) -> Result<(BeginOutcome, PrefetchedRows<'c>), Fault> {
     let live = window::short(conn, inbox)?;
     let mut asked = question(conn, inbox, owner)?;
     let mut rows = asked.query()?;
-    let Some(row) = rows.next()? else { return Ok((Begin::Done, live)) };
+    let Some(row) = rows.next()? else { return Ok((BeginOutcome::Done, live)) };
     let inbound: Inbound = match row.get_ref(Column::Message as usize)? {
-        ValueRef::Null => return Ok((Begin::Done, live)),
+        ValueRef::Null => return Ok((BeginOutcome::Done, live)),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
     if lease::keeps_out_a_run(conn, row.get(Column::LeaseUntil as usize)?, now_ms)? {
-        return Ok((Begin::Busy, live));
+        return Ok((BeginOutcome::Busy, live));
     }
     if row.get(Column::Elsewhere as usize)? {
-        return Ok((Begin::Elsewhere, live));
+        return Ok((BeginOutcome::Elsewhere, live));
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get(Column::SessionId as usize)?));
-    if conn.has_moved(|| Moved::Conversation(session.0)) {
+    if conn.has_moved(|| Invalidation::Conversation(session.0)) {
         // In the same transaction an older question was stored, or the turn before was answered or has ended: another host may
         // be next, and the window is another.
         return begin(conn, inbox, hold, owner, now_ms);
@@ -214,7 +214,7 @@ fn begin<'c>(
         let parts = super::unsent_parts(conn, turn)?;
         let reply_ts =
             conn.prepare_cached(super::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
-        Begin::Deliver(Answered {
+        BeginOutcome::Deliver(Answered {
             turn,
             session,
             inbound,
@@ -270,7 +270,7 @@ fn begin<'c>(
         let sizes: Option<String> = row.get(Column::Sizes as usize)?;
         let verbosity: Option<String> = row.get(Column::Verbose as usize)?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
-        Begin::Ask(OpenTurn {
+        BeginOutcome::Ask(OpenTurn {
             turn,
             session,
             inbound,

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     directive::{Given, Kind, asked_share, own_words},
-    escalation::{Apart, Marker, Tried},
+    escalation::{Marker, PriorAttempts, PrivateConversation},
     messages,
     services::Services,
-    store::{Escalating, Outgoing, Proposal, Purpose},
+    store::{EscalationUpdate, Outgoing, Proposal, Purpose},
 };
 
 /// From this share of its words on a question counts as asked by the person themselves: a fifth, for it should
@@ -24,7 +24,7 @@ const MOST_OF_A_REASON: usize = 300;
 
 /// What became of a question to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum EscalationOutcome {
     Asked,
     /// The asker is shown it first.
     Proposed,
@@ -47,17 +47,17 @@ pub(super) async fn escalate(
     repo: Option<String>,
     question: String,
     reason: Option<String>,
-) -> Result<(Done, Fate), TurnError> {
+) -> Result<(Done, EscalationOutcome), TurnError> {
     if work.turn.absorbs.is_some() {
-        return Ok((Done::refused(services.messages.told_just_answered()), Fate::Answered));
+        return Ok((Done::refused(services.messages.told_just_answered()), EscalationOutcome::Answered));
     }
     if work.tally.escalation.is_some() {
-        return Ok((Done::refused(services.messages.told_already()), Fate::Asked));
+        return Ok((Done::refused(services.messages.told_already()), EscalationOutcome::Asked));
     }
     // What is confirmed reads as what is sent.
     let question = text::plain(&question).into_owned();
     if question.chars().nth(MOST_OF_A_QUESTION).is_some() {
-        return Ok((Done::refused(services.messages.told_too_long()), Fate::Refused));
+        return Ok((Done::refused(services.messages.told_too_long()), EscalationOutcome::Refused));
     }
     let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
@@ -66,14 +66,14 @@ pub(super) async fn escalate(
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
     if services.store.is_waiting(front, channel, inbound.thread()).await? {
         tracing::info!(session = %inbound.key, "an escalation is postponed: the thread is waiting for another answer");
-        return Ok((Done::refused(services.messages.told_already()), Fate::Waiting));
+        return Ok((Done::refused(services.messages.told_already()), EscalationOutcome::Waiting));
     }
     if contacts.is_empty() {
         tracing::warn!(session = %inbound.key, repo, "nobody is set up to be asked");
-        return Ok((Done::refused(services.messages.told_nobody()), Fate::Nobody));
+        return Ok((Done::refused(services.messages.told_nobody()), EscalationOutcome::Nobody));
     }
     if let Some(why) = bounds::count(services, work, Kind::Escalate).await? {
-        return Ok((Done::refused(why), Fate::Bounded));
+        return Ok((Done::refused(why), EscalationOutcome::Bounded));
     }
     let reason = reason.map(|reason| text::head(&text::plain_line(&reason), MOST_OF_A_REASON).to_owned());
     let is_askers = is_askers(services, work, &question, reason.as_deref()).await?;
@@ -87,9 +87,9 @@ pub(super) async fn escalate(
         pending_since: u64::try_from(services.now_ms()).unwrap_or(0),
         mentioned_user_ids: contacts,
         asker_user_id: Some(inbound.user.clone()),
-        tried: Tried { atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX), mra: work.tally.mra_asks },
+        tried: PriorAttempts { atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX), mra: work.tally.mra_asks },
         apart: match inbound.key.place {
-            Place::Dm(_) => Some(Apart { key: inbound.key.clone(), reply_to: inbound.reply_to.clone() }),
+            Place::Dm(_) => Some(PrivateConversation { key: inbound.key.clone(), reply_to: inbound.reply_to.clone() }),
             Place::Channel(_) => None,
         },
         exchange: vec![],
@@ -97,10 +97,10 @@ pub(super) async fn escalate(
     let (told, fate, prepared) = if is_askers {
         let told = services.messages.told_asked(marker.apart.is_some());
         let asking = outgoing(services, &inbound.key, &inbound.user, &marker);
-        (told, Fate::Asked, (Escalating::Asked(inbound.key.front, marker), asking))
+        (told, EscalationOutcome::Asked, (EscalationUpdate::Asked(inbound.key.front, marker), asking))
     } else {
         let (proposed, shown) = propose(services, work, marker);
-        (services.messages.told_proposed(), Fate::Proposed, (proposed, vec![shown]))
+        (services.messages.told_proposed(), EscalationOutcome::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
     Ok((Done { text: told, is_error: false, found: false }, fate))
@@ -133,14 +133,14 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
 }
 
 /// The question as its asker is shown it, and what waits for their word.
-fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
+fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (EscalationUpdate, Outgoing) {
     let (inbound, by_words) = (&work.turn.inbound, services.front.takes_words());
     let shown = Outgoing {
         speech: services.messages.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
         purpose: Purpose::Proposal,
         ..Outgoing::default()
     };
-    (Escalating::Proposed(Proposal::new(work.turn.turn, inbound, marker)), shown)
+    (EscalationUpdate::Proposed(Proposal::new(work.turn.turn, inbound, marker)), shown)
 }
 
 /// Whether anything of a question was asked by the person on whose behalf it would go out: in their own words, not in

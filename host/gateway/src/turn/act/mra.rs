@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     audience::Audience,
+    chat::MessageBody,
     directive::Kind,
     front::{self, Delivery, FrontError},
     ledger::Event,
@@ -18,7 +19,6 @@ use crate::{
     progress::Sent,
     services::Services,
     store::Verbosity,
-    talk::Speech,
 };
 
 /// The most characters of a result that people are shown.
@@ -94,7 +94,7 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
             text = format!("{text}\n```\n{shown}\n```");
         }
     }
-    let speech = Speech { text, pings: vec![] };
+    let speech = MessageBody { text, pings: vec![] };
     let shown = Delivery::notice(&inbound.event_id, &inbound.reply_to, &speech);
     if let Err(error) = services.front.deliver(shown).await {
         tracing::debug!(%error, "a tool call was not shown");

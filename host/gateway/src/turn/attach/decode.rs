@@ -2,7 +2,7 @@
 
 use pmk_core::{Image, ImageId, ImageType, text::plain};
 
-use crate::talk::{Content, Unread};
+use crate::chat::{Content, FileSkipReason};
 
 /// Of a text at most one character in so many may be none.
 const READABLE: usize = 10;
@@ -41,7 +41,7 @@ pub(super) fn text(content: &[u8]) -> Content {
     };
     let lost = text.chars().filter(|&c| c == char::REPLACEMENT_CHARACTER).count();
     if text.contains('\0') || lost * READABLE > text.chars().count() {
-        return Content::Unread(Unread::NoText);
+        return Content::Unread(FileSkipReason::NoText);
     }
     Content::Text { text: plain(&text).into_owned(), is_lossy: lost > 0 }
 }
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(text(b"price in \xa3 and nothing else"), read("price in \u{fffd} and nothing else", true));
         assert_eq!(text(b""), read("", false));
         for none in [&b"\x7fELF\0\0\0"[..], b"\xb9w\xba\xe2\xa8\xf7\xb9w", b"\xff\xd8\xff\xe0\x00\x10JFIF"] {
-            assert_eq!(text(none), Content::Unread(Unread::NoText), "{none:?}");
+            assert_eq!(text(none), Content::Unread(FileSkipReason::NoText), "{none:?}");
         }
     }
 }

@@ -7,10 +7,10 @@ use pmk_core::Image;
 
 use super::decode::{self, MOST_EDGE, MOST_EDGE_EVER};
 use crate::{
+    chat::{Content, File, FileSkipReason},
     front::{Fetched, FrontError},
     services::Services,
     store::StoredImage,
-    talk::{Content, File, Unread},
 };
 
 /// Files of one message that are fetched at the same time.
@@ -33,7 +33,7 @@ pub(super) async fn read(services: &Services, files: &mut [File]) -> (bool, Vec<
 
 async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
     if file.content == Content::Awaited {
-        file.content = text(services, file).await.unwrap_or_else(Content::Unread);
+        file.content = text(services, file).await.unwrap_or_else(Content::FileSkipReason);
         return None;
     }
     match image(services, file).await {
@@ -48,35 +48,35 @@ async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
     }
 }
 
-async fn text(services: &Services, file: &File) -> Result<Content, Unread> {
+async fn text(services: &Services, file: &File) -> Result<Content, FileSkipReason> {
     let most = kib(services.config.slack_settings.max_file_kib)?;
     if file.bytes.is_some_and(|bytes| bytes > most) {
-        return Err(Unread::TooLarge);
+        return Err(FileSkipReason::TooLarge);
     }
-    let address = file.address.as_deref().ok_or(Unread::NotFetched)?;
+    let address = file.address.as_deref().ok_or(FileSkipReason::NotFetched)?;
     fetch(services, address, file.bytes, most).await.map(|bytes| decode::text(&bytes))
 }
 
 /// The image itself, or a smaller picture of it where it is too large to be sent.
-async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Unread> {
+async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), FileSkipReason> {
     if !services.model.has_images() {
-        return Err(Unread::NoImages);
+        return Err(FileSkipReason::NoImages);
     }
     let most = kib(services.config.slack_settings.max_image_kib)?;
     let whole = match file.address.as_deref() {
-        _ if file.bytes.is_some_and(|bytes| bytes > most) => Err(Unread::LargeImage),
+        _ if file.bytes.is_some_and(|bytes| bytes > most) => Err(FileSkipReason::LargeImage),
         Some(address) => picture(services, address, file.bytes, most).await,
-        None => Err(Unread::NotFetched),
+        None => Err(FileSkipReason::NotFetched),
     };
     let is_too_large = match &whole {
         Ok((image, _)) => image.width.max(image.height) > MOST_EDGE,
-        Err(why) => *why == Unread::LargeImage,
+        Err(why) => *why == FileSkipReason::LargeImage,
     };
     if is_too_large && let Some(address) = file.preview.as_deref() {
         return picture(services, address, None, most).await;
     }
     match whole {
-        Ok((image, _)) if image.width.max(image.height) > MOST_EDGE_EVER => Err(Unread::LargeImage),
+        Ok((image, _)) if image.width.max(image.height) > MOST_EDGE_EVER => Err(FileSkipReason::LargeImage),
         whole => whole,
     }
 }
@@ -86,18 +86,18 @@ async fn picture(
     address: &str,
     said_bytes: Option<u64>,
     most: u64,
-) -> Result<(Image, Vec<u8>), Unread> {
+) -> Result<(Image, Vec<u8>), FileSkipReason> {
     let bytes = fetch(services, address, said_bytes, most).await.map_err(|why| match why {
-        Unread::TooLarge => Unread::LargeImage,
+        FileSkipReason::TooLarge => FileSkipReason::LargeImage,
         why => why,
     })?;
-    let image = decode::image(&bytes).ok_or(Unread::OddImage)?;
+    let image = decode::image(&bytes).ok_or(FileSkipReason::OddImage)?;
     Ok((image, bytes))
 }
 
 /// The limit in bytes; 0 reads none.
-fn kib(most: u32) -> Result<u64, Unread> {
-    if most == 0 { Err(Unread::Off) } else { Ok(u64::from(most) * 1024) }
+fn kib(most: u32) -> Result<u64, FileSkipReason> {
+    if most == 0 { Err(FileSkipReason::Off) } else { Ok(u64::from(most) * 1024) }
 }
 
 async fn fetch(services: &Services, address: &str, said_bytes: Option<u64>, most: u64) -> Fetched {
@@ -114,5 +114,5 @@ async fn fetch(services: &Services, address: &str, said_bytes: Option<u64>, most
             }
         }
     }
-    Err(Unread::NotFetched)
+    Err(FileSkipReason::NotFetched)
 }

@@ -3,7 +3,7 @@
 
 use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted, text};
 
-use crate::talk::{Attached, Content, File, Quote, QuoteKind, Said, Thread};
+use crate::chat::{Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost};
 
 /// One piece of it.
 pub(super) struct Piece {
@@ -43,7 +43,7 @@ macro_rules! introduction {
 }
 
 /// What there is to show beside what was said before in the thread.
-pub(super) fn pieces(attached: &Attached, language: Language) -> Vec<Piece> {
+pub(super) fn pieces(attached: &Attachments, language: Language) -> Vec<Piece> {
     let quotes = attached.quotes.iter().map(|quote| of_quote(quote, language));
     let files = attached.files.iter().filter_map(|file| of_file(file, language));
     quotes.chain(files).collect()
@@ -51,7 +51,7 @@ pub(super) fn pieces(attached: &Attached, language: Language) -> Vec<Piece> {
 
 /// What somebody has said in a thread. What follows a first line is moved in: no line of a message looks as if somebody
 /// else had begun to speak.
-pub(super) fn said(Said { by, text }: &Said) -> String {
+pub(super) fn said(ThreadPost { by, text }: &ThreadPost) -> String {
     format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "))
 }
 
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_thread_tells_who_said_what_and_nobody_can_speak_for_another() {
         let said = [("U1", "it fails"), ("U2", "since when?\nU1: never mind")];
-        let said = said.map(|(by, text)| Said { by: by.into(), text: text.into() }).to_vec();
+        let said = said.map(|(by, text)| ThreadPost { by: by.into(), text: text.into() }).to_vec();
         let thread = Thread { said, ..Thread::default() };
         let shown = of_thread(&thread, Language::English).expect("something was said").plain_text();
         let (_, quoted) = shown.split_once('\n').expect("lines");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_quotation_that_was_cut_says_so() {
-        let cut = Attached { quotes: vec![Quote { is_cut: true, ..quote("預算") }], ..Attached::default() };
+        let cut = Attachments { quotes: vec![Quote { is_cut: true, ..quote("預算") }], ..Attachments::default() };
         let shown = |language| pieces(&cut, language)[0].quoted();
         assert!(shown(Language::English).ends_with("\n> 預算\n> (the rest of it is not shown)"));
         assert!(shown(Language::TraditionalChinese).ends_with("\n> 預算\n> （其餘未顯示）"));
@@ -149,7 +149,7 @@ mod tests {
     fn a_file_is_named_where_it_is_quoted() {
         let content = Content::Text { text: "a,b\n1,2".into(), is_lossy: true };
         let file = File { name: "x.csv".into(), bytes: None, address: None, preview: None, content };
-        let attached = Attached { files: vec![file], ..Attached::default() };
+        let attached = Attachments { files: vec![file], ..Attachments::default() };
         let shown = pieces(&attached, Language::English)[0].quoted();
         assert!(shown.ends_with("\n> file: x.csv (some characters could not be read)\n> a,b\n> 1,2"), "{shown}");
     }
@@ -159,7 +159,7 @@ mod tests {
         let image = Image { sha256: ImageId::of(b""), media_type: ImageType::Png, width: 4, height: 3 };
         let content = Content::Image(image.clone());
         let file = File { name: "x.png".into(), bytes: None, address: None, preview: None, content };
-        let attached = Attached { files: vec![file], ..Attached::default() };
+        let attached = Attachments { files: vec![file], ..Attachments::default() };
         let blocks: Vec<Block> = pieces(&attached, Language::English)[0].blocks().collect();
         let [Block::Text { text }, shown] = &blocks[..] else { panic!("{blocks:?}") };
         assert!(text.ends_with("\n> image: x.png (4×3)") && *shown == Block::Image(image), "{blocks:?}");
@@ -168,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_word_of_a_stranger_stands_unquoted(text in "(\\PC|\n|\r|\u{2028}|> |```|中){0,40}", by in "(\\PC|```){0,9}") {
-            let attached = Attached { quotes: vec![Quote { by, ..quote(&text) }], ..Attached::default() };
+            let attached = Attachments { quotes: vec![Quote { by, ..quote(&text) }], ..Attachments::default() };
             for language in Language::ALL {
                 let shown = pieces(&attached, language)[0].quoted();
                 prop_assert!(text::lines(&shown).skip(1).all(|line| line.starts_with("> ")), "{shown:?}");

@@ -12,10 +12,10 @@ use super::{
     within,
 };
 use crate::{
+    chat::{Attachments, Thread, ThreadPost},
     front::FrontError,
     services::Services,
     store::{Live, OpenTurn},
-    talk::{Attached, Said, Thread},
 };
 
 /// What the policies call it.
@@ -75,7 +75,7 @@ async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
 pub(crate) async fn background(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
-    attached: &Attached,
+    attached: &Attachments,
     limit: u64,
 ) -> Option<Message> {
     let thread = attached.thread.as_ref().filter(|thread| thread.says())?;
@@ -108,19 +108,19 @@ fn capped(thread: &Thread, verdict: CapVerdict) -> Thread {
     let first = fitting(thread.said.iter(), head);
     let last = fitting(thread.said[first..].iter().rev(), tail);
     let mut said = thread.said[..first].to_vec();
-    if let (0, Some(Said { by, text })) = (first, thread.said.first())
+    if let (0, Some(ThreadPost { by, text })) = (first, thread.said.first())
         && head > 0
     {
-        said.push(Said { by: by.clone(), text: text::shortened(text, head).into_owned() });
+        said.push(ThreadPost { by: by.clone(), text: text::shortened(text, head).into_owned() });
     }
     said.extend_from_slice(&thread.said[thread.said.len() - last..]);
     Thread { said, is_cut: true, people: thread.people.clone() }
 }
 
 /// How many of these are so many characters together.
-fn fitting<'a>(said: impl Iterator<Item = &'a Said>, most: usize) -> usize {
+fn fitting<'a>(said: impl Iterator<Item = &'a ThreadPost>, most: usize) -> usize {
     let mut left = most;
-    let fits = |one: &&Said| match left.checked_sub(chars(std::slice::from_ref(*one))) {
+    let fits = |one: &&ThreadPost| match left.checked_sub(chars(std::slice::from_ref(*one))) {
         Some(rest) => {
             left = rest;
             true
@@ -131,7 +131,7 @@ fn fitting<'a>(said: impl Iterator<Item = &'a Said>, most: usize) -> usize {
 }
 
 /// How many characters they are as they are shown, with the ends of their lines.
-fn chars(all: &[Said]) -> usize {
+fn chars(all: &[ThreadPost]) -> usize {
     all.iter().map(|one| said(one).chars().count() + 1).sum()
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     /// Messages of so many characters each, their author's name and the end of the line among them.
     fn thread(lengths: &[usize]) -> Thread {
-        let said = |(at, length): (usize, &usize)| Said { by: format!("U{at}"), text: "x".repeat(length - 5) };
+        let said = |(at, length): (usize, &usize)| ThreadPost { by: format!("U{at}"), text: "x".repeat(length - 5) };
         Thread { said: lengths.iter().enumerate().map(said).collect(), ..Thread::default() }
     }
 

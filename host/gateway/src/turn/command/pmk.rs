@@ -10,12 +10,12 @@ use pmk_system::threads::offload;
 use super::super::{TurnError, gather::audience};
 use crate::{
     admin::Actor,
+    authorization::{Action, Reason},
     case::{self},
-    casework::{Casework, CaseworkError},
-    command::{Clerk, Failed, OnCase, Order, ParsedCommand, help, show, window},
+    case_service::{CaseService, CaseServiceError},
+    command::{CaseAction, CommandExecutor, Failed, Order, ParsedCommand, help, show, window},
     config::Config,
     ledger::Event,
-    may::{Action, Reason},
     services::Services,
     store::OpenTurn,
 };
@@ -46,7 +46,7 @@ pub(super) async fn carry_out(
 }
 
 /// Notes a refusal, and passes the words for it on.
-async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static str, words: String) -> String {
+async fn refuse(clerk: CommandExecutor, action: String, arguments: String, why: &'static str, words: String) -> String {
     offload(move || clerk.refuse(&action, &arguments, why)).await;
     words
 }
@@ -54,7 +54,7 @@ async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static s
 async fn answer(
     services: &Services,
     turn: &OpenTurn,
-    clerk: Clerk,
+    clerk: CommandExecutor,
     order: Order,
     action: String,
 ) -> Result<String, TurnError> {
@@ -106,9 +106,9 @@ async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnErr
 }
 
 /// The same order that comes again after a crash is one order: it has the same event id.
-async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String {
+async fn on_case(services: &Services, turn: &OpenTurn, wanted: CaseAction) -> String {
     let Services { store, messages, clock, .. } = services;
-    let casework = Casework { store, messages, clock };
+    let casework = CaseService { store, messages, clock };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),
@@ -117,16 +117,16 @@ async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String
     let (front, user, event_id) = (inbound.key.front, inbound.user.clone(), inbound.event_id.clone());
     let order = case::Order { front, channel, user, event_id };
     let done = match wanted {
-        OnCase::Open(title) => casework.open(&order, &title).await,
-        OnCase::Show => casework.show(front, &order.channel).await,
-        OnCase::Close => casework.close(&order).await,
-        OnCase::List => casework.list(front, &order.channel).await,
+        CaseAction::Open(title) => casework.open(&order, &title).await,
+        CaseAction::Show => casework.show(front, &order.channel).await,
+        CaseAction::Close => casework.close(&order).await,
+        CaseAction::List => casework.list(front, &order.channel).await,
     };
     done.unwrap_or_else(|error| {
         tracing::info!(session = %inbound.key, %error, "a case command was not carried out");
         match error {
-            CaseworkError::Refused(refusal) => messages.case_refused(&refusal),
-            CaseworkError::Store(_) => messages.case_failed(),
+            CaseServiceError::Refused(refusal) => messages.case_refused(&refusal),
+            CaseServiceError::Store(_) => messages.case_failed(),
         }
     })
 }
@@ -134,7 +134,7 @@ async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String
 async fn judge(
     services: &Services,
     turn: &OpenTurn,
-    clerk: Clerk,
+    clerk: CommandExecutor,
     action: String,
     (verdict, prefix): (ReactionVerdict, String),
 ) -> Result<String, Failed> {
@@ -152,9 +152,9 @@ async fn judge(
     Ok(words)
 }
 
-fn clerk(services: &Services, turn: &OpenTurn) -> Clerk {
+fn clerk(services: &Services, turn: &OpenTurn) -> CommandExecutor {
     let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
     // An earlier attempt may have come as far as the change.
     let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
-    Clerk { home: services.home.clone(), actor, again_since }
+    CommandExecutor { home: services.home.clone(), actor, again_since }
 }

@@ -2,13 +2,13 @@
 
 use super::{
     super::TurnError,
-    post::{Doubt, post},
+    post::{UncertainDelivery, post},
 };
 use crate::{
+    chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError},
     services::Services,
     store::Outgoing,
-    talk::{Inbound, ReplyTo, Speech},
 };
 
 /// Where a part goes.
@@ -26,8 +26,8 @@ pub(super) async fn mark(
     services: &Services,
     inbound: &Inbound,
     emoji: &str,
-    (number, otherwise): (u32, &Speech),
-    doubt: Option<Doubt<'_>>,
+    (number, otherwise): (u32, &MessageBody),
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     match services.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
         Err(FrontError::Refused { what, .. }) => {

@@ -1,12 +1,12 @@
 //! An answer that the place of its question does not take goes to who asked, in a direct message to each of them. That quotes the
 //! question, for it stands elsewhere; a command is known by its answer.
 
-use super::post::{Doubt, post};
+use super::post::{UncertainDelivery, post};
 use crate::{
+    chat::{MessageBody, ReplyTo},
     front::{Delivery, FrontError, Kind},
     services::Services,
     store::{self, Answered, Part, Purpose},
-    talk::{ReplyTo, Speech},
     turn::{TurnError, placeholder},
 };
 
@@ -16,7 +16,7 @@ pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,
     part: &Part,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, .. } = answered;
     // An answer that others gave is not who gave it to be told.
@@ -52,7 +52,7 @@ async fn tell(
     services: &Services,
     Answered { inbound, report, .. }: &Answered,
     part: &Part,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
     asker: &str,
 ) -> Result<Option<String>, TurnError> {
     let channel = services.front.direct(asker).await?;
@@ -60,12 +60,12 @@ async fn tell(
         return Ok(None);
     }
     let reply_to = ReplyTo { channel, thread_ts: None };
-    let Speech { text, pings } = part.outgoing.speech.clone();
+    let MessageBody { text, pings } = part.outgoing.speech.clone();
     let text = match report.question() {
         Some(_) if part.number == 0 => services.messages.in_person(&inbound.text) + &text,
         _ => text,
     };
-    let speech = Speech { text, pings };
+    let speech = MessageBody { text, pings };
     let delivery =
         Delivery { number: part.number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, &speech) };
     Ok(post(services, delivery, doubt).await?)

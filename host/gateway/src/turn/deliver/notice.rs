@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 
-use super::post::{Doubt, send};
-use crate::{front::Delivery, services::Services, talk::Speech, turn::TurnError};
+use super::post::{UncertainDelivery, send};
+use crate::{chat::MessageBody, front::Delivery, services::Services, turn::TurnError};
 
 /// Saves an atom and asks for a verdict on it. The atom knows its notice before anybody can react to it,
 /// where the notice takes a placeholder's place; else no reaction is judged before it does.
@@ -13,7 +13,7 @@ pub(super) async fn ask(
     services: &Services,
     delivery: Delivery<'_>,
     file: &str,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
@@ -38,7 +38,7 @@ pub(super) async fn ask(
         is_approved = note_notice(services, &path, channel, placeholder).await?;
     }
     // Approved between a crash and now: then it says so.
-    let approved = Speech { text: services.messages.atom_approved(&id), pings: vec![] };
+    let approved = MessageBody { text: services.messages.atom_approved(&id), pings: vec![] };
     let said = match is_approved {
         true => Delivery { speech: &approved, buttons: &[], ..delivery.clone() },
         false => delivery.clone(),

@@ -2,16 +2,16 @@
 //! knows may have sent it.
 
 use crate::{
+    chat::Inbound,
     front::{Delivery, FrontError, Lookup},
     ledger::Event,
     services::Services,
-    talk::Inbound,
     turn::{journal::Journal, placeholder},
 };
 
 /// An earlier attempt may have sent this part.
 #[derive(Clone, Copy)]
-pub(super) struct Doubt<'a> {
+pub(super) struct UncertainDelivery<'a> {
     /// The question.
     pub(super) of: &'a Inbound,
     /// That attempt may have shown a part of the answer.
@@ -23,7 +23,7 @@ pub(super) struct Doubt<'a> {
 pub(super) async fn send(
     services: &Services,
     part: Delivery<'_>,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, FrontError> {
     let Some(replaced) = part.replaces else { return post(services, part, doubt).await };
     let sent = services.front.deliver(part.clone()).await;
@@ -40,7 +40,7 @@ pub(super) async fn send(
 pub(super) async fn post(
     services: &Services,
     part: Delivery<'_>,
-    doubt: Option<Doubt<'_>>,
+    doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, FrontError> {
     let found = match doubt {
         Some(doubt) => services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?,
@@ -63,7 +63,7 @@ pub(super) async fn post(
             sent => break sent?,
         }
     };
-    let Some(Doubt { of, journal, .. }) = doubt else { return Ok(id) };
+    let Some(UncertainDelivery { of, journal, .. }) = doubt else { return Ok(id) };
     let (actor, session, part) = (of.user.clone(), of.key.to_string(), part.number);
     match (found, &id) {
         (Lookup::Unknown, _) => journal.note(Event::ReplyRepeated { actor, session, part }),

@@ -24,7 +24,7 @@ async fn all(limiter: &Arc<Limiter>, lane: &Lane, calls: usize) -> Vec<Duration>
         .map(|_| {
             let (limiter, lane) = (Arc::clone(limiter), lane.clone());
             tokio::spawn(async move {
-                limiter.turn(&lane, Urgency::Answer).await.expect("nobody closes it");
+                limiter.turn(&lane, Priority::Answer).await.expect("nobody closes it");
                 begun.elapsed()
             })
         })
@@ -80,16 +80,16 @@ async fn each_of_several_gateways_has_its_part_of_a_tier_as_long_as_there_are_se
 async fn progress_leaves_room_for_answers_and_never_waits() {
     let limiter = alone(Limits::Documented);
     let mut went = 0;
-    while limiter.turn(&UPDATE, Urgency::Progress).await.is_ok() {
+    while limiter.turn(&UPDATE, Priority::Progress).await.is_ok() {
         went += 1;
     }
     assert_eq!(went, 40);
     let begun = Instant::now();
     for _ in 0..10 {
-        limiter.turn(&UPDATE, Urgency::Answer).await.expect("there is room");
+        limiter.turn(&UPDATE, Priority::Answer).await.expect("there is room");
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    let wait = limiter.turn(&UPDATE, Urgency::Progress).await.expect_err("there is none left");
+    let wait = limiter.turn(&UPDATE, Priority::Progress).await.expect_err("there is none left");
     assert_eq!((wait, begun.elapsed()), (MINUTE, Duration::ZERO));
 }
 
@@ -107,10 +107,10 @@ async fn an_answer_overtakes_a_courtesy_and_progress_does_not_overtake_an_answer
     };
     let mut tasks = vec![];
     for (name, urgency) in [
-        ("courtesy", Urgency::Courtesy),
-        ("first", Urgency::Answer),
-        ("second", Urgency::Answer),
-        ("progress", Urgency::Progress),
+        ("courtesy", Priority::Courtesy),
+        ("first", Priority::Answer),
+        ("second", Priority::Answer),
+        ("progress", Priority::Progress),
     ] {
         tasks.push(begin(name, urgency));
         sleep(Duration::from_millis(1)).await;
@@ -127,10 +127,10 @@ async fn who_stops_waiting_holds_nobody_up() {
     let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let lane = post("C1");
-    let gave_up = tokio::time::timeout(Duration::from_secs(1), limiter.turn(&lane, Urgency::Answer)).await;
+    let gave_up = tokio::time::timeout(Duration::from_secs(1), limiter.turn(&lane, Priority::Answer)).await;
     assert!(gave_up.is_err());
     let begun = Instant::now();
-    limiter.turn(&lane, Urgency::Answer).await.expect("nobody closes it");
+    limiter.turn(&lane, Priority::Answer).await.expect("nobody closes it");
     assert_eq!(begun.elapsed(), POSTS.window - Duration::from_secs(1));
 }
 
@@ -152,7 +152,7 @@ async fn a_lane_without_a_documented_limit_waits_only_where_slack_says_so() {
     let lane = Lane::of("assistant.threads.setStatus");
     assert!(all(&limiter, &lane, 1_000).await.iter().all(Duration::is_zero));
     limiter.refused(&lane, Duration::from_secs(3));
-    assert_eq!(limiter.turn(&lane, Urgency::Progress).await, Err(Duration::from_secs(3)));
+    assert_eq!(limiter.turn(&lane, Priority::Progress).await, Err(Duration::from_secs(3)));
     assert_eq!(all(&limiter, &lane, 1).await, [Duration::from_secs(3)]);
 }
 
@@ -169,22 +169,22 @@ async fn nothing_waits_once_it_is_closed() {
     let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
     let (waiting, lane) = (Arc::clone(&limiter), post("C1"));
-    let task = tokio::spawn(async move { waiting.turn(&lane, Urgency::Answer).await });
+    let task = tokio::spawn(async move { waiting.turn(&lane, Priority::Answer).await });
     sleep(Duration::from_secs(1)).await;
     limiter.close();
     assert_eq!(task.await.expect("no panic"), Err(POSTS.window - Duration::from_secs(1)));
-    assert_eq!(limiter.turn(&post("C2"), Urgency::Answer).await, Ok(()), "what there is room for goes");
+    assert_eq!(limiter.turn(&post("C2"), Priority::Answer).await, Ok(()), "what there is room for goes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
     let limiter = alone(Limits::Documented);
     for number in 0..MAX_LANES {
-        limiter.turn(&post(&number.to_string()), Urgency::Answer).await.expect("room");
+        limiter.turn(&post(&number.to_string()), Priority::Answer).await.expect("room");
     }
     // The last of them went a minute after the first, for there is a limit of all.
     sleep(2 * MINUTE).await;
-    limiter.turn(&post("C1"), Urgency::Answer).await.expect("room");
+    limiter.turn(&post("C1"), Priority::Answer).await.expect("room");
     let left = limiter.lanes.lock().expect("no panic").len();
     assert!(left <= MAX_LANES / 2, "{left}: the first have been idle for a minute when the last come");
 }
@@ -202,7 +202,7 @@ proptest! {
             for (pause, kind) in calls {
                 sleep(Duration::from_millis(pause)).await;
                 let limiter = Arc::clone(&limiter);
-                let urgency = [Urgency::Answer, Urgency::Progress, Urgency::Courtesy][usize::from(kind)];
+                let urgency = [Priority::Answer, Priority::Progress, Priority::Courtesy][usize::from(kind)];
                 tasks.push(tokio::spawn(async move {
                     limiter.turn(&post("C1"), urgency).await.ok().map(|()| begun.elapsed())
                 }));
@@ -246,7 +246,7 @@ async fn what_is_no_answer_waits_in_front_of_none() {
     all(&limiter, &post("C1"), POSTS.calls).await;
     let order = Arc::new(Mutex::new(vec![]));
     let mut tasks = vec![];
-    for urgency in [Urgency::Courtesy, Urgency::Notice, Urgency::Answer] {
+    for urgency in [Priority::Courtesy, Priority::Notice, Priority::Answer] {
         let (waiting, order) = (Arc::clone(&limiter), Arc::clone(&order));
         tasks.push(tokio::spawn(async move {
             waiting.turn(&post("C1"), urgency).await.expect("nobody closes it");
@@ -258,14 +258,14 @@ async fn what_is_no_answer_waits_in_front_of_none() {
         task.await.expect("no panic");
     }
     let order = order.lock().expect("no panic").clone();
-    assert_eq!(order, [Urgency::Answer, Urgency::Notice, Urgency::Courtesy]);
+    assert_eq!(order, [Priority::Answer, Priority::Notice, Priority::Courtesy]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_goes_at_once_takes_the_last_room_and_never_waits() {
     let (limiter, lane) = (alone(Limits::Documented), Lane::of("chat.stopStream"));
     for _ in 0..20 {
-        limiter.turn(&lane, Urgency::AtOnce).await.expect("there is room");
+        limiter.turn(&lane, Priority::AtOnce).await.expect("there is room");
     }
-    assert_eq!(limiter.turn(&lane, Urgency::AtOnce).await, Err(MINUTE));
+    assert_eq!(limiter.turn(&lane, Priority::AtOnce).await, Err(MINUTE));
 }

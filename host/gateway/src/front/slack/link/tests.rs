@@ -13,14 +13,14 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::*;
 use crate::{
+    chat::{Accepted, Inbound, Reaction},
     front::{
         Intake,
         slack::{
-            hearing::Hearing, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams,
+            connectivity::Connectivity, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams,
             unstored::Unstored, web::Identity,
         },
     },
-    talk::{Accepted, Inbound, Reaction},
 };
 
 /// A store that never gets done.
@@ -41,7 +41,7 @@ impl Intake for Stuck {
 struct Office {
     me: Identity,
     prompts: Prompts,
-    hearing: Hearing,
+    hearing: Connectivity,
     unstored: Unstored,
     statuses: Statuses,
     streams: Streams,
@@ -53,16 +53,16 @@ impl Office {
         Office {
             me: Identity::of_a_bot(),
             prompts: Prompts::new(vec![]),
-            hearing: Hearing::new(&timings),
+            hearing: Connectivity::new(&timings),
             unstored: Unstored::default(),
             statuses: Statuses::new(None, timings.status),
             streams: Streams::new(false),
         }
     }
 
-    fn reception<'a>(&'a self, intake: &'a dyn Intake) -> Reception<'a> {
+    fn reception<'a>(&'a self, intake: &'a dyn Intake) -> InboundContext<'a> {
         let Office { me, prompts, hearing, unstored, statuses, streams } = self;
-        Reception { me, places: Places::default(), prompts, intake, hearing, unstored, statuses, streams }
+        InboundContext { me, places: Places::default(), prompts, intake, hearing, unstored, statuses, streams }
     }
 
     /// A connection with the default timings, and its other end.
@@ -82,7 +82,7 @@ async fn slack(far: DuplexStream) -> WebSocketStream<DuplexStream> {
 async fn noticed(link: &mut Link<'_, DuplexStream>, other_end: impl Future<Output = ()>) -> Duration {
     let start = Instant::now();
     select! {
-        served = link.serve(pending::<()>()) => assert!(matches!(served, Served::Gone(Gone::Lost { .. }))),
+        served = link.serve(pending::<()>()) => assert!(matches!(served, ServeOutcome::LinkError(LinkError::Lost { .. }))),
         () = other_end => unreachable!("it goes on for ever"),
     }
     start.elapsed()
@@ -129,7 +129,7 @@ async fn a_quiet_connection_that_answers_stays() {
         served = link.serve(hour) => served,
         () = answering => unreachable!("the pipe is open"),
     };
-    assert!(matches!(served, Served::Until(())));
+    assert!(matches!(served, ServeOutcome::Until(())));
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ async fn a_store_that_is_stuck_is_no_dead_connection() {
         served
     };
     let (served, ()) = join!(served, busy);
-    assert!(matches!(served, Served::Until(())), "given up while the store was stuck");
+    assert!(matches!(served, ServeOutcome::Until(())), "given up while the store was stuck");
 }
 
 /// A store that takes everything, and counts what was refused before it.
@@ -171,8 +171,8 @@ impl Intake for Counting {
         Ok(())
     }
 
-    fn notice(&self, notice: crate::talk::Notice) {
-        assert_eq!(notice, crate::talk::Notice::Malformed { field: "frame" });
+    fn notice(&self, notice: crate::chat::Notice) {
+        assert_eq!(notice, crate::chat::Notice::Malformed { field: "frame" });
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }
@@ -186,8 +186,8 @@ async fn after(bytes: &[u8]) -> (String, usize) {
     let mut link = Link::over(socket, reception, Timings::default());
     tokio::io::AsyncWriteExt::write_all(&mut far, bytes).await.expect("a pipe");
     let end = match link.serve(sleep(Duration::from_secs(1))).await {
-        Served::Until(()) => "it stands".to_owned(),
-        Served::Gone(Gone::Lost { why, .. }) => why,
+        ServeOutcome::Until(()) => "it stands".to_owned(),
+        ServeOutcome::LinkError(LinkError::Lost { why, .. }) => why,
         _ => "it is leaving".to_owned(),
     };
     drop(link);

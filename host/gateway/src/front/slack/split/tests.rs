@@ -36,7 +36,7 @@ fn is_whole(parts: &[String], whole: &str) -> bool {
 }
 
 fn parts(reply: &str) -> Vec<String> {
-    let parts = split(reply, Measure::Rendered(MAX));
+    let parts = split(reply, PartLimit::Rendered(MAX));
     assert!(is_whole(&parts, reply), "{parts:#?}");
     for part in &parts {
         assert!(counted_len(&markdown::render(part, &[])) <= MAX, "{part}");
@@ -46,14 +46,14 @@ fn parts(reply: &str) -> Vec<String> {
 
 #[test]
 fn a_short_reply_is_one_part() {
-    assert_eq!(split("hello", Measure::Rendered(MAX)), ["hello"]);
-    assert_eq!(split("\n  indented\n\n", Measure::Rendered(MAX)), ["\n  indented\n\n"]);
+    assert_eq!(split("hello", PartLimit::Rendered(MAX)), ["hello"]);
+    assert_eq!(split("\n  indented\n\n", PartLimit::Rendered(MAX)), ["\n  indented\n\n"]);
 }
 
 #[test]
 fn nothing_to_say_has_no_parts() {
-    assert!(split("", Measure::Rendered(MAX)).is_empty());
-    assert!(split(" \n\t\u{3000} ", Measure::Rendered(MAX)).is_empty());
+    assert!(split("", PartLimit::Rendered(MAX)).is_empty());
+    assert!(split(" \n\t\u{3000} ", PartLimit::Rendered(MAX)).is_empty());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn escaping_and_quoting_count() {
 #[test]
 fn a_grapheme_larger_than_a_part_is_torn_apart() {
     let zalgo = format!("e{}", "\u{301}".repeat(2 * MAX));
-    assert_eq!(split(&zalgo, Measure::Rendered(MAX)).concat(), zalgo);
+    assert_eq!(split(&zalgo, PartLimit::Rendered(MAX)).concat(), zalgo);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_time_grows_with_the_length() {
     for piece in ["word ", "[", "`a", "| a |\n", "```\n", "\n", " ", "\u{3000}", "**", "<", "🇹🇼", "h", ":a", "> "]
     {
         let long = piece.repeat(100_000 / piece.len());
-        let took = cpu_time::of(|| split(&long, Measure::Rendered(MAX_PART_BYTES)));
+        let took = cpu_time::of(|| split(&long, PartLimit::Rendered(MAX_PART_BYTES)));
         assert!(took < Duration::from_secs(20), "{piece:?}: {took:?}");
     }
 }
@@ -228,14 +228,14 @@ proptest! {
 
     #[test]
     fn slack_takes_every_part_and_the_parts_are_the_answer(answer in answer()) {
-        let parts = split(&answer, Measure::Rendered(MAX_PART_BYTES));
+        let parts = split(&answer, PartLimit::Rendered(MAX_PART_BYTES));
         for part in &parts {
             let rendered = markdown::render(part, &[]);
             prop_assert_eq!(judge_text(&rendered), (None, vec![]), "{}", part);
         }
         prop_assert!(is_whole(&parts, &answer), "{:#?}", parts);
         let graphemes: Vec<usize> = answer.grapheme_indices(true).map(|(at, _)| at).collect();
-        for cut in cuts(&answer, Measure::Rendered(MAX_PART_BYTES)) {
+        for cut in cuts(&answer, PartLimit::Rendered(MAX_PART_BYTES)) {
             prop_assert!(graphemes.binary_search(&cut).is_ok(), "a grapheme is torn at {}", cut);
         }
     }
@@ -245,14 +245,14 @@ proptest! {
         reply in "(\\PC|[ \n<>&*_`~|\\[\\]():#-]|\r\n|👨‍👩‍👧|e\u{301}|中|。|```\n|> |\\| a \\|\n|\\|-\\|\n|    ){0,900}",
         max in 500usize..700,
     ) {
-        let parts = split(&reply, Measure::Rendered(max));
+        let parts = split(&reply, PartLimit::Rendered(max));
         for part in &parts {
             let rendered = markdown::render(part, &[]);
             prop_assert!(counted_len(&rendered) <= max, "{} bytes of {:?}", counted_len(&rendered), part);
             prop_assert!(!rendered.trim().is_empty());
         }
         prop_assert!(is_whole(&parts, &reply) || reply.trim().is_empty(), "{:#?}", parts);
-        let parts = split(&reply, Measure::Chars(max));
+        let parts = split(&reply, PartLimit::Chars(max));
         for part in &parts {
             prop_assert!(part.chars().count() <= max && !part.trim().is_empty(), "{:?}", part);
         }
@@ -261,7 +261,7 @@ proptest! {
 }
 
 /// Where a reply is cut.
-fn cuts(reply: &str, most: Measure) -> Vec<usize> {
+fn cuts(reply: &str, most: PartLimit) -> Vec<usize> {
     let splitter = Splitter::new(reply, most);
     let mut cuts = vec![0];
     while cuts.last().is_some_and(|at| !reply[*at..].trim().is_empty()) {

@@ -12,14 +12,14 @@ use tokio::time::sleep;
 
 use super::{
     failure::{CallFailure, Cause},
-    inbound::{self, News},
+    inbound::{self, InboundEvent},
     mrkdwn,
     places::Places,
     web::{Identity, Turn, Web},
 };
 use crate::{
-    front::{LookBack, Past},
-    talk::{InThread, Manner},
+    chat::{Addressing, ThreadMessage},
+    front::{BackfillRequest, Past},
 };
 
 /// The most that Slack recommends a page.
@@ -54,7 +54,12 @@ impl Cursor {
 }
 
 /// What is still to be answered at a place.
-pub(super) async fn look_back(web: &Web, me: &Identity, places: Places, place: &LookBack) -> Result<Past, CallFailure> {
+pub(super) async fn look_back(
+    web: &Web,
+    me: &Identity,
+    places: Places,
+    place: &BackfillRequest,
+) -> Result<Past, CallFailure> {
     let mut found = Vec::new();
     let mut cursor: Option<String> = None;
     let mut is_whole = false;
@@ -70,7 +75,7 @@ pub(super) async fn look_back(web: &Web, me: &Identity, places: Places, place: &
     Ok(Past { is_whole, ..open(found, me, places, place) })
 }
 
-async fn page(web: &Web, place: &LookBack, cursor: Option<&str>) -> Result<Page, CallFailure> {
+async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Result<Page, CallFailure> {
     let (method, thread_ts) = match &place.thread_ts {
         Some(thread_ts) => ("conversations.replies", Some(thread_ts.as_str())),
         None => ("conversations.history", None),
@@ -95,7 +100,7 @@ async fn page(web: &Web, place: &LookBack, cursor: Option<&str>) -> Result<Page,
 }
 
 /// What of it is for the bot and unanswered, and what may be, the oldest first.
-fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &LookBack) -> Past {
+fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &BackfillRequest) -> Past {
     // Slack gives a channel from its end, a thread from its beginning.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
     let mut past = Past::default();
@@ -106,17 +111,17 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
         }
         let is_answered = is_answered(message, &found[at + 1..], place);
         match inbound::of_past(message.clone(), &place.channel, me, places) {
-            Some(News::InThread(word)) => {
-                let InThread { message, manner } = *word;
+            Some(InboundEvent::ThreadMessage(word)) => {
+                let ThreadMessage { message, manner } = *word;
                 // Who has written something there counts, answered or not.
                 let manner = match manner {
-                    Manner::Mention { .. } if is_answered => continue,
-                    Manner::Plain { for_others } => Manner::Plain { for_others: for_others || is_answered },
-                    Manner::Mention { alone } => Manner::Mention { alone },
+                    Addressing::Mention { .. } if is_answered => continue,
+                    Addressing::Plain { for_others } => Addressing::Plain { for_others: for_others || is_answered },
+                    Addressing::Mention { alone } => Addressing::Mention { alone },
                 };
-                past.in_threads.push(InThread { message, manner });
+                past.in_threads.push(ThreadMessage { message, manner });
             }
-            Some(News::Message(message)) if !is_answered => past.messages.push(*message),
+            Some(InboundEvent::Message(message)) if !is_answered => past.messages.push(*message),
             _ => {}
         }
     }
@@ -124,7 +129,7 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
 }
 
 /// Whether somebody else has answered it. In a direct message that is the bot, which has not heard of it.
-fn is_answered(message: &Map<String, Value>, later: &[Map<String, Value>], place: &LookBack) -> bool {
+fn is_answered(message: &Map<String, Value>, later: &[Map<String, Value>], place: &BackfillRequest) -> bool {
     if place.channel.starts_with('D') {
         return false;
     }
@@ -157,8 +162,11 @@ mod tests {
     }
 
     fn past_of(channel: &str, thread: Option<&str>, places: Places, messages: Vec<Value>) -> Past {
-        let place =
-            LookBack { channel: channel.into(), thread_ts: thread.map(str::to_owned), after: "100.000000".into() };
+        let place = BackfillRequest {
+            channel: channel.into(),
+            thread_ts: thread.map(str::to_owned),
+            after: "100.000000".into(),
+        };
         let messages = messages.into_iter().filter_map(|message| message.as_object().cloned()).collect();
         open(messages, &me(), places, &place)
     }
@@ -169,8 +177,8 @@ mod tests {
     }
 
     /// The beginnings of what is written in a thread, and how it is written.
-    fn words(past: Past) -> Vec<(String, Manner)> {
-        let word = |word: InThread| (word.message.text, word.manner);
+    fn words(past: Past) -> Vec<(String, Addressing)> {
+        let word = |word: ThreadMessage| (word.message.text, word.manner);
         past.in_threads.into_iter().map(word).collect()
     }
 
@@ -220,7 +228,7 @@ mod tests {
         let places = Places { reply_in: ReplyIn::Thread, ..Places::default() };
         let in_thread = past_of("C1", None, places, vec![began]);
         assert_eq!(in_thread.in_threads[0].message.key.to_string(), "slack:channel:C1:101.000000");
-        assert_eq!(in_thread.in_threads[0].manner, Manner::Mention { alone: true });
+        assert_eq!(in_thread.in_threads[0].manner, Addressing::Mention { alone: true });
     }
 
     #[test]
@@ -236,11 +244,11 @@ mod tests {
             let messages = vec![parent.clone(), asked, in_thread("U1", "102.000000", "anybody?"), last];
             words(past_of("C1", Some("099.000000"), Places::default(), messages))
         };
-        let plain = |text: &str, for_others| (text.to_owned(), Manner::Plain { for_others });
+        let plain = |text: &str, for_others| (text.to_owned(), Addressing::Plain { for_others });
         let answered = thread(in_thread("U2", "103.000000", "yes"));
         assert_eq!(answered, [plain("anybody?", true), plain("yes", false)]);
         let open = thread(in_thread("U1", "103.000000", "nobody?"));
-        let asked = ("well?".to_owned(), Manner::Mention { alone: true });
+        let asked = ("well?".to_owned(), Addressing::Mention { alone: true });
         assert_eq!(open, [asked, plain("anybody?", false), plain("nobody?", false)]);
     }
 }

@@ -12,7 +12,7 @@ use pmk_knowledge::{
 use pmk_system::clock;
 use thiserror::Error;
 
-use super::order::Which;
+use super::order::AtomFilter;
 use crate::admin::{self, Actor, AdminLog, Change, ChangeError, LogEntry};
 
 /// So many atoms are listed; the host lists all.
@@ -20,7 +20,7 @@ const MOST_LISTED: usize = 20;
 
 /// Carries out the orders of one person that touch files.
 #[derive(Clone, Debug)]
-pub struct Clerk {
+pub struct CommandExecutor {
     pub home: PathBuf,
     pub actor: Actor,
     /// When the order came in, where there was an earlier attempt of which nobody knows how far it came.
@@ -78,7 +78,7 @@ pub struct ListedAtom {
     pub atom: StoredAtom,
 }
 
-impl Clerk {
+impl CommandExecutor {
     /// Makes a change, and notes it under this name.
     ///
     /// # Errors
@@ -122,12 +122,12 @@ impl Clerk {
     ///
     /// # Errors
     /// They cannot be read.
-    pub fn list(&self, which: Which) -> Result<Listed, Failed> {
+    pub fn list(&self, which: AtomFilter) -> Result<Listed, Failed> {
         let Some((_, atoms)) = self.atoms()? else { return Ok(Listed::default()) };
         let is_wanted = |stored: &&StoredAtom| match which {
-            Which::Pending => stored.atom.meta.status == Status::Pending,
-            Which::Approved => stored.atom.meta.status == Status::Approved,
-            Which::All => true,
+            AtomFilter::Pending => stored.atom.meta.status == Status::Pending,
+            AtomFilter::Approved => stored.atom.meta.status == Status::Approved,
+            AtomFilter::All => true,
         };
         let mut wanted: Vec<&StoredAtom> = atoms.iter().filter(is_wanted).collect();
         wanted.sort_by_key(|stored| Reverse(stored.atom.meta.created_at));
@@ -155,7 +155,7 @@ impl Clerk {
         Ok(admin::last_changes(&self.home, most)?)
     }
 
-    /// Notes what was not done, and why; once, as [`change`](Clerk::change) does.
+    /// Notes what was not done, and why; once, as [`change`](CommandExecutor::change) does.
     pub fn refuse(&self, action: &str, arguments: &str, why: &str) {
         /// Whoever is refused does not fill the disk.
         const MOST_CHARS: usize = 200;
@@ -224,9 +224,9 @@ mod tests {
     use super::*;
     use pmk_system::home;
 
-    fn clerk(home: &tempfile::TempDir, again: bool) -> Clerk {
+    fn clerk(home: &tempfile::TempDir, again: bool) -> CommandExecutor {
         let again_since = again.then(|| Timestamp::from_second(1_700_000_000).expect("a time"));
-        Clerk { home: home.path().to_owned(), actor: Actor::Slack { user: "U1".into() }, again_since }
+        CommandExecutor { home: home.path().to_owned(), actor: Actor::Slack { user: "U1".into() }, again_since }
     }
 
     fn noted(home: &tempfile::TempDir) -> Vec<String> {

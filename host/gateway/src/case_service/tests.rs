@@ -27,18 +27,18 @@ impl Scene {
         Scene { home, store, ledger, messages: Messages::new(language), clock: Clock::of(|| NOW) }
     }
 
-    fn cases(&self) -> Casework<'_> {
-        Casework { store: &self.store, messages: &self.messages, clock: &self.clock }
+    fn cases(&self) -> CaseService<'_> {
+        CaseService { store: &self.store, messages: &self.messages, clock: &self.clock }
     }
 
-    fn refusal(&self, done: Result<String, CaseworkError>) -> String {
+    fn refusal(&self, done: Result<String, CaseServiceError>) -> String {
         match done.expect_err("refused") {
-            CaseworkError::Refused(refusal) => self.messages.case_refused(&refusal),
-            CaseworkError::Store(error) => panic!("{error}"),
+            CaseServiceError::Refused(refusal) => self.messages.case_refused(&refusal),
+            CaseServiceError::Store(error) => panic!("{error}"),
         }
     }
 
-    async fn open(&self, channel: &str, event: &str, title: &str) -> Result<String, CaseworkError> {
+    async fn open(&self, channel: &str, event: &str, title: &str) -> Result<String, CaseServiceError> {
         self.cases().open(&order(channel, event), title).await
     }
 
@@ -67,7 +67,7 @@ async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
     assert!(said.contains("case 1") && said.contains("`login fails`"), "{said}");
     assert_eq!(scene.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
     assert!(
-        matches!(scene.open("C1", "Ev2", "other").await, Err(CaseworkError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)
+        matches!(scene.open("C1", "Ev2", "other").await, Err(CaseServiceError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)
     );
     scene.open("C2", "Ev3", "another channel's").await.expect("opened");
     assert_eq!(scene.store.channels_with_open_case(FrontName::Slack).await.expect("channels"), ["C1", "C2"]);
@@ -77,7 +77,7 @@ async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
     assert_eq!(scene.cases().close(&order("C1", "Ev4")).await.expect("the same order"), closed);
     assert!(matches!(
         scene.cases().close(&order("C1", "Ev5")).await,
-        Err(CaseworkError::Refused(CaseRefusal::NoneOpen))
+        Err(CaseServiceError::Refused(CaseRefusal::NoneOpen))
     ));
     scene.open("C1", "Ev6", "login fails again").await.expect("opened");
     let listed = scene.cases().list(FrontName::Slack, "C1").await.expect("listed");

@@ -60,7 +60,7 @@ impl Venue {
 
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub enum AccessDecision {
     Allowed,
     Refused { reason: Reason },
 }
@@ -88,17 +88,17 @@ impl Reason {
     }
 }
 
-impl Ruling {
+impl AccessDecision {
     /// Whether it is yes.
     pub const fn is_allowed(self) -> bool {
-        matches!(self, Ruling::Allowed)
+        matches!(self, AccessDecision::Allowed)
     }
 }
 
 /// Whether somebody may do this there. The blocklist goes before everything else that a person is: contact, admin, asker.
 /// Who is an admin is told to nobody in a channel.
-pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> Ruling {
-    let refused = |reason| Ruling::Refused { reason };
+pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> AccessDecision {
+    let refused = |reason| AccessDecision::Refused { reason };
     match action {
         _ if people.is_blocked(actor) => refused(Reason::Blocked),
         Action::Administer if place != Venue::Direct => refused(Reason::NotADirectMessage),
@@ -112,7 +112,7 @@ pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> Ruling
         | Action::Stop
         | Action::Again
         | Action::Interact
-        | Action::Hear => Ruling::Allowed,
+        | Action::Hear => AccessDecision::Allowed,
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
         for (action, place) in ACTIONS.into_iter().flat_map(|action| PLACES.map(|place| (action, place))) {
             for blocked in ["U8", "U9"] {
                 let ruling = may(&people, blocked, action, place);
-                assert_eq!(ruling, Ruling::Refused { reason: Reason::Blocked }, "{action:?} {place:?}");
+                assert_eq!(ruling, AccessDecision::Refused { reason: Reason::Blocked }, "{action:?} {place:?}");
             }
             for other in ["U1", "u9", "U99", ""] {
                 let is_open = action != Action::Administer || (other == "U1" && place == Venue::Direct);
@@ -154,14 +154,14 @@ mod tests {
     fn only_admins_administer_and_nobody_in_a_channel_learns_who_they_are() {
         let people = People { admins: vec![" U1 ".into()], ..People::default() };
         let ruling = |actor, channel| may(&people, actor, Action::Administer, Venue::of(channel));
-        assert_eq!(ruling("U1", Some("D1")), Ruling::Allowed);
-        assert_eq!(ruling("U2", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });
-        assert_eq!(ruling("", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });
+        assert_eq!(ruling("U1", Some("D1")), AccessDecision::Allowed);
+        assert_eq!(ruling("U2", Some("D2")), AccessDecision::Refused { reason: Reason::NotAnAdmin });
+        assert_eq!(ruling("", Some("D2")), AccessDecision::Refused { reason: Reason::NotAnAdmin });
         for actor in ["U1", "U2"] {
             for channel in [Some("C1"), Some("G1"), Some(""), None] {
                 assert_eq!(
                     ruling(actor, channel),
-                    Ruling::Refused { reason: Reason::NotADirectMessage },
+                    AccessDecision::Refused { reason: Reason::NotADirectMessage },
                     "{channel:?}"
                 );
             }

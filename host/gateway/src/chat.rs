@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 mod attached;
 
-pub use attached::{Attached, Content, File, Quote, QuoteKind, Said, Thread, Unread};
+pub use attached::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind, Thread, ThreadPost};
 
 /// One message from a person, as it is stored in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub struct Inbound {
     /// What was written, with the mention of the bot taken off.
     pub text: String,
     /// What came with it beside the text.
-    #[serde(default, skip_serializing_if = "Attached::is_empty")]
-    pub attached: Attached,
+    #[serde(default, skip_serializing_if = "Attachments::is_empty")]
+    pub attached: Attachments,
     /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
     pub ts: String,
 }
@@ -50,14 +50,14 @@ impl Inbound {
 
 /// What a person has written in a thread of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InThread {
+pub struct ThreadMessage {
     pub message: Inbound,
-    pub manner: Manner,
+    pub manner: Addressing,
 }
 
 /// How it is written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum Addressing {
     /// With a mention of the bot, which makes it a question. `alone`: nobody else has written there before, as far as is
     /// known.
     Mention { alone: bool },
@@ -93,12 +93,12 @@ pub struct Deletion {
     /// Where it was an answer in a thread of a channel: the conversation of that thread.
     pub thread: Option<SessionKey>,
     /// Whose it was.
-    pub of: DeletedOf,
+    pub of: DeletedAuthor,
 }
 
 /// Whose message was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeletedOf {
+pub enum DeletedAuthor {
     /// It was for the gateway, or nobody can tell.
     Us,
     /// The gateway had written it.
@@ -119,7 +119,7 @@ pub struct Edit {
     /// Whether no other event brings it, where it was not for the gateway before.
     pub comes_alone: bool,
     /// How it is written, where it is in a thread of a channel.
-    pub manner: Option<Manner>,
+    pub manner: Option<Addressing>,
 }
 
 /// Somebody's reaction to a message.
@@ -251,7 +251,7 @@ pub enum Accepted {
 /// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything
 /// else in it is plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Speech {
+pub struct MessageBody {
     pub text: String,
     /// User ids.
     pub pings: Vec<String>,

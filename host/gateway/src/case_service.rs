@@ -16,7 +16,7 @@ const MOST_LISTED: usize = 20;
 
 /// Why nothing was done.
 #[derive(Debug, Error)]
-pub enum CaseworkError {
+pub enum CaseServiceError {
     /// It makes no sense now.
     #[error(transparent)]
     Refused(#[from] CaseRefusal),
@@ -27,18 +27,18 @@ pub enum CaseworkError {
 
 /// Carries it out.
 #[derive(Clone, Copy)]
-pub struct Casework<'a> {
+pub struct CaseService<'a> {
     pub store: &'a Store,
     pub messages: &'a Messages,
     pub clock: &'a Clock,
 }
 
-impl Casework<'_> {
+impl CaseService<'_> {
     /// Opens a case, and says so.
     ///
     /// # Errors
     /// One is open already; the title is none; the place is no channel; the store failed.
-    pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseworkError> {
+    pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseServiceError> {
         is_channel(&order.channel)?;
         let title = title_of(title)?;
         match self.store.open_case(order, &title, self.clock.now_ms()).await? {
@@ -51,7 +51,7 @@ impl Casework<'_> {
     ///
     /// # Errors
     /// None is; the place is no channel; the store failed.
-    pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseworkError> {
+    pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseServiceError> {
         is_channel(channel)?;
         let case = self.store.open_case_of(front, channel).await?;
         Ok(self.messages.case_shown(&case.ok_or(CaseRefusal::NoneOpen)?))
@@ -61,7 +61,7 @@ impl Casework<'_> {
     ///
     /// # Errors
     /// None is; the place is no channel; the store failed.
-    pub async fn close(&self, order: &Order) -> Result<String, CaseworkError> {
+    pub async fn close(&self, order: &Order) -> Result<String, CaseServiceError> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, self.clock.now_ms()).await?;
         let (case, _) = closed.ok_or(CaseRefusal::NoneOpen)?;
@@ -72,7 +72,7 @@ impl Casework<'_> {
     ///
     /// # Errors
     /// The place is no channel; the store failed.
-    pub async fn list(&self, front: FrontName, channel: &str) -> Result<String, CaseworkError> {
+    pub async fn list(&self, front: FrontName, channel: &str) -> Result<String, CaseServiceError> {
         is_channel(channel)?;
         let cases = self.store.cases_of(front, channel).await?;
         let listed = &cases[..cases.len().min(MOST_LISTED)];
@@ -86,7 +86,7 @@ fn is_channel(channel: &str) -> Result<(), CaseRefusal> {
 }
 
 fn title_of(words: &str) -> Result<String, CaseRefusal> {
-    let title = text::single_spaced(&text::plain_line(words));
+    let title = text::collapse_whitespace(&text::plain_line(words));
     match title.chars().count() {
         0 => Err(CaseRefusal::NoTitle),
         chars if chars > MAX_TITLE_CHARS => Err(CaseRefusal::TitleTooLong { chars }),

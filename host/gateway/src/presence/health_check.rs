@@ -12,7 +12,7 @@ use pmk_system::clock;
 use serde::Serialize;
 
 use super::{
-    Signs,
+    LivenessFiles,
     health::{Freshness, Level, Reason, Report, Signals, judge},
     state::Phase,
 };
@@ -21,8 +21,8 @@ use super::{
 pub type Reporter = Arc<dyn Fn() -> Report + Send + Sync>;
 
 /// What is known of this process.
-pub struct Vitals {
-    signs: Signs,
+pub struct HealthCheck {
+    signs: LivenessFiles,
     /// There once it is ready.
     reporter: OnceLock<Reporter>,
     is_leaving: AtomicBool,
@@ -38,10 +38,14 @@ pub struct Condition {
     pub reasons: Vec<Reason>,
 }
 
-impl Vitals {
+impl HealthCheck {
     /// Of a gateway that starts in this home.
-    pub fn starting(home: &Path) -> Arc<Vitals> {
-        Arc::new(Vitals { signs: Signs::of(home), reporter: OnceLock::new(), is_leaving: AtomicBool::new(false) })
+    pub fn starting(home: &Path) -> Arc<HealthCheck> {
+        Arc::new(HealthCheck {
+            signs: LivenessFiles::of(home),
+            reporter: OnceLock::new(),
+            is_leaving: AtomicBool::new(false),
+        })
     }
 
     /// From now on it is ready. The first call counts.

@@ -72,24 +72,24 @@ pub fn say(lines: &str) {
 
 /// Shows that something is under way, and for how long already, until it is dropped.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct Spinner {
     number: u64,
     bar: ProgressBar,
     /// Where it begins only once it has taken long: what waits for that ends with this.
     ends: Option<Sender<()>>,
 }
 
-impl Waiting {
+impl Spinner {
     /// Begins at once.
-    pub fn now(doing: &str) -> Waiting {
-        let waiting = Waiting::hidden(doing);
+    pub fn now(doing: &str) -> Spinner {
+        let waiting = Spinner::hidden(doing);
         show(waiting.number, &waiting.bar);
         waiting
     }
 
     /// Begins once it has taken long.
-    pub fn when_long(doing: &str) -> Waiting {
-        let mut waiting = Waiting::hidden(doing);
+    pub fn when_long(doing: &str) -> Spinner {
+        let mut waiting = Spinner::hidden(doing);
         let (number, bar) = (waiting.number, waiting.bar.downgrade());
         let (ends, ended) = mpsc::channel();
         thread::spawn(move || {
@@ -108,17 +108,17 @@ impl Waiting {
         self.bar.set_message(translated(doing));
     }
 
-    fn hidden(doing: &str) -> Waiting {
+    fn hidden(doing: &str) -> Spinner {
         let template = reader().pick("{spinner} {msg}, {elapsed}", "{spinner} {msg}，{elapsed}");
         let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let bar = bar.with_style(style).with_message(translated(doing));
-        Waiting { number: NEXT.fetch_add(1, Ordering::Relaxed), bar, ends: None }
+        Spinner { number: NEXT.fetch_add(1, Ordering::Relaxed), bar, ends: None }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
         let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref().is_some_and(|(number, _)| *number == self.number) {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     calibration::{Bounds, Source},
     database::Database,
-    store::{sql::Connection, writer::Foresight},
+    store::{sql::Connection, writer::Prefetch},
 };
 
 const KEY: &str = "slack:dm:U1";
@@ -49,7 +49,7 @@ impl Together<'_> {
         self.queue(async move { store.accept(&inbound, NOW).await }).await
     }
 
-    async fn begin(&self, inbox: InboxId) -> JoinHandle<Result<Begin, StoreError>> {
+    async fn begin(&self, inbox: InboxId) -> JoinHandle<Result<BeginOutcome, StoreError>> {
         let store = self.store.clone();
         self.queue(async move { store.begin(inbox, NOW).await }).await
     }
@@ -141,7 +141,7 @@ async fn a_question_that_begins_as_the_one_before_ends_lets_the_older_one_of_ano
     together.go().await;
     ended.await.unwrap().unwrap();
     let begun = begun.await.unwrap().unwrap();
-    assert!(matches!(begun, Begin::Elsewhere), "{begun:?}");
+    assert!(matches!(begun, BeginOutcome::Elsewhere), "{begun:?}");
     ask(&second, theirs).await;
 }
 
@@ -157,7 +157,7 @@ async fn a_question_that_begins_as_an_older_one_is_stored_lets_that_go_first() {
     together.go().await;
     let older = older.await.unwrap().unwrap().unwrap();
     let begun = begun.await.unwrap().unwrap();
-    assert!(matches!(begun, Begin::Elsewhere), "{begun:?}");
+    assert!(matches!(begun, BeginOutcome::Elsewhere), "{begun:?}");
     ask(&store, older).await;
 }
 
@@ -175,7 +175,7 @@ async fn what_fails_in_a_transaction_that_was_asked_for_at_once_fails_alone() {
             conn.execute("INSERT INTO seen (front, key, at) VALUES ('slack', 'half', 0)", [])?;
             Ok(conn.execute("INSERT INTO inbox (session_id) VALUES (-1)", [])?)
         };
-        together.queue(async move { store.write_foreseen(Foresight::Narrow, nonsense).await }).await
+        together.queue(async move { store.write_prefetched(Prefetch::Narrow, nonsense).await }).await
     };
     let after = together.accept(inbound("slack:dm:U3", "Ev2")).await;
     let recording = together.record(turn, recorded("q", "a")).await;
@@ -203,7 +203,7 @@ async fn a_turn_that_is_begun_anew_as_its_placeholder_is_stored_knows_it() {
     placed.await.unwrap().unwrap();
     let begun = begun.await.unwrap().unwrap();
     assert!(
-        matches!(&begun, Begin::Ask(open) if open.placeholder.as_deref() == Some("1700000001.000200")),
+        matches!(&begun, BeginOutcome::Ask(open) if open.placeholder.as_deref() == Some("1700000001.000200")),
         "{begun:?}"
     );
 }
@@ -221,7 +221,7 @@ async fn a_question_that_begins_as_the_one_before_is_answered_sees_that_answer()
     together.go().await;
     recording.await.unwrap().unwrap();
     let begun = begun.await.unwrap().unwrap();
-    assert!(matches!(&begun, Begin::Ask(open) if open.live.entries.len() == 4), "{begun:?}");
+    assert!(matches!(&begun, BeginOutcome::Ask(open) if open.live.entries.len() == 4), "{begun:?}");
 }
 
 #[tokio::test]
@@ -239,7 +239,12 @@ async fn what_two_answers_of_one_transaction_teach_of_a_model_is_all_stored() {
     let together = Together::at(&store).await;
     let mut recording = Vec::new();
     for (turn, bounds) in turns.into_iter().zip([refused, answered]) {
-        let learnt = Learnt { provider: "openai".into(), model: "made-up".into(), bounds, ..Learnt::default() };
+        let learnt = ModelCalibration {
+            provider: "openai".into(),
+            model: "made-up".into(),
+            bounds,
+            ..ModelCalibration::default()
+        };
         let teaching = Recorded { calibration: Some(learnt), ..recorded("q", "a") };
         recording.push(together.record(turn, teaching).await);
     }
@@ -259,7 +264,7 @@ async fn who_waited_behind_an_operation_that_lost_the_connection_was_refused_wit
     let losing = {
         let store = store.clone();
         let end = |conn: &Connection| Ok(conn.execute("SELECT pg_terminate_backend(pg_backend_pid())", [])?);
-        together.queue(async move { store.write_foreseen(Foresight::Narrow, end).await }).await
+        together.queue(async move { store.write_prefetched(Prefetch::Narrow, end).await }).await
     };
     let behind = together.accept(inbound(KEY, "Ev1")).await;
     together.go().await;
@@ -275,7 +280,7 @@ async fn what_was_asked_ahead_when_the_connection_was_lost_was_written_in_no_tra
     accept(&store, KEY, "Ev0").await;
     let together = Together::at(&store).await;
     let relay = Arc::new(relay);
-    let asking = Foresight::asks(move |conn| {
+    let asking = Prefetch::asks(move |conn| {
         relay.cut();
         let asked = conn.prepare_cached("SELECT 1 FROM session").and_then(|mut asks| asks.exists([]));
         relay.mend();
@@ -285,7 +290,7 @@ async fn what_was_asked_ahead_when_the_connection_was_lost_was_written_in_no_tra
     let writing = {
         let store = store.clone();
         let write = |conn: &Connection| Ok(conn.execute("UPDATE session SET \"verbose\" = 'full'", [])?);
-        together.queue(async move { store.write_foreseen(asking, write).await }).await
+        together.queue(async move { store.write_prefetched(asking, write).await }).await
     };
     let behind = together.accept(inbound(KEY, "Ev1")).await;
     together.go().await;

@@ -17,7 +17,7 @@ const SUFFIX: &str = ".unfinished";
 
 /// What the file may take the place of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum Overwrite {
     /// Nothing: there must be no such file.
     Nothing,
     /// An earlier one.
@@ -41,22 +41,22 @@ impl From<io::Error> for NotWritten {
     }
 }
 
-/// Such a file while it is being written. It goes away unless it is [placed](Unfinished::place).
+/// Such a file while it is being written. It goes away unless it is [placed](AtomicFile::place).
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct AtomicFile {
     file: File,
     path: TempPath,
     to: PathBuf,
-    over: Over,
+    over: Overwrite,
 }
 
-impl Unfinished {
+impl AtomicFile {
     /// An empty file for this one, locked; readable by the owner alone.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn begin(to: &Path, over: Over) -> Result<Unfinished, NotWritten> {
-        if over == Over::Nothing && to.symlink_metadata().is_ok() {
+    pub fn begin(to: &Path, over: Overwrite) -> Result<AtomicFile, NotWritten> {
+        if over == Overwrite::Nothing && to.symlink_metadata().is_ok() {
             return Err(NotWritten::Exists);
         }
         let mut name = to.as_os_str().to_owned();
@@ -69,7 +69,7 @@ impl Unfinished {
         }
         file.set_len(0)?;
         let path = TempPath::try_from_path(path)?;
-        Ok(Unfinished { file, path, to: to.to_owned(), over })
+        Ok(AtomicFile { file, path, to: to.to_owned(), over })
     }
 
     /// Where it is meanwhile, for who writes it by its path.
@@ -82,12 +82,12 @@ impl Unfinished {
     /// # Errors
     /// It cannot have that name.
     pub fn place(self) -> Result<u64, NotWritten> {
-        let Unfinished { file, path, to, over } = self;
+        let AtomicFile { file, path, to, over } = self;
         file.sync_all()?;
         let bytes = file.metadata()?.len();
         let placed = match over {
-            Over::Nothing => path.persist_noclobber(&to),
-            Over::Another => path.persist(&to),
+            Overwrite::Nothing => path.persist_noclobber(&to),
+            Overwrite::Another => path.persist(&to),
         };
         placed.map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => NotWritten::Exists,
@@ -98,7 +98,7 @@ impl Unfinished {
     }
 }
 
-impl Write for Unfinished {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -127,14 +127,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (to, left) = (folder.path().join("a.jsonl"), folder.path().join("a.jsonl.unfinished"));
         fs::write(&left, "half of a longer one").expect("a file");
-        let mut unfinished = Unfinished::begin(&to, Over::Nothing).expect("it is free");
-        assert!(matches!(Unfinished::begin(&to, Over::Nothing), Err(NotWritten::Busy)));
+        let mut unfinished = AtomicFile::begin(&to, Overwrite::Nothing).expect("it is free");
+        assert!(matches!(AtomicFile::begin(&to, Overwrite::Nothing), Err(NotWritten::Busy)));
         unfinished.write_all(b"whole").expect("room");
         assert!(!to.exists());
         assert_eq!(unfinished.place().expect("its name"), 5);
         assert_eq!((fs::read(&to).expect("a file"), left.exists()), (b"whole".to_vec(), false));
-        assert!(matches!(Unfinished::begin(&to, Over::Nothing), Err(NotWritten::Exists)));
-        drop(Unfinished::begin(&to, Over::Another).expect("over the first"));
+        assert!(matches!(AtomicFile::begin(&to, Overwrite::Nothing), Err(NotWritten::Exists)));
+        drop(AtomicFile::begin(&to, Overwrite::Another).expect("over the first"));
         assert!(!left.exists(), "what is not placed goes away");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What comes with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Attached {
+pub struct Attachments {
     pub quotes: Vec<Quote>,
     pub files: Vec<File>,
     /// How many more files there were, which are not read.
@@ -72,13 +72,13 @@ pub enum Content {
     },
     /// One that is kept.
     Image(Image),
-    Unread(Unread),
+    Unread(FileSkipReason),
 }
 
 /// Why a file is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unread {
+pub enum FileSkipReason {
     /// It holds no text.
     NoText,
     /// An image of a kind that no model takes.
@@ -100,34 +100,34 @@ pub enum Unread {
     Off,
 }
 
-impl Unread {
+impl FileSkipReason {
     /// Every reason.
-    pub const ALL: [Unread; 10] = [
-        Unread::NoText,
-        Unread::OddImage,
-        Unread::NoImages,
-        Unread::TooLarge,
-        Unread::LargeImage,
-        Unread::Gone,
-        Unread::Elsewhere,
-        Unread::NotAllowed,
-        Unread::NotFetched,
-        Unread::Off,
+    pub const ALL: [FileSkipReason; 10] = [
+        FileSkipReason::NoText,
+        FileSkipReason::OddImage,
+        FileSkipReason::NoImages,
+        FileSkipReason::TooLarge,
+        FileSkipReason::LargeImage,
+        FileSkipReason::Gone,
+        FileSkipReason::Elsewhere,
+        FileSkipReason::NotAllowed,
+        FileSkipReason::NotFetched,
+        FileSkipReason::Off,
     ];
 
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
-            Unread::NoText => "no-text",
-            Unread::OddImage => "odd-image",
-            Unread::NoImages => "no-images",
-            Unread::TooLarge => "too-large",
-            Unread::LargeImage => "large-image",
-            Unread::Gone => "gone",
-            Unread::Elsewhere => "elsewhere",
-            Unread::NotAllowed => "not-allowed",
-            Unread::NotFetched => "not-fetched",
-            Unread::Off => "off",
+            FileSkipReason::NoText => "no-text",
+            FileSkipReason::OddImage => "odd-image",
+            FileSkipReason::NoImages => "no-images",
+            FileSkipReason::TooLarge => "too-large",
+            FileSkipReason::LargeImage => "large-image",
+            FileSkipReason::Gone => "gone",
+            FileSkipReason::Elsewhere => "elsewhere",
+            FileSkipReason::NotAllowed => "not-allowed",
+            FileSkipReason::NotFetched => "not-fetched",
+            FileSkipReason::Off => "off",
         }
     }
 }
@@ -137,7 +137,7 @@ impl Unread {
 #[serde(default)]
 pub struct Thread {
     /// Oldest first.
-    pub said: Vec<Said>,
+    pub said: Vec<ThreadPost>,
     /// The ids of the people who have written in it, each once.
     pub people: Vec<String>,
     /// Whether there is more of it than was read.
@@ -153,13 +153,13 @@ impl Thread {
 
 /// What somebody said there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct ThreadPost {
     /// The id of a person, or of an app.
     pub by: String,
     pub text: String,
 }
 
-impl Attached {
+impl Attachments {
     /// Whether there is nothing at all.
     pub fn is_empty(&self) -> bool {
         self.quotes.is_empty() && self.files.is_empty() && self.thread.is_none()
@@ -172,7 +172,7 @@ impl Attached {
     }
 
     /// Adds what came with a later message.
-    pub fn append(&mut self, mut later: Attached) {
+    pub fn append(&mut self, mut later: Attachments) {
         self.quotes.append(&mut later.quotes);
         self.files.append(&mut later.files);
         self.left_out += later.left_out;
@@ -180,7 +180,7 @@ impl Attached {
     }
 
     /// The files that are not read, with the reasons.
-    pub fn unread(&self) -> impl Iterator<Item = (&str, Unread)> {
+    pub fn unread(&self) -> impl Iterator<Item = (&str, FileSkipReason)> {
         self.files.iter().filter_map(|file| match file.content {
             Content::Unread(why) => Some((file.name.as_str(), why)),
             Content::Awaited | Content::AwaitedImage | Content::Text { .. } | Content::Image(_) => None,

@@ -17,7 +17,7 @@ use serde_json::json;
 
 /// The signs of one home.
 #[derive(Clone, Debug)]
-pub struct Signs {
+pub struct LivenessFiles {
     heartbeat: PathBuf,
     marker: PathBuf,
     /// Whether the operator knows that the heartbeat cannot be written.
@@ -59,11 +59,11 @@ pub enum End {
     Asked { at_ms: Option<i64> },
 }
 
-impl Signs {
+impl LivenessFiles {
     /// Nothing is opened yet.
     pub fn of(home: &Path) -> Self {
         let folder = home::gateway_dir(home);
-        Signs { heartbeat: folder.join("heartbeat"), marker: folder.join("shutdown"), told: Arc::default() }
+        LivenessFiles { heartbeat: folder.join("heartbeat"), marker: folder.join("shutdown"), told: Arc::default() }
     }
 
     /// Reads both. What cannot be read says nothing; but a marker that is there was left.
@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(Seen::default().or_elsewhere(Some(9_000)), elsewhere);
     }
 
-    fn signs() -> (tempfile::TempDir, Signs) {
+    fn signs() -> (tempfile::TempDir, LivenessFiles) {
         let home = tempfile::tempdir().expect("a home");
         home::create_private_dir(&home::gateway_dir(home.path())).expect("a folder");
-        let signs = Signs::of(home.path());
+        let signs = LivenessFiles::of(home.path());
         (home, signs)
     }
 

@@ -14,7 +14,7 @@ use tracing::{
 };
 
 use super::*;
-use crate::talk::{Accepted, Inbound, Reaction};
+use crate::chat::{Accepted, Inbound, Reaction};
 
 /// Takes notices.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Intake for Told {
 
 impl Told {
     /// Deaf for so many milliseconds, and so many late messages, for each silence.
-    fn of(hearing: &Hearing) -> Vec<(u64, u64)> {
+    fn of(hearing: &Connectivity) -> Vec<(u64, u64)> {
         let told = Told::default();
         hearing.finish(&told);
         told.0.into_inner().expect("no test panics with it")
@@ -73,8 +73,8 @@ impl Subscriber for Lines {
     fn exit(&self, _span: &Id) {}
 }
 
-fn hearing() -> Hearing {
-    Hearing::new(&Timings::default())
+fn hearing() -> Connectivity {
+    Connectivity::new(&Timings::default())
 }
 
 async fn pass(ms: u64) {

@@ -6,7 +6,7 @@ use pmk_system::threads::offload;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::shared::{Shared, SharingError};
+use super::shared::{SharingError, Synced};
 
 /// How often the store is asked what others have changed.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -16,20 +16,20 @@ const GATHERS: Duration = Duration::from_millis(100);
 
 /// A home that is kept the same as the store.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct SyncTask {
     ends: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Keeping {
+impl SyncTask {
     /// Has the home and the store the same, as far as can be, and begins to keep them so; `changed` tells that something has
-    /// changed in the home, where somebody can tell. The home's lock has to be held until it has [ended](Keeping::end).
-    pub(super) async fn begin<S: Shared>(shared: S, changed: Arc<Notify>) -> Keeping {
+    /// changed in the home, where somebody can tell. The home's lock has to be held until it has [ended](SyncTask::end).
+    pub(super) async fn begin<S: Synced>(shared: S, changed: Arc<Notify>) -> SyncTask {
         let mut told = Told::default();
         let shared = pass(shared, &mut told).await;
         let ends = CancellationToken::new();
         let task = tokio::spawn(keep(shared, told, changed, ends.clone()));
-        Keeping { ends, task }
+        SyncTask { ends, task }
     }
 
     /// Offers what was changed last, and ends.
@@ -40,7 +40,7 @@ impl Keeping {
     }
 }
 
-async fn keep<S: Shared>(mut shared: S, mut told: Told, changed: Arc<Notify>, ends: CancellationToken) {
+async fn keep<S: Synced>(mut shared: S, mut told: Told, changed: Arc<Notify>, ends: CancellationToken) {
     loop {
         tokio::select! {
             biased;
@@ -53,7 +53,7 @@ async fn keep<S: Shared>(mut shared: S, mut told: Told, changed: Arc<Notify>, en
     pass(shared, &mut told).await;
 }
 
-async fn pass<S: Shared>(mut shared: S, told: &mut Told) -> S {
+async fn pass<S: Synced>(mut shared: S, told: &mut Told) -> S {
     let (shared, done) = offload(move || {
         let done = shared.pass();
         (shared, done)

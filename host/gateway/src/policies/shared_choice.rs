@@ -3,7 +3,7 @@
 use pmk_system::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Decides, Host};
+use crate::store::{Host, HostPolicies};
 
 /// What another host makes of a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,8 @@ impl OnHost {
     /// By what it says.
     pub(super) fn of(host: Host, version: i64) -> OnHost {
         let outcome = match host.decides {
-            Some(Decides { choice, refused, .. }) if choice.is_some_and(|knows| knows >= version) => match refused {
+            Some(HostPolicies { choice, refused, .. }) if choice.is_some_and(|knows| knows >= version) => match refused
+            {
                 Some(reason) => Outcome::Refused { reason },
                 None => Outcome::Decide,
             },
@@ -42,7 +43,7 @@ impl OnHost {
 
 /// What a host knows of what was chosen for all.
 #[derive(Debug, Default)]
-pub(super) struct ForAll {
+pub(super) struct SharedChoice {
     /// The last version that it has taken, refused or made.
     pub version: Option<i64>,
     /// Whether it was made here.
@@ -51,7 +52,7 @@ pub(super) struct ForAll {
     pub refused: Option<(String, Option<Stamp>)>,
 }
 
-impl ForAll {
+impl SharedChoice {
     /// Whether there is nothing to do about this one: what was refused may do once gateway.json, `config`, is another.
     pub fn knows(&self, version: i64, config: Option<Stamp>) -> bool {
         let may_do = self.refused.as_ref().is_some_and(|(_, then)| *then != config);
@@ -60,11 +61,11 @@ impl ForAll {
 
     /// A choice that was made here, where it is for all.
     pub fn made(&mut self, version: Option<i64>) {
-        *self = ForAll { version, is_ours: version.is_some(), refused: None };
+        *self = SharedChoice { version, is_ours: version.is_some(), refused: None };
     }
 
     /// One that was made elsewhere.
     pub fn taken(&mut self, version: i64, refused: Option<(String, Option<Stamp>)>) {
-        *self = ForAll { version: Some(version), is_ours: false, refused };
+        *self = SharedChoice { version: Some(version), is_ours: false, refused };
     }
 }

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::Timings;
 use crate::{
+    chat::{Connection, Notice},
     front::Intake,
-    talk::{Connection, Notice},
 };
 
 /// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
@@ -29,7 +29,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const LATELY: Duration = Duration::from_secs(600);
 
 /// What all connections of the bot hear together.
-pub(super) struct Hearing {
+pub(super) struct Connectivity {
     settle: Duration,
     stragglers: Duration,
     state: Mutex<State>,
@@ -67,7 +67,7 @@ struct Silence {
 
 /// A connection that works; it no longer does once this is dropped.
 pub(super) struct Presence<'a> {
-    hearing: &'a Hearing,
+    hearing: &'a Connectivity,
     silent_since: Option<Instant>,
 }
 
@@ -96,10 +96,10 @@ impl Drop for Presence<'_> {
     }
 }
 
-impl Hearing {
+impl Connectivity {
     pub(super) fn new(timings: &Timings) -> Self {
         let Timings { settle, stragglers, .. } = *timings;
-        Hearing { settle, stragglers, state: Mutex::default(), changed: Notify::new() }
+        Connectivity { settle, stragglers, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// A connection works from now on.
