@@ -312,7 +312,7 @@ fn a_copy_needs_no_home_but_those_that_it_names() {
     for refused in [copy(file, &to), copy(&from, file)] {
         assert!(refused.stderr.contains("is not a folder, so it cannot be a home"), "{}", refused.stderr);
     }
-    assert!(copy("sqlite", &to).stderr.contains("there is no home"), "of whose home it is the file");
+    assert!(copy("sqlite", &to).stderr.contains("/.pmk` does not exist"), "of whose home it is the file");
 }
 
 #[test]

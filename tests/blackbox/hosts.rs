@@ -369,8 +369,8 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
     let log = gateway.log();
     let times = |what: &str| log.lines().filter(|line| line.contains(what)).count();
     let told = [
-        "WARN the database",
-        "ERROR a message could not be stored",
+        "WARN cannot reach the database",
+        "ERROR cannot store a message",
         "deliveries from Slack could not be stored",
         "can be reached again",
     ];

@@ -217,7 +217,7 @@ fn an_upgrade_without_room_for_its_backup_is_not_begun() {
     };
     let refused = bounded(&["store", "check"]);
     assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("stays at schema 12") && refused.stderr.contains("hint: "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("from schema 12 to") && refused.stderr.contains("hint: "), "{}", refused.stderr);
     let left =
         fs::read_dir(home.path().join("gateway")).expect("a folder").map(|file| file.expect("a file").file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("schema")).collect();

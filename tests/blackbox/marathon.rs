@@ -113,7 +113,7 @@ fn holds(home: &Home, lines: &[Value], refused: &[u64]) {
     let flags = page.split("Flags").nth(1).unwrap_or_default();
     // A status of 413 is a word, too.
     let said = "were refused as too long: lower `max-session-tokens`";
-    let guessed = "without a reason, until they were made smaller: give `--window`";
+    let guessed = "without a reason, until they were made smaller: set `--window`";
     assert!(flags.contains(said) || flags.contains(guessed), "{page}");
     assert!(
         flags.contains("bounds of a model's window were learned") && flags.contains("`pmk-host model forget`"),

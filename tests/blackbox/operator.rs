@@ -249,7 +249,11 @@ fn a_change_that_cannot_be_noted_is_made_and_told() {
     let month = jiff::Timestamp::now().strftime("%Y-%m");
     std::fs::create_dir_all(home.path().join(format!("gateway/admin-{month}.log"))).expect("a folder in its place");
     let done = home.run(&["audience", "set", "U1", "pm"], "").ok();
-    assert!(done.stderr.starts_with("warning: it was done, but could not be recorded: `"), "{}", done.stderr);
+    assert!(
+        done.stderr.starts_with("warning: it was done, but could not be recorded: cannot write `"),
+        "{}",
+        done.stderr
+    );
     let refused = home.run(&["audience", "set", "U1", "king"], "");
     assert!(
         refused.stderr.starts_with("warning: it was not done, but could not be recorded: `")

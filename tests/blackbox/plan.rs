@@ -343,7 +343,7 @@ fn a_wish_to_compact_is_shown() {
     let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
     let [from, to] = [0, 1].map(|at| document["compact"][at].as_u64().unwrap_or_else(|| panic!("{document:#}")));
     assert!(from == 2 && to < 80, "{from} to {to}");
-    assert!(page.contains(&format!("\ncompact   the model is asked to sum up {from} to {to} first;")), "{page}");
+    assert!(page.contains(&format!("\ncompact   the model is asked to summarize {from} to {to} first;")), "{page}");
     let without = plan(&home, &session(2, 5), &[]);
     assert_eq!(without["compact"], json!(null));
 }

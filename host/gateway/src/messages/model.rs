@@ -2,7 +2,7 @@
 
 use super::Messages;
 use crate::{
-    directive::{DirectiveError, Kind, Offer, tools::BadCall},
+    directive::{AvailableDirectives, DirectiveError, Kind, tools::BadCall},
     escalation::{Marker, reading},
     mra::{BadQuestion, Failure, MAX_QUESTION_CHARS, Outcome},
 };
@@ -67,7 +67,7 @@ impl Messages {
     }
 
     /// Why a tool call cannot be carried out, where these were offered.
-    pub fn bad_call(&self, bad: &BadCall, offer: Offer) -> String {
+    pub fn bad_call(&self, bad: &BadCall, offer: AvailableDirectives) -> String {
         match bad {
             BadCall::UnknownTool(tool) => {
                 let tools: Vec<String> = offer.kinds().map(|kind| format!("`{}`", kind.tool())).collect();
@@ -203,9 +203,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     ];
     let mut said = vec![
         messages.mra_refused("mra ask erp q", "why"),
-        messages.bad_call(&BadCall::UnknownTool("bash".into()), Offer::ALL),
-        messages.bad_call(&BadCall::UnknownTool("bash".into()), Offer { mra: false, people: false }),
-        messages.bad_call(&BadCall::MissingInput { tool: "mra_ask", key: "repo" }, Offer::ALL),
+        messages.bad_call(&BadCall::UnknownTool("bash".into()), AvailableDirectives::ALL),
+        messages.bad_call(&BadCall::UnknownTool("bash".into()), AvailableDirectives { mra: false, people: false }),
+        messages.bad_call(&BadCall::MissingInput { tool: "mra_ask", key: "repo" }, AvailableDirectives::ALL),
         messages.flawed(&flaws),
         messages.flawed_too(&flaws),
         messages.told_used_up(),

@@ -399,7 +399,7 @@ mod tests {
         let failed = open_writer(&path, Migrate::Yes, &[FIRST, SECOND, BROKEN]).unwrap_err().at(&path);
         let backup = path.with_file_name("store.db.schema-1");
         let told = failed.to_string();
-        assert!(told.contains("stays at schema 1") && told.contains("no such table: nowhere"), "{told}");
+        assert!(told.contains("from schema 1 to 3") && told.contains("no such table: nowhere"), "{told}");
         assert!(failed.hint().unwrap().contains(&*backup.to_string_lossy()), "{failed:?}");
         let conn = rusqlite::Connection::open(&backup).unwrap();
         assert_eq!(conn.query_row("SELECT x FROM a", [], |row| row.get::<_, i64>(0)).unwrap(), 1);

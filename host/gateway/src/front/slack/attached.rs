@@ -323,7 +323,7 @@ mod tests {
             file.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             contents(json!([file])).remove(0).1
         };
-        let unread = Content::FileSkipReason;
+        let unread = Content::Unread;
         for (name, kind, wanted) in [
             ("a.txt", "text/plain", Content::Awaited),
             ("a.html", "text/html", Content::Awaited),

@@ -33,7 +33,7 @@ pub(super) async fn read(services: &Services, files: &mut [File]) -> (bool, Vec<
 
 async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
     if file.content == Content::Awaited {
-        file.content = text(services, file).await.unwrap_or_else(Content::FileSkipReason);
+        file.content = text(services, file).await.unwrap_or_else(Content::Unread);
         return None;
     }
     match image(services, file).await {
