@@ -5,7 +5,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pmk_host::compare::{
+use pmk_host::evaluation::compare::{
     histories,
     replay::{Arm, Setup},
     runner::{Comparison, Watch},

@@ -17,15 +17,14 @@ use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
 use pmk_core::{Block, Entry, Message, SessionKey};
 use pmk_host::{
-    audience::Prompts,
+    access::audience::Prompts,
     calibration::Calibration,
     chat::{Attachments, Inbound, ReplyTo},
     config::Config,
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     gateway::Gateway,
-    ledger::Ledger,
+    ledger::{Ledger, report::TurnReport},
     mra::{self, Mra},
-    report::TurnReport,
     services::{Parts, Services, SharedLibrary},
     store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome},
 };

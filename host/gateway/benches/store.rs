@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     chat::{Attachments, Inbound, ReplyTo},
-    report::TurnReport,
+    ledger::report::TurnReport,
     store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
 };
 use pmk_models::Usage;

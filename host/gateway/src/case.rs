@@ -2,7 +2,7 @@
 //! its channel while it is open belongs to it, those of the channel's threads too; a direct message never does. What the
 //! model makes of it, hypotheses and open questions, is [tracked](crate::directive::case_updates).
 //!
-//! [`case_service`](crate::case_service) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
+//! [`case_service`](crate::operator::case_service) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
 //! of it, [`imported`] what is taken over from pmk. Conversations stay as they are, case or not.
 
 mod block;

@@ -16,7 +16,7 @@ use pmk_system::{error::Failure, files, home, json, stamp::Stamp};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::{embedded, language, people::People};
+use crate::{access::people::People, embedded, language};
 
 mod document;
 mod duplicate_keys;

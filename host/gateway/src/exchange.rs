@@ -4,7 +4,7 @@
 //! [`budget`] has the policy decide and carries its plan out, [`call`] asks the model and [`recover`] climbs down where the
 //! prompt was too long; what may not help is only a [`trial`]. All of it works on one [`Exchange`] and reaches the world by
 //! its [`Ports`] alone; so the same code runs whether people wait for the answer ([`turn`](crate::turn)) or a recording is
-//! replayed ([`compare`](crate::compare)).
+//! replayed ([`compare`](crate::evaluation::compare)).
 
 mod base;
 pub(crate) mod budget;

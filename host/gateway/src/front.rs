@@ -18,10 +18,11 @@ use crate::{
         Accepted, Addressing, Button, Change, Connection, FileSkipReason, Inbound, Invocation, MessageBody, Notice,
         Press, Reaction, ReplyTo, Thread, ThreadMessage,
     },
-    report::TurnReport,
+    ledger::report::TurnReport,
 };
 
 pub mod console;
+pub mod progress;
 pub(crate) mod settled;
 pub mod slack;
 

@@ -8,12 +8,12 @@ use pmk_system::{error::Failure, panics};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
-    authorization::Action,
+    access::authorization::Action,
     chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
     dispatch::{Batch, Dispatcher, TurnFailure, Turns},
-    experiment::{live, signals},
     front::{FrontError, Intake},
     ledger::Event,
+    policies::experiment::{live, signals},
     services::Services,
     store::{Parked, VerdictSource},
     turn,

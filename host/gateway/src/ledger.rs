@@ -10,6 +10,7 @@ pub mod export;
 mod file;
 mod line;
 mod month;
+pub mod report;
 mod tags;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
 
+pub mod experiment;
 mod hosts;
 mod load;
 mod loading;

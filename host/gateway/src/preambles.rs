@@ -7,11 +7,11 @@ use pmk_core::tokens;
 use pmk_models::{Model, Tool};
 
 use crate::{
-    admins::Admins,
-    audience::{Audience, Prompts, ToolCallFormat},
+    access::audience::{Audience, Prompts, ToolCallFormat},
     directive::{self, AvailableDirectives},
     ledger::{Event, Ledger},
     messages::Messages,
+    operator::admins::Admins,
     store::Store,
 };
 

@@ -33,7 +33,7 @@ use crate::{
     front::Front,
     ledger::{Event, Ledger},
     messages::Messages,
-    permissions::Permissions,
+    operator::permissions::Permissions,
     store::{Announce, Outage, Store, StoreError, UnannouncedOutage},
 };
 

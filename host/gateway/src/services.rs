@@ -13,26 +13,26 @@ use pmk_system::clock::Clock;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    admins::Admins,
-    audience::Prompts,
+    access::audience::Prompts,
     calibration::{Calibration, Calibrator},
     chat::Inbound,
     config::{Config, WatchedConfig},
     directive::AvailableDirectives,
     dispatch::Dispatcher,
-    experiment::{
-        arms::Load,
-        live::{self, RunningExperiment},
-        signals::Questions,
-    },
-    front::Front,
+    front::{Front, progress},
     ledger::Ledger,
     messages::Messages,
     mra::Mra,
-    permissions::Permissions,
-    policies::Policies,
+    operator::{admins::Admins, permissions::Permissions},
+    policies::{
+        Policies,
+        experiment::{
+            arms::Load,
+            live::{self, RunningExperiment},
+            signals::Questions,
+        },
+    },
     preambles::{Learning, Preambles},
-    progress,
     store::{Store, StoreError},
 };
 

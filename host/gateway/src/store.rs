@@ -69,6 +69,7 @@ mod sent_arms;
 mod sessions;
 mod sql;
 mod tools;
+pub mod transfer;
 mod turns;
 mod types;
 mod undelivered;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pmk_host::{
-    audience::Prompts,
+    access::audience::Prompts,
     calibration::Calibration,
     config::Config,
     gateway::Gateway,

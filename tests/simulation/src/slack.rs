@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
     chat::{Accepted, Attachments, Choice, Connection, Inbound, ReplyTo},
     front::{BackfillRequest, Delivery, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
-    report::TurnReport,
+    ledger::report::TurnReport,
     store::HostFence,
 };
 use tokio::sync::Notify;

@@ -6,7 +6,7 @@ use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     chat::Inbound,
     front::Kind,
-    report::TurnReport,
+    ledger::report::TurnReport,
     store::{Opening, Parked, Place, Store, is_again},
 };
 use pmk_system::{clock::Clock, home, threads::Threads};

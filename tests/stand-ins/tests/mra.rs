@@ -6,8 +6,8 @@ use std::{
 };
 
 use pmk_host::{
+    front::progress::{Sent, Settings},
     mra::{Config, Failure, Mra, MraQuestion, Outcome},
-    progress::{Sent, Settings},
 };
 use pmk_stand_ins::{
     patience::{PATIENCE, let_pass, until_async},

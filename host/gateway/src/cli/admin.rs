@@ -13,8 +13,8 @@ use super::{
     text::{one_line, printable},
 };
 use crate::{
-    admin::{self, Change, LogEntry},
     config::Config,
+    operator::admin::{self, Change, LogEntry},
 };
 
 /// As much of a reason as a line of the log can bear, in characters.
@@ -129,7 +129,7 @@ fn row(entry: &LogEntry, context: &Context) -> Vec<String> {
 mod tests {
     use clap::CommandFactory;
 
-    use crate::{cli::Arguments, command::TABLE};
+    use crate::{cli::Arguments, operator::command::TABLE};
 
     /// One table serves both: what it says of the host is so.
     #[test]

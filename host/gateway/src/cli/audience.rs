@@ -11,9 +11,9 @@ use super::{
     text::printable,
 };
 use crate::{
-    admin::{Change, ChangeError},
-    audience::{Audience, Audiences},
+    access::audience::{Audience, Audiences},
     config::Config,
+    operator::admin::{Change, ChangeError},
 };
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ use super::{
     text::printable,
 };
 use crate::{
-    audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
+    diagnostics::audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     escalation::Marker,
     stderr::Spinner,
     store::{ModelCalibration, Store, StoreError},

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::context::Context;
 use pmk_system::error::Failure;
 
-use crate::admin::{Actor, AdminLog, Change, ChangeError};
+use crate::operator::admin::{Actor, AdminLog, Change, ChangeError};
 
 /// Makes a change, and notes what came of it.
 pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {

@@ -27,7 +27,8 @@ use super::{
     recorded,
 };
 use crate::{
-    compare::{
+    config::{Config, PolicyConfig},
+    evaluation::compare::{
         histories::{self, Source},
         prices::Prices,
         questions::Questions,
@@ -38,9 +39,8 @@ use crate::{
         },
         runner::{Comparison, Replayed, Results, Watch},
     },
-    config::{Config, PolicyConfig},
     policies::{Loader, Named},
-    transfer::TransferError,
+    store::transfer::TransferError,
 };
 
 /// The most problems that are told one by one.
@@ -322,15 +322,15 @@ impl Watch for Progress {
     }
 }
 
-impl From<crate::compare::questions::QuestionsError> for Failure {
-    fn from(error: crate::compare::questions::QuestionsError) -> Self {
+impl From<crate::evaluation::compare::questions::QuestionsError> for Failure {
+    fn from(error: crate::evaluation::compare::questions::QuestionsError) -> Self {
         Failure::new(error)
             .hint("each question is an object with `conversation`, `question` and what `docs/compare.md` lists")
     }
 }
 
-impl From<crate::compare::prices::PricesError> for Failure {
-    fn from(error: crate::compare::prices::PricesError) -> Self {
+impl From<crate::evaluation::compare::prices::PricesError> for Failure {
+    fn from(error: crate::evaluation::compare::prices::PricesError) -> Self {
         Failure::new(error).hint("define a model as `[models.\"NAME\"]` with `input`, `cached` and `output`")
     }
 }

@@ -19,10 +19,9 @@ use super::{
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
     database::Database,
-    experiment::arms::Sent,
     front::{FrontError, slack::credentials},
     messages::terminal,
-    policies::{Loader, Named},
+    policies::{Loader, Named, experiment::arms::Sent},
 };
 
 #[derive(Debug, Subcommand)]

@@ -19,8 +19,10 @@ use super::{
     table,
 };
 use crate::{
-    compare::replay::Step,
-    demo::{Demo, Outcome, WINDOW},
+    evaluation::{
+        compare::replay::Step,
+        demo::{Demo, Outcome, WINDOW},
+    },
     messages::Messages,
     policies::{Loader, Named},
 };

@@ -21,11 +21,9 @@ use super::{
 };
 use crate::{
     config::Config,
-    doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
-    experiment::arms::Sent,
-    messages::Messages,
-    messages::terminal,
-    policies::Loader,
+    diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
+    messages::{Messages, terminal},
+    policies::{Loader, experiment::arms::Sent},
     stderr::Spinner,
     store::Place,
 };

@@ -15,10 +15,10 @@ use super::{
     text::{one_line, printable, time},
 };
 use crate::{
-    admin::{Actor, Change},
     config::Config,
     escalation::{self, Marker, Pools},
     ledger::Ledger,
+    operator::admin::{Actor, Change},
     store::{Store, StoreError},
 };
 

@@ -21,14 +21,17 @@ use super::{
     output::print_json,
 };
 use crate::{
-    admin,
     config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
     control::look,
-    experiment::{
-        arms::{Arms, Load},
-        shared_arms::Shared,
+    operator::admin,
+    policies::{
+        Loader, Named, Origin,
+        experiment::{
+            arms::{Arms, Load},
+            shared_arms::Shared,
+        },
+        identities, names, to_send,
     },
-    policies::{Loader, Named, Origin, identities, names, to_send},
     store::{SentArm, SentLayer, Store, StoreError},
 };
 

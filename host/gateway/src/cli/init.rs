@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, EditError, Json, Object},
-    doctor::{Access, Finding, Part, State},
+    diagnostics::doctor::{Access, Finding, Part, State},
     front::slack::{ReplyIn, app},
     messages::Messages,
 };

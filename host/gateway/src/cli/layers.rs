@@ -12,11 +12,13 @@ use pmk_system::error::Failure;
 use super::context::block_on;
 use crate::{
     config::{Config, ExperimentConfig, PolicyConfig},
-    experiment::{
-        arms::{Arms, Load, Sent},
-        shared_arms::Shared,
+    policies::{
+        Loader, Named,
+        experiment::{
+            arms::{Arms, Load, Sent},
+            shared_arms::Shared,
+        },
     },
-    policies::{Loader, Named},
     store::{Place, Store},
 };
 

@@ -18,7 +18,8 @@ use super::{
     policy::decisions,
 };
 use crate::{
-    authoring::recorded::Recorded, calibration::TokenBudget, config::Config, preambles::Preamble, transfer::full,
+    calibration::TokenBudget, config::Config, evaluation::authoring::recorded::Recorded, preambles::Preamble,
+    store::transfer::full,
 };
 
 /// The window of a model of which nothing is known.

@@ -6,9 +6,8 @@ use pmk_system::error::{Failure, OrHint};
 
 use super::context::block_on;
 use crate::{
-    compare::histories::{self, Source},
-    store::{Place, Store},
-    transfer::TransferError,
+    evaluation::compare::histories::{self, Source},
+    store::{Place, Store, transfer::TransferError},
 };
 
 /// The conversations of a folder, at least one, and what of it cannot be read. The questions are none.

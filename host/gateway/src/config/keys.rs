@@ -14,7 +14,7 @@ use super::{
     shape::{Key, Shape, Unknown, plainly},
     slack,
 };
-use crate::{audience::Audience, database::Database};
+use crate::{access::audience::Audience, database::Database};
 
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;

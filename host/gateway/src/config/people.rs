@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, str::FromStr};
 use serde_json::{Map, Value};
 
 use crate::{
-    audience::{Audience, Audiences},
+    access::audience::{Audience, Audiences},
     escalation::Pools,
 };
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU32};
 
 use serde::Deserialize;
 
-use crate::{audience::ToolCallFormat, mra, progress};
+use crate::{access::audience::ToolCallFormat, front::progress, mra};
 
 /// How `mra` is called.
 #[derive(Clone, Debug, Deserialize)]

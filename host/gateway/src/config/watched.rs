@@ -9,7 +9,7 @@ use std::{
 use super::{Config, ExperimentConfig, PolicyConfig};
 use pmk_system::{home, stamp::Stamp};
 
-use crate::people::People;
+use crate::access::people::People;
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]

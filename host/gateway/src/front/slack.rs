@@ -38,8 +38,8 @@ use self::{
 };
 use super::{BackfillRequest, Delivery, Fencing, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress};
 use crate::chat::{Connection, Inbound, ReplyTo, Thread};
+use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
-use crate::report::TurnReport;
 
 mod address;
 pub mod app;

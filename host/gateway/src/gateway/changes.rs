@@ -6,7 +6,7 @@ use std::{future::Future, sync::Arc};
 use pmk_core::SessionKey;
 
 use crate::{
-    authorization::Action,
+    access::authorization::Action,
     chat::{Accepted, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
     services::Services,

@@ -11,8 +11,8 @@ use super::{changes, judged::VerdictOutcome, verdict, word};
 use crate::{
     chat::{Choice, Press, ReplyTo},
     dispatch::Dispatcher,
-    experiment::signals,
     front::FrontError,
+    policies::experiment::signals,
     services::Services,
     store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
 };

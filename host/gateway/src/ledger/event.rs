@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{LoadedArm, PolicyAsked};
 use crate::{
-    authorization::{Action, Reason},
+    access::authorization::{Action, Reason},
     escalation::Marker,
 };
 

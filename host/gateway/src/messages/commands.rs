@@ -3,7 +3,7 @@
 use fluent_bundle::FluentValue;
 
 use super::{Messages, code};
-use crate::authorization::Reason;
+use crate::access::authorization::Reason;
 
 impl Messages {
     /// Goes before a list of commands.

@@ -22,11 +22,11 @@ use super::{
     shared_choice::{OnHost, SharedChoice},
 };
 use crate::{
-    admins::Admins,
     config::{Config, PolicyConfig},
     embedded,
     ledger::{Event, Ledger},
     messages::Messages,
+    operator::admins::Admins,
     store::Store,
 };
 

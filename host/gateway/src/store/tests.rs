@@ -33,7 +33,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::chat::{Attachments, Inbound, ReplyTo};
 use crate::ids::{InboxId, SessionId, TurnId};
-use crate::report::TurnReport;
+use crate::ledger::report::TurnReport;
 
 /// Some moment.
 const NOW: i64 = 1_760_000_000_000;

@@ -13,8 +13,7 @@ use crate::{
     chat::{Inbound, MessageBody},
     escalation::{EscalationRemark, Marker, Reading},
     ids::{InboxId, SessionId, TurnId},
-    ledger::{TaggedEvent, Tags},
-    report::TurnReport,
+    ledger::{TaggedEvent, Tags, report::TurnReport},
 };
 
 /// A question that is not done with.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{TurnError, command::Command};
 
 use crate::{
-    authorization::{AccessDecision, Action, Reason},
+    access::authorization::{AccessDecision, Action, Reason},
     chat::MessageBody,
     front::Delivery,
     ids::InboxId,

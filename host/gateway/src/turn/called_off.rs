@@ -8,8 +8,7 @@ use super::{TurnError, batching, deliver, parts, placeholder};
 use crate::{
     chat::MessageBody,
     front::settled::unfenced,
-    ledger::Tags,
-    report::TurnReport,
+    ledger::{Tags, report::TurnReport},
     services::Services,
     store::{Answered, CalledOff, OpenTurn, Receipts, Recorded, TurnOutcome},
 };

@@ -1,4 +1,4 @@
-//! Messages that are orders to the gateway: [`/pmk …`](crate::command); `verbose off|progress|summary|full`, which says what a
+//! Messages that are orders to the gateway: [`/pmk …`](crate::operator::command); `verbose off|progress|summary|full`, which says what a
 //! conversation is shown of tool calls; a yes of an asker, which lets a question go out that they were shown.
 
 use super::{
@@ -9,11 +9,11 @@ use super::{
 };
 
 use crate::{
-    authorization::{Action, Reason},
+    access::authorization::{Action, Reason},
     chat::MessageBody,
-    command::ParsedCommand,
     escalation::Marker,
     ledger::{Event, TaggedEvent},
+    operator::command::ParsedCommand,
     services::Services,
     store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Verbosity},
 };

@@ -4,8 +4,7 @@ use pmk_models::Usage;
 
 use super::TurnError;
 use crate::{
-    ledger::{TaggedEvent, Tags},
-    report::TurnReport,
+    ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,
     store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Receipts, Recorded, TurnOutcome},
 };

@@ -9,8 +9,10 @@ use super::{TurnError, buttons, journal::Journal, placeholder};
 use crate::{
     chat::Inbound,
     front::{Delivery, FrontError, Kind},
-    ledger::Event,
-    report::{QuestionReport, TokenReport, TurnKind, TurnReport},
+    ledger::{
+        Event,
+        report::{QuestionReport, TokenReport, TurnKind, TurnReport},
+    },
     services::Services,
     store::{Answered, Outgoing, Part, Purpose},
 };

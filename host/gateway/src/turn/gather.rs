@@ -133,7 +133,7 @@ fn may_be_heard(turn: &OpenTurn) -> bool {
 }
 
 /// The audience of who reads the answer: of the asker, where an answer to them has come in.
-pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
+pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::access::audience::Audience {
     let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),

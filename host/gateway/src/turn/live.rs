@@ -14,17 +14,16 @@ use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneIn
 
 use super::{journal::Journal, receipt::ReceiptRecorder, records::note_records, summarise::summarise};
 use crate::{
-    audience::Audience,
+    access::audience::Audience,
     calibration::{Calibration, TokenBudget},
     directive::AvailableDirectives,
     exchange::{
         AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
         window::{Fold, Window},
     },
-    experiment::shadow::Acted,
     ids::{SessionId, TurnId},
     ledger::{Event, TaggedEvent},
-    policies::TurnPolicies,
+    policies::{TurnPolicies, experiment::shadow::Acted},
     preambles::Preamble,
     services::Services,
     store::{LiveEntry, PreviewKind, StoreError, WindowEdit},

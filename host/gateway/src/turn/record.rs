@@ -12,9 +12,11 @@ use super::{
 use crate::{
     chat::MessageBody,
     exchange::Cut,
-    experiment::signals::Reask,
-    ledger::Event,
-    report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
+    ledger::{
+        Event,
+        report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
+    },
+    policies::experiment::signals::Reask,
     services::Services,
     store::{self, Answered, EscalationUpdate, ModelCalibration, Outgoing, Proposal, Purpose, Recorded, TurnOutcome},
 };

@@ -7,7 +7,7 @@ use crate::{
     case::{Case, Note},
     chat::Attachments,
     exchange::Exchange,
-    progress::Progress,
+    front::progress::Progress,
     store::{EscalationUpdate, OpenTurn, Outgoing},
 };
 

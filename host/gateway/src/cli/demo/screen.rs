@@ -11,7 +11,7 @@ use super::{
     super::output::{columns, unbroken},
     Step, WINDOW, refusals, rungs, thousands,
 };
-use crate::{demo::Demo, messages::Messages};
+use crate::{evaluation::demo::Demo, messages::Messages};
 
 const FITS: &str = "{prefix:9} {wide_bar:.cyan} {human_pos:>6}";
 const REFUSED: &str = "{prefix:9} {wide_bar:.red} {human_pos:>6}";

@@ -14,7 +14,7 @@ use super::super::{
 };
 use crate::{
     config::{Config, ExperimentConfig},
-    experiment::figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
+    policies::experiment::figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
     store::{Store, StoreError},
 };
 

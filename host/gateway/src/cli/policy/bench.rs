@@ -14,7 +14,7 @@ use super::super::{
     page::Page,
 };
 use crate::{
-    authoring::{
+    evaluation::authoring::{
         bench::{self, Loading, Measured},
         stage::Stage,
     },

@@ -15,7 +15,7 @@ use super::super::{
     text::one_line,
 };
 use crate::{
-    authoring::{
+    evaluation::authoring::{
         check::{self, Finding, Report},
         histories::{self, Named},
         stage::Stage,

@@ -25,14 +25,16 @@ use super::super::{
     recorded,
 };
 use crate::{
-    authoring::dev::{
-        Desk, Tried,
-        builder::{BuildError, Builder, BuilderError},
-        sessions::{self, Session},
-        watch::Watch,
-    },
-    compare::{questions::Questions, replay::Setup},
     config::Config,
+    evaluation::{
+        authoring::dev::{
+            Desk, Tried,
+            builder::{BuildError, Builder, BuilderError},
+            sessions::{self, Session},
+            watch::Watch,
+        },
+        compare::{questions::Questions, replay::Setup},
+    },
     policies::{Loader, Named},
     stderr::Spinner,
     store::Store,

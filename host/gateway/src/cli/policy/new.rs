@@ -10,7 +10,7 @@ use super::super::{
     context::Context,
     output::{print, print_json},
 };
-use crate::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError, VENDORED, Written};
+use crate::evaluation::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError, VENDORED, Written};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {

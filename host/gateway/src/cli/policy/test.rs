@@ -14,7 +14,7 @@ use super::super::{
     text::one_line,
 };
 use crate::{
-    authoring::{
+    evaluation::authoring::{
         cases::{self, Difference, Outcome, Tried},
         stage::Stage,
     },

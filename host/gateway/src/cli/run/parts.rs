@@ -8,7 +8,7 @@ use pmk_models::{Model, Tool};
 use pmk_system::error::Failure;
 
 use crate::{
-    audience::{Audience, Prompts},
+    access::audience::{Audience, Prompts},
     calibration::TokenBudget,
     config::Config,
     directive::{self, AvailableDirectives},

@@ -18,8 +18,10 @@ use super::{Format, conversations};
 use crate::{
     cli::{context::Context, output::print_json},
     stderr::Spinner,
-    store::{SessionDump, Store, StoreError},
-    transfer::{TransferError, full, pmk, tree},
+    store::{
+        SessionDump, Store, StoreError,
+        transfer::{TransferError, full, pmk, tree},
+    },
 };
 
 #[derive(Debug, Args)]

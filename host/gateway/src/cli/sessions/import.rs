@@ -17,8 +17,10 @@ use crate::{
         output::print_json,
     },
     stderr::Spinner,
-    store::{SessionDump, Store, StoreError},
-    transfer::{TransferError, full, pmk, tree},
+    store::{
+        SessionDump, Store, StoreError,
+        transfer::{TransferError, full, pmk, tree},
+    },
 };
 
 /// How many repairs of one conversation are told singly, and how many conversations that stay outside.

@@ -21,8 +21,8 @@ use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
     chat::{Inbound, Reaction},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
+    ledger::report::{QuestionReport, TurnReport},
     messages::Messages,
-    report::{QuestionReport, TurnReport},
 };
 
 mod aloud;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     chat::{Accepted, Inbound, Notice, Reaction, ReplyTo},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
-    report::TurnReport,
+    ledger::report::TurnReport,
 };
 
 /// What a good line looks like.

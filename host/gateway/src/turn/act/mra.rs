@@ -10,13 +10,12 @@ use super::{
     Done, bounds,
 };
 use crate::{
-    audience::Audience,
+    access::audience::Audience,
     chat::MessageBody,
     directive::Kind,
-    front::{self, Delivery, FrontError},
+    front::{self, Delivery, FrontError, progress::Sent},
     ledger::Event,
     mra::{MraQuestion, Outcome},
-    progress::Sent,
     services::Services,
     store::Verbosity,
 };

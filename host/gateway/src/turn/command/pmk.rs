@@ -9,13 +9,15 @@ use pmk_system::threads::offload;
 
 use super::super::{TurnError, gather::audience};
 use crate::{
-    admin::Actor,
-    authorization::{Action, Reason},
-    case::{self},
-    case_service::{CaseService, CaseServiceError},
-    command::{CaseAction, CommandExecutor, Failed, Order, ParsedCommand, help, show, window},
+    access::authorization::{Action, Reason},
+    case,
     config::Config,
     ledger::Event,
+    operator::{
+        admin::Actor,
+        case_service::{CaseService, CaseServiceError},
+        command::{CaseAction, CommandExecutor, Failed, Order, ParsedCommand, help, show, window},
+    },
     services::Services,
     store::OpenTurn,
 };

@@ -14,7 +14,7 @@ use super::{
     },
     Failed, Round, Told, shown,
 };
-use crate::{
+use crate::evaluation::{
     authoring::dev::{
         Tried,
         difference::{Changed, Sums},

@@ -1,0 +1,56 @@
+//! This machine's clock, against that of a server that has just answered.
+
+use jiff::SignedDuration;
+
+use super::Finding;
+use crate::messages::{ClockOf, DoctorRemark, Messages};
+
+pub(super) const NAME: &str = "clock";
+
+/// So far off, times in ledger and conversations mislead.
+const ODD: SignedDuration = SignedDuration::from_secs(60);
+/// So far off, what is signed, bounded or repeated in time goes wrong.
+const BAD: SignedDuration = SignedDuration::from_secs(300);
+
+/// How far it is ahead of Slack's, or else of the model's.
+pub(super) fn look(slack: Option<SignedDuration>, model: Option<SignedDuration>, messages: &Messages) -> Finding {
+    let (whose, ahead) = match (slack, model) {
+        (Some(ahead), _) => (ClockOf::Slack, ahead),
+        (None, Some(ahead)) => (ClockOf::Model, ahead),
+        (None, None) => return Finding::left_out(NAME, messages.doctor(DoctorRemark::ClockUnknown)),
+    };
+    let off = ahead.abs();
+    if off <= ODD {
+        return Finding::well(NAME, messages.doctor_clock(whose));
+    }
+    let (what, hint) = (messages.doctor_clock_off(whose, ahead), messages.doctor(DoctorRemark::ClockHint));
+    if off > BAD { Finding::bad(NAME, what, hint) } else { Finding::odd(NAME, what, hint) }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::Language;
+
+    use super::*;
+    use crate::diagnostics::doctor::State;
+
+    #[test]
+    fn it_is_judged_by_the_minute() {
+        let messages = Messages::new(Language::English);
+        let of = |seconds| {
+            let found = look(None, Some(SignedDuration::from_secs(seconds)), &messages);
+            (found.state, found.what)
+        };
+        for (seconds, state, what) in [
+            (0, State::Well, "within a minute of the model's"),
+            (-60, State::Well, "within a minute of the model's"),
+            (61, State::Odd, "1 min ahead of the model's"),
+            (-300, State::Odd, "5 min behind the model's"),
+            (301, State::Bad, "5 min ahead of the model's"),
+            (-7_200, State::Bad, "120 min behind the model's"),
+        ] {
+            assert_eq!(of(seconds), (state, what.to_owned()), "{seconds}");
+        }
+        assert_eq!(look(None, None, &messages).state, State::LeftOut);
+    }
+}

@@ -1,0 +1,212 @@
+//! A case as it stands in its file, and what it asks.
+
+use std::{fs, path::Path};
+
+use pmk_core::Origin;
+use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung};
+use pmk_system::error::{Failure, OrHint};
+use pmk_system::files;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::answer::{Answer, Lines};
+use crate::evaluation::authoring::{recorded::Recorded, stage::Stage};
+
+/// The hard limit where a case names none: that of a window of 200,000 tokens.
+const DEFAULT_BUDGET: u64 = 180_000;
+
+/// A question, and the answer that is expected.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What it is about, for whoever reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+    /// Which decision.
+    #[serde(default, skip_serializing_if = "Asks::is_prune")]
+    decision: Asks,
+    /// A file beside this one, or the conversation itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    history: Option<Value>,
+    /// What is capped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incoming: Option<Incoming>,
+    /// What is recovered from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overflow: Option<Overflow>,
+    /// The hard limit; for a summary how much of it is kept. In tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<u64>,
+    /// Settings that are not at their defaults.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    settings: Map<String, Value>,
+    /// The expected answer, line by line.
+    #[serde(default, skip_serializing_if = "Lines::is_empty")]
+    pub expect: Lines,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Asks {
+    #[default]
+    Prune,
+    Cap,
+    Summarize,
+    Recover,
+}
+
+impl Asks {
+    fn is_prune(&self) -> bool {
+        *self == Asks::Prune
+    }
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Incoming {
+    kind: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
+    text: String,
+    /// How many times the text stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    repeat: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Overflow {
+    #[serde(default)]
+    tried: Vec<String>,
+    available: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    observed_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allowed_tokens: Option<u64>,
+}
+
+impl Case {
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no case.
+    pub fn read(path: &Path) -> Result<Case, Failure> {
+        let shown = path.display();
+        let text = files::read_text(path)
+            .map_err(|error| format!("cannot read the case `{shown}`: {error}"))
+            .or_hint("check that it is a file that you can read")?;
+        serde_json::from_str(&text).map_err(|error| format!("the case `{shown}` is invalid: {error}")).or_hint(
+            "a case has `history`, `budget`, `settings` and `expect`; for decisions other than prune also `decision`, `incoming` and `overflow`",
+        )
+    }
+
+    /// Writes it back.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        let unwritable = |error: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot write the case `{}`: {error}", path.display()))
+                .hint("check that you can write to its folder")
+        };
+        let text = serde_json::to_string_pretty(self).map_err(|error| unwritable(&error))?;
+        fs::write(path, text + "\n").map_err(|error| unwritable(&error))
+    }
+
+    /// Asks the policy.
+    ///
+    /// # Errors
+    /// The case makes no sense to this policy.
+    pub fn ask(&self, stage: &Stage, path: &Path) -> Result<Answer, Failure> {
+        let nonsense = |what: &str| Failure::new(format!("the case `{}`: {what}", path.display()));
+        let exports = stage.policy().exports();
+        let makes = match self.decision {
+            Asks::Prune => exports.prune,
+            Asks::Cap => exports.cap,
+            Asks::Summarize => exports.summarize,
+            Asks::Recover => exports.recover,
+        };
+        if !makes {
+            return Err(
+                nonsense("the policy does not make that decision").hint("list its exports with `policy inspect`")
+            );
+        }
+        let stack = stage.with_values(self.settings.clone()).map_err(|error| {
+            let failure = nonsense(&error.to_string());
+            match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })?;
+        let limit = self.budget.unwrap_or(DEFAULT_BUDGET);
+        Ok(match self.decision {
+            Asks::Prune => {
+                let recorded = self.recorded(path)?;
+                let window = limit.saturating_mul(4) / 3;
+                let input = PruneInput { limit, window, phase: Phase::First, seed_may_go: false };
+                Answer::of_prune(&stack.prune(&recorded.transcript, input), &recorded)
+            }
+            Asks::Summarize => {
+                let max_tokens = u32::try_from(limit).unwrap_or(u32::MAX);
+                Answer::of_summary(&stack.summarize(&self.recorded(path)?.transcript, max_tokens))
+            }
+            Asks::Cap => {
+                let incoming = self.incoming.as_ref().ok_or_else(|| {
+                    nonsense("it has no `incoming`")
+                        .hint("add it, for example `{\"kind\": \"tool-result\", \"text\": \"…\"}`")
+                })?;
+                Answer::of_cap(
+                    &stack.cap(incoming.input(limit).map_err(|failure| nonsense(failure).hint(Incoming::HINT))?),
+                )
+            }
+            Asks::Recover => {
+                let overflow = self.overflow.as_ref().ok_or_else(|| {
+                    nonsense("it has no `overflow`")
+                        .hint("add it, for example `{\"available\": [\"trim\", \"compact\"]}`")
+                })?;
+                let input = overflow
+                    .input()
+                    .map_err(|name| nonsense(&format!("unknown rung `{name}`")).hint(Overflow::HINT))?;
+                Answer::of_recovery(&stack.recover(input))
+            }
+        })
+    }
+
+    fn recorded(&self, path: &Path) -> Result<Recorded, Failure> {
+        match &self.history {
+            Some(Value::String(file)) => Recorded::read(&path.parent().unwrap_or(Path::new("")).join(file)),
+            Some(inline) => Recorded::parse(&inline.to_string(), &format!("the case `{}`", path.display())),
+            None => Err(Failure::new(format!("the case `{}` has no `history`", path.display()))
+                .hint("specify a file relative to the case, or the messages themselves")),
+        }
+    }
+}
+
+impl Incoming {
+    const HINT: &'static str = "`kind` is seed, mra-result, tool-result or attachment";
+
+    fn input(&self, limit: u64) -> Result<IncomingInput, &'static str> {
+        let capped = [Origin::Seed, Origin::MraResult, Origin::ToolResult, Origin::Attachment];
+        let kind = Origin::from_name(&self.kind).filter(|kind| capped.contains(kind));
+        let kind = kind.ok_or("its `incoming` is not of a kind that is capped")?;
+        let text = self.text.repeat(self.repeat.unwrap_or(1) as usize);
+        Ok(IncomingInput { kind, name: self.name.clone(), text: text.into(), limit })
+    }
+}
+
+impl Overflow {
+    const HINT: &'static str = "the rungs are `trim`, `compact`, `rotate` and `give-up`";
+
+    /// The error is the name that no rung has.
+    fn input(&self) -> Result<OverflowInput, String> {
+        let rung = |name: &String| Rung::ALL.into_iter().find(|rung| rung.name() == name).ok_or_else(|| name.clone());
+        let rungs = |names: &[String]| names.iter().map(rung).collect::<Result<Vec<_>, _>>();
+        Ok(OverflowInput {
+            phase: if self.tried.is_empty() { Phase::First } else { Phase::Synthesise },
+            tried: rungs(&self.tried)?,
+            available: rungs(&self.available)?,
+            observed_tokens: self.observed_tokens,
+            allowed_tokens: self.allowed_tokens,
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Settings as a hostile operator would choose them: every one at its least and its most, alone and all together.
+
+use pmk_policy::{SetOverride, SettingKind, SettingSpec, Stack, description::MAX_TEXT_CHARS};
+
+use crate::evaluation::authoring::stage::Stage;
+
+/// A policy with unusual settings.
+pub(super) struct Variant {
+    pub set: Vec<SetOverride>,
+    pub stack: Stack,
+}
+
+pub(super) fn of(stage: &Stage) -> Vec<Variant> {
+    let description = stage.policy().description();
+    let mut sets: Vec<Vec<SetOverride>> = Vec::new();
+    for spec in &description.settings {
+        let extremes = extremes(spec).into_iter().filter(|value| *value != default(spec));
+        sets.extend(extremes.map(|value| vec![set(&description.name, spec, value)]));
+    }
+    if description.settings.len() > 1 {
+        for most in [false, true] {
+            let extreme = |spec: &SettingSpec| {
+                let [least, greatest] = extremes(spec);
+                set(&description.name, spec, if most { greatest } else { least })
+            };
+            sets.push(description.settings.iter().map(extreme).collect());
+        }
+    }
+    // Each value is one that the policy declares to take, so none is refused.
+    sets.into_iter().filter_map(|set| Some(Variant { stack: stage.with_set(set.clone()).ok()?, set })).collect()
+}
+
+fn set(policy: &str, spec: &SettingSpec, value: String) -> SetOverride {
+    SetOverride { policy: policy.to_owned(), name: spec.name.clone(), value }
+}
+
+fn extremes(spec: &SettingSpec) -> [String; 2] {
+    match &spec.kind {
+        SettingKind::Integer { min, max, .. } => [min.to_string(), max.to_string()],
+        SettingKind::Boolean { .. } => ["false".to_owned(), "true".to_owned()],
+        SettingKind::Text { .. } => [String::new(), "預".repeat(MAX_TEXT_CHARS)],
+    }
+}
+
+fn default(spec: &SettingSpec) -> String {
+    match &spec.kind {
+        SettingKind::Integer { default, .. } => default.to_string(),
+        SettingKind::Boolean { default } => default.to_string(),
+        SettingKind::Text { default } => default.clone(),
+    }
+}

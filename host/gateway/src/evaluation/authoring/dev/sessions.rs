@@ -1,0 +1,103 @@
+//! The conversations that builds of a policy are held against each other on.
+
+use std::thread;
+
+use pmk_models::sim::{Sim, SimConfig};
+
+use crate::evaluation::{
+    authoring::histories,
+    compare::{
+        histories::{self as recorded, Source},
+        questions::{self, Placed, Questions},
+        recording::Recording,
+        replay::{Arm, Setup},
+        standing::Standing,
+    },
+};
+
+/// The built-in ones that tell something: people, tools, a seed, what is large.
+const BUILT_IN: [&str; 6] = ["english", "chinese", "tool-heavy", "seed pair", "huge messages", "summary and marker"];
+
+/// A conversation that is given no limit is planned within this part of what it holds, so that there is something to decide.
+const PART: u64 = 2;
+
+/// One conversation.
+pub struct Session {
+    /// What it is called.
+    pub name: String,
+    pub recording: Recording,
+    setup: Setup,
+    /// All names that questions may have for it.
+    names: Vec<String>,
+}
+
+impl Session {
+    /// The questions about it, and what is wrong with others.
+    pub fn questions<'a>(&self, questions: Option<&'a Questions>) -> (Vec<Placed<'a>>, Vec<String>) {
+        let about = questions.map(|questions| questions.about(&self.names)).unwrap_or_default();
+        questions::place(about, &self.recording)
+    }
+}
+
+/// The conversations of these places, the first so many, and what cannot be read.
+pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> (Vec<Session>, Vec<String>) {
+    let mut sessions = Vec::new();
+    let mut problems = Vec::new();
+    for conversation in sources.into_iter().flat_map(recorded::of_source) {
+        if sessions.len() == most {
+            break;
+        }
+        match conversation.and_then(recorded::Conversation::open) {
+            Ok((_, recording)) if recording.turns.is_empty() => {}
+            Ok((names, recording)) => sessions.push(session(names, recording, setup, has_limit)),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    (sessions, problems)
+}
+
+/// Those that are always there.
+pub fn built_in(setup: &Setup, has_limit: bool) -> Vec<Session> {
+    let told = histories::built_in().into_iter().filter(|named| BUILT_IN.contains(&named.name.as_str()));
+    told.map(|named| {
+        let entries = named.transcript.entries().iter().enumerate();
+        let messages = entries.map(|(at, entry)| ((*entry.message).clone(), vec![at.to_string()]));
+        session(vec![named.name], Recording::of(None, String::new(), messages.collect(), vec![]), setup, has_limit)
+    })
+    .collect()
+}
+
+fn session(names: Vec<String>, recording: Recording, setup: &Setup, has_limit: bool) -> Session {
+    let mut setup = setup.clone();
+    if !has_limit && recording.given.is_empty() {
+        let held: u64 = recording.entries.iter().map(|entry| u64::from(entry.tokens)).sum();
+        let limit = (held / PART).max(1);
+        // More than the limit, so that it is the policy that decides and not the model.
+        let window = limit.saturating_add(recording.system_tokens).saturating_mul(4) / 3 + 1;
+        let sim = Sim::new(SimConfig { window, delay_ms: 0, ..SimConfig::default() });
+        setup = Setup { window, budget: Some(limit), sim, ..setup };
+    }
+    Session { name: names.first().cloned().unwrap_or_default(), recording, setup, names }
+}
+
+/// Where a policy leaves each of them, on all processors.
+pub fn replay(arm: &Arm, sessions: &[Session], questions: Option<&Questions>) -> Vec<Standing> {
+    let of = |session: &Session| {
+        let (placed, _) = session.questions(questions);
+        Standing::of(arm, &session.setup, &session.recording, &placed)
+    };
+    let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let a_worker = sessions.len().div_ceil(workers).max(1);
+    thread::scope(|scope| {
+        let work = |part| {
+            scope.spawn(move || {
+                crate::evaluation::authoring::stage::quietly(|| Vec::from_iter(<[_]>::iter(part).map(of)))
+            })
+        };
+        let workers: Vec<_> = sessions.chunks(a_worker).map(work).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}

@@ -1,0 +1,178 @@
+//! The conversations of a folder, one after the other.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pmk_core::SessionKey;
+
+use super::{kept, recording::Recording};
+use crate::store::{
+    Store,
+    transfer::{
+        TransferError,
+        full::{self, Conversations},
+        tree,
+    },
+};
+
+/// A file that holds conversations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryFile {
+    /// Its path within the folder, which names the conversation.
+    pub name: String,
+    pub path: PathBuf,
+    /// Which conversation it is, where its path tells.
+    pub key: Option<SessionKey>,
+}
+
+/// Where a conversation is.
+#[derive(Clone)]
+pub enum Source {
+    /// In a file, maybe with others.
+    File(HistoryFile),
+    /// In the store of a home.
+    Kept(Store, SessionKey),
+}
+
+impl From<HistoryFile> for Source {
+    fn from(found: HistoryFile) -> Source {
+        Source::File(found)
+    }
+}
+
+/// A conversation to be replayed.
+pub enum Conversation {
+    /// Not read yet.
+    File(HistoryFile),
+    /// Not read from its store yet.
+    Kept(Store, SessionKey),
+    /// Out of a full export.
+    Read { name: String, recording: Box<Recording> },
+}
+
+impl Conversation {
+    /// The conversation itself, and the names that questions may have for it, the report's own first.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no history.
+    pub fn open(self) -> Result<(Vec<String>, Recording), TransferError> {
+        match self {
+            Conversation::File(HistoryFile { name, path, key }) => {
+                let recording = Recording::read(&path, key.clone())?;
+                let key = key.map(|key| key.to_string());
+                let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let file = path.file_name().map(|file| file.to_string_lossy().into_owned());
+                let short = Path::new(&name).with_extension("").to_string_lossy().into_owned();
+                let names = key.into_iter().chain([short, name]).chain(stem).chain(file).collect();
+                Ok((names, recording))
+            }
+            Conversation::Kept(store, key) => match store.replayable(&key) {
+                Ok(kept) => Ok((vec![key.to_string()], kept::recording(kept))),
+                Err(source) => Err(TransferError::Unreadable { key, source: Box::new(source) }),
+            },
+            Conversation::Read { name, recording } => Ok((vec![name], *recording)),
+        }
+    }
+}
+
+/// The files of a folder that may hold conversations, in the order of their paths, and what of it cannot be
+/// read. `except` is no history.
+///
+/// # Errors
+/// The folder itself cannot be read.
+pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<HistoryFile>, Vec<TransferError>), TransferError> {
+    let except = except.and_then(|path| path.canonicalize().ok());
+    let (conversations, mut problems) = tree::scan(folder);
+    let mut found: Vec<HistoryFile> = Vec::new();
+    // Of a pmk's tree, only what goes on is replayed.
+    let superseded: HashSet<PathBuf> = conversations.iter().flat_map(|found| found.superseded.clone()).collect();
+    let mut folders = vec![folder.to_owned()];
+    let mut is_first = true;
+    while let Some(next) = folders.pop() {
+        let entries = match fs::read_dir(&next) {
+            Ok(entries) => entries,
+            Err(source) if is_first => return Err(TransferError::Read { path: next, source }),
+            Err(source) => {
+                problems.push(TransferError::Read { path: next, source });
+                continue;
+            }
+        };
+        is_first = false;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_history(&path)
+                && !superseded.contains(&path)
+                && (except.is_none() || path.canonicalize().ok() != except)
+            {
+                let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+                found.push(HistoryFile { name, key: tree::key_of(&path), path });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((found, problems))
+}
+
+/// Whether a file may hold conversations. pmk keeps what it knows of a channel beside its messages.
+fn is_history(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("json" | "jsonl" | "ndjson")) && path.file_name().is_some_and(|name| name != "meta.json")
+        || full::is_full(path)
+}
+
+/// The conversations of a source, each read when its turn comes.
+pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
+    let found = match source {
+        Source::File(found) => found,
+        Source::Kept(store, key) => return Box::new(std::iter::once(Ok(Conversation::Kept(store, key)))),
+    };
+    if !full::is_full(&found.path) {
+        return Box::new(std::iter::once(Ok(Conversation::File(found))));
+    }
+    match Conversations::open(&found.path) {
+        Ok(conversations) => Box::new(conversations.map(|read| match read {
+            Ok((dump, _)) => {
+                let name = dump.key.to_string();
+                Ok(Conversation::Read { name, recording: Box::new(Recording::of_dump(dump)) })
+            }
+            Err((_, error)) => Err(error),
+        })),
+        Err(error) => Box::new(std::iter::once(Err(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_history_of_a_folder_is_found_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in [
+            "b.jsonl",
+            "a.json",
+            "notes.txt",
+            "questions.jsonl",
+            "users/U1/session.json",
+            "channels/C1/messages.jsonl",
+            "channels/C1/chat-session.json",
+            "channels/C1/meta.json",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, "[{\"role\":\"user\",\"content\":\"q\"}]").expect("a file");
+        }
+        let questions = folder.path().join("questions.jsonl");
+        let (found, problems) = find(folder.path(), Some(&questions)).expect("a folder");
+        assert!(problems.is_empty(), "{problems:?}");
+        let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
+        assert_eq!(names, ["a.json", "b.jsonl", "channels/C1/messages.jsonl", "users/U1/session.json"]);
+        let (names, _) = Conversation::File(found[3].clone()).open().expect("a history");
+        assert_eq!(names[..2], ["slack:dm:U1", "users/U1/session"]);
+        assert!(find(&folder.path().join("nowhere"), None).is_err());
+    }
+}

@@ -1,0 +1,259 @@
+//! The world of a replay: the model is the stand-in, which counts and refuses and says nothing, the store is the memory of
+//! the replay, no time passes, and what happens is counted.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use pmk_core::{Applied, Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
+use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
+use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
+
+use super::{Arm, Call, Seen, Setup};
+use crate::{
+    calibration::{Calibration, TokenBudget},
+    evaluation::compare::given::Given,
+    exchange::{
+        AdminAlert, Ports, SummaryInput,
+        material::{question, system},
+        window::{Fold, Window},
+    },
+    ids::SessionId,
+    ledger::Event,
+    store::{LiveEntry, StoreError, WindowEdit},
+};
+
+/// No time passes in a replay: what was learnt in it does not expire.
+const NOW_MS: i64 = 0;
+
+/// What stands for the recorded answer, which follows by itself.
+const ANSWERED: &str = "(recorded)";
+
+/// The world of one replay.
+pub(super) struct World<'a> {
+    pub arm: &'a Arm,
+    pub setup: &'a Setup,
+    /// What the turn under way was begun from, where that is known.
+    pub given: Option<&'a Given>,
+    calibration: Mutex<Calibration>,
+    seen: Mutex<Seen>,
+}
+
+impl<'a> World<'a> {
+    pub fn new(arm: &'a Arm, setup: &'a Setup, calibration: Calibration, given: Option<&'a Given>) -> World<'a> {
+        World { arm, setup, given, calibration: Mutex::new(calibration), seen: Mutex::default() }
+    }
+
+    /// One that knows the same of the model and counts for itself.
+    pub fn aside(&self) -> World<'a> {
+        World::new(self.arm, self.setup, self.calibration().clone(), self.given)
+    }
+
+    /// The receipt's words on window and limit, where they count.
+    fn by_receipt(&self) -> Option<&'a Given> {
+        self.given.filter(|_| self.setup.by_receipts)
+    }
+
+    /// The model's window, as far as the gateway knows.
+    fn window(&self) -> u64 {
+        self.by_receipt().map_or(self.setup.window, |given| given.window)
+    }
+
+    /// What the model takes.
+    fn takes(&self) -> u64 {
+        self.by_receipt().map_or_else(|| self.setup.sim.window(), |given| given.window)
+    }
+
+    /// What was counted.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nobody else has it: a replay is on one thread.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that was counted.
+    pub fn into_seen(self) -> Seen {
+        self.seen.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much of a content is kept.
+    pub fn cap(&self, incoming: IncomingInput) -> CapVerdict {
+        let decision = self.arm.stack.cap(incoming);
+        self.seen().decided(&decision.records);
+        decision.verdict
+    }
+}
+
+#[async_trait]
+impl Ports for World<'_> {
+    fn now_ms(&self) -> i64 {
+        NOW_MS
+    }
+
+    fn calibration(&self) -> MutexGuard<'_, Calibration> {
+        self.calibration.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn token_budget(&self, session: SessionId, preamble_tokens: u64) -> TokenBudget {
+        let known = self.calibration();
+        let budget = TokenBudget::calibrated(self.window(), preamble_tokens, session, &known, NOW_MS);
+        match (self.setup.budget, self.by_receipt()) {
+            (Some(limit), _) => TokenBudget { limit, alone: limit, ..budget },
+            (None, Some(given)) => TokenBudget { limit: given.limit, ..budget },
+            (None, None) => budget,
+        }
+    }
+
+    fn seed_may_go(&self) -> bool {
+        self.setup.seed_may_go
+    }
+
+    async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, _is_first: bool) -> PruneDecision {
+        let decision = self.arm.stack.prune(transcript, input);
+        let mut seen = self.seen();
+        seen.decided(&decision.records);
+        seen.tally.overflows_predicted += u64::from(decision.applied.tokens_before > input.limit);
+        decision
+    }
+
+    async fn choose_rung(&self, input: OverflowInput) -> Rung {
+        let decision = self.arm.stack.recover(input);
+        self.seen().decided(&decision.records);
+        decision.rung
+    }
+
+    async fn summarize(&self, transcript: &Arc<Transcript>, most_tokens: u32) -> String {
+        let decision = self.arm.stack.summarize(transcript, most_tokens);
+        self.seen().decided(&decision.records);
+        decision.text
+    }
+
+    async fn ask(&self, _request: &Request, estimate: u64) -> Result<Answer, ModelError> {
+        let counted = self.setup.sim.counts(estimate);
+        let mut seen = self.seen();
+        seen.sent(estimate, true);
+        if counted > self.takes() {
+            seen.tally.overflows_met += 1;
+            seen.tally.tokens_refused += estimate;
+            return Err(ModelError::Overflow {
+                observed_tokens: Some(counted),
+                allowed_tokens: Some(self.takes()),
+                message: String::new(),
+            });
+        }
+        Ok(Answer {
+            blocks: vec![Block::Text { text: ANSWERED.into() }],
+            usage: Usage { input_tokens: counted, ..Usage::default() },
+            stop: Stop::End,
+        })
+    }
+
+    /// What the policies sum up themselves stands for the model's words.
+    async fn write_summary(&self, input: SummaryInput<'_>, _usage: &mut Usage) -> Result<String, ModelError> {
+        let SummaryInput { part, material, language, .. } = input;
+        let system = u64::from(tokens::estimate(system(language)));
+        for piece in &material.pieces {
+            let tokens = system + u64::from(tokens::message(&question(piece)));
+            let mut seen = self.seen();
+            seen.sent(tokens, false);
+            seen.tally.tokens_summarised += tokens;
+        }
+        let part = Arc::new(Transcript::new(part.to_vec(), part.len(), ""));
+        let most = u32::try_from(material.allowed()).unwrap_or(u32::MAX);
+        let decision = self.arm.stack.summarize(&part, most);
+        self.seen().decided(&decision.records);
+        match decision.text.trim() {
+            "" => Err(ModelError::Other { message: "the policies summarize nothing".into() }),
+            text => {
+                self.seen().tally.tokens_answered += u64::from(tokens::estimate(text));
+                Ok(text.to_owned())
+            }
+        }
+    }
+
+    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+        let Some((applied, _)) = plan else { return };
+        let entries: Vec<&Entry> = window.entries().collect();
+        let results: u64 = applied.removed.iter().map(|&at| results(&entries[at as usize].message)).sum();
+        let mut seen = self.seen();
+        seen.dropped(applied.turns_dropped);
+        let tally = &mut seen.tally;
+        tally.results_dropped += results;
+        tally.messages_replaced += applied.replaced.len() as u64;
+        tally.messages_recalled += applied.recall.as_ref().map_or(0, |recall| recall.ids.len() as u64);
+    }
+
+    async fn edit_window(&self, _session: SessionId, _edit: WindowEdit, _told: Vec<Event>) -> Result<(), StoreError> {
+        // The window itself is all that is kept.
+        Ok(())
+    }
+
+    async fn fold(
+        &self,
+        _session: SessionId,
+        window: &Window,
+        fold: &Fold,
+        _told: Vec<Event>,
+    ) -> Result<Option<LiveEntry>, StoreError> {
+        let (range, transcript) = (fold.range.clone(), window.transcript());
+        let mut seen = self.seen();
+        seen.tally.turns_summarised += transcript.turns_in(range.start, range.end) as u64;
+        seen.summarised.extend(transcript.entries()[range.clone()].iter().map(|entry| entry.id));
+        let position = i64::try_from(range.start).unwrap_or(i64::MAX);
+        Ok(fold.summary.clone().map(|message| LiveEntry { position, entry: Entry::new(0, message) }))
+    }
+
+    fn note(&self, _event: Event) {}
+
+    fn alarm(&self, _alarm: AdminAlert) {}
+}
+
+impl Seen {
+    /// Turns leave the window.
+    pub(super) fn dropped(&mut self, turns: u32) {
+        self.tally.turns_dropped += u64::from(turns);
+        if turns > 0 {
+            *self.drops.entry(self.turn).or_default() += u64::from(turns);
+        }
+    }
+
+    /// A request goes out.
+    fn sent(&mut self, tokens: u64, is_question: bool) {
+        let is_first = is_question && self.calls_of_turn == 0;
+        self.calls_of_turn += u32::from(is_question);
+        self.tally.calls += 1;
+        self.tally.tokens_sent += tokens;
+        self.calls.push(Call { turn: self.turn, is_first, tokens });
+    }
+
+    /// What a decision has cost, and whether it was one.
+    fn decided(&mut self, records: &[Record]) {
+        let Seen { tally, times, .. } = self;
+        tally.decisions += 1;
+        tally.fuel += records.iter().map(|record| record.fuel).sum::<u64>();
+        times.push(records.iter().map(|record| record.us).sum());
+        for record in records {
+            match record.outcome {
+                // Offline nothing is suspended.
+                Asked::Accepted | Asked::Skipped { .. } => {}
+                Asked::Corrected { .. } => tally.corrections += 1,
+                Asked::Rejected { .. } => tally.rejections += 1,
+                Asked::Failed { .. } => tally.failures += 1,
+            }
+        }
+    }
+
+    /// Rungs of recovery that were used, by name.
+    pub(super) fn climbed(&mut self, rungs: &[&str]) {
+        for name in rungs {
+            match Rung::ALL.into_iter().find(|rung| rung.name() == *name) {
+                Some(rung) => *self.tally.rung(rung) += 1,
+                None => self.tally.replans += 1,
+            }
+        }
+    }
+}
+
+/// The results of tools and of `mra` in a message.
+fn results(message: &Message) -> u64 {
+    let blocks = message.blocks.iter().filter(|block| matches!(block, pmk_core::Block::ToolResult { .. }));
+    blocks.count() as u64 + u64::from(message.origin == Origin::MraResult)
+}

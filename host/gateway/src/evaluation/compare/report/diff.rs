@@ -1,0 +1,132 @@
+//! One conversation side by side: what of it the last request of each policy held.
+
+use pmk_core::{Entry, Message, Origin, Role, text::shortened};
+
+use crate::evaluation::compare::{
+    recording::Recording,
+    replay::{Arm, Setup},
+    runner::Replayed,
+    standing::{Standing, State, words},
+};
+
+/// The most characters of a message that are shown.
+const MAX_CHARS: usize = 240;
+
+/// The most characters of what the host put in.
+const MAX_INSERTED_CHARS: usize = 4_000;
+
+/// So many messages in a row that all policies treat alike are shown as one line.
+const LEAST_RUN: usize = 6;
+
+/// A line of the view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    Message {
+        number: usize,
+        who: Origin,
+        text: String,
+        /// One of each policy.
+        states: Vec<State>,
+    },
+    /// Messages in a row that are treated alike.
+    Run { count: usize, states: Vec<State> },
+}
+
+/// A conversation side by side.
+#[derive(Clone, Debug)]
+pub struct Diff {
+    pub conversation: String,
+    pub rows: Vec<Row>,
+    /// What the host put in, of each policy: what it is, and what it says.
+    pub inserted: Vec<Vec<(Origin, String)>>,
+}
+
+/// The number of the conversation that tells most: where the policies differ most in what they keep in view,
+/// else in what they send.
+pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
+    let spread = |values: &dyn Fn(usize) -> u64, count: usize| {
+        let (least, most) = (0..count).map(values).fold((u64::MAX, 0), |(least, most), v| (least.min(v), most.max(v)));
+        most.saturating_sub(least)
+    };
+    let telling = conversations.iter().max_by_key(|replayed| {
+        let outcomes = &replayed.outcomes;
+        let evidence = spread(&|at| outcomes[at].score.visible, outcomes.len());
+        let tokens = spread(&|at| outcomes[at].tally.tokens_sent, outcomes.len());
+        // The first of equals.
+        (evidence, tokens, std::cmp::Reverse(replayed.number))
+    });
+    telling.map(|replayed| replayed.number)
+}
+
+impl Diff {
+    /// Replays a conversation once more, to its last request.
+    pub fn of(arms: &[Arm], setup: &Setup, conversation: String, recording: &Recording) -> Diff {
+        let ends: Vec<Standing> = arms.iter().map(|arm| Standing::of(arm, setup, recording, &[])).collect();
+        let asked = ends.iter().map(Standing::newest).max().unwrap_or(0);
+        // What was answered to the last request was in none.
+        let entries = recording.entries.iter().take_while(|entry| entry.id <= asked);
+        let rows = entries.enumerate().map(|(number, entry)| Row::Message {
+            number,
+            who: who(entry),
+            text: shortened(&words(entry), MAX_CHARS).into_owned(),
+            states: ends.iter().map(|end| end.state(entry)).collect(),
+        });
+        let rows = folded(rows.collect());
+        Diff { conversation, rows, inserted: ends.iter().map(inserted).collect() }
+    }
+}
+
+/// What the host put in: what it is, and what it says.
+fn inserted(end: &Standing) -> Vec<(Origin, String)> {
+    let said = end.inserted.iter();
+    let shown = |message: &Message| shortened(&message.plain_text(), MAX_INSERTED_CHARS).into_owned();
+    said.map(|message| (message.origin, shown(message))).collect()
+}
+
+/// Whatever the model has said is the model's.
+fn who(entry: &Entry) -> Origin {
+    match entry.message.role {
+        Role::Assistant => Origin::Assistant,
+        Role::User => entry.message.origin,
+    }
+}
+
+/// Long runs of rows with the same states, each as one row but for its ends.
+fn folded(rows: Vec<Row>) -> Vec<Row> {
+    let states = |row: &Row| match row {
+        Row::Message { states, .. } | Row::Run { states, .. } => states.clone(),
+    };
+    let mut out = Vec::new();
+    for run in rows.chunk_by(|a, b| states(a) == states(b)) {
+        match run {
+            [first, middle @ .., last] if middle.len() >= LEAST_RUN => {
+                out.push(first.clone());
+                out.push(Row::Run { count: middle.len(), states: states(first) });
+                out.push(last.clone());
+            }
+            short => out.extend_from_slice(short),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: usize, state: State) -> Row {
+        Row::Message { number, who: Origin::User, text: String::new(), states: vec![state] }
+    }
+
+    #[test]
+    fn long_runs_are_folded_and_their_ends_stay() {
+        let rows: Vec<Row> =
+            (0..20).map(|number| row(number, if number < 12 { State::Dropped } else { State::Kept })).collect();
+        let folded = folded(rows);
+        assert_eq!(folded[0], row(0, State::Dropped));
+        assert_eq!(folded[1], Row::Run { count: 10, states: vec![State::Dropped] });
+        assert_eq!(folded[2], row(11, State::Dropped));
+        assert_eq!(folded[4], Row::Run { count: 6, states: vec![State::Kept] });
+        assert_eq!(folded.len(), 6);
+    }
+}

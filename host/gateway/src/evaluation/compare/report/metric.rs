@@ -1,0 +1,164 @@
+//! What policies are compared by, and how that is said.
+
+use pmk_statistics::{Effect, Finding, Ratio};
+
+use crate::evaluation::compare::{metrics::ArmOutcome, prices::Price, runner::Replayed};
+
+/// What policies are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    Tokens,
+    Cost,
+    Evidence,
+    Answered,
+    PrefixKept,
+    TurnsDropped,
+    Overflows,
+}
+
+impl Metric {
+    /// Every metric, in the order of the report.
+    pub const ALL: [Metric; 7] = [
+        Metric::Tokens,
+        Metric::Cost,
+        Metric::Evidence,
+        Metric::Answered,
+        Metric::PrefixKept,
+        Metric::TurnsDropped,
+        Metric::Overflows,
+    ];
+
+    /// The name for machines.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Metric::Tokens => "tokens_sent",
+            Metric::Cost => "dollars",
+            Metric::Evidence => "evidence_visible",
+            Metric::Answered => "questions_answered",
+            Metric::PrefixKept => "prefix_kept",
+            Metric::TurnsDropped => "turns_dropped",
+            Metric::Overflows => "overflows_met",
+        }
+    }
+
+    /// The name in a sentence.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Tokens => "tokens sent",
+            Metric::Cost => "cost",
+            Metric::Evidence => "evidence visible",
+            Metric::Answered => "questions answered",
+            Metric::PrefixKept => "prefix kept",
+            Metric::TurnsDropped => "turns dropped",
+            Metric::Overflows => "overflows",
+        }
+    }
+
+    /// What an effect is counted in.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Metric::Tokens | Metric::Cost => "share of the baseline",
+            Metric::Evidence | Metric::Answered | Metric::PrefixKept => "share",
+            Metric::TurnsDropped | Metric::Overflows => "a conversation",
+        }
+    }
+
+    pub(super) const fn effect(self) -> Effect {
+        match self {
+            Metric::Tokens | Metric::Cost => Effect::Relative,
+            _ => Effect::Difference,
+        }
+    }
+
+    /// Whether there is anything to compare by it.
+    pub(super) fn is_measured(self, price: Option<Price>, conversations: &[Replayed]) -> bool {
+        let asked = |count: fn(&ArmOutcome) -> u64| {
+            conversations.iter().flat_map(|one| &one.outcomes).any(|one| count(one) > 0)
+        };
+        match self {
+            Metric::Cost => price.is_some(),
+            Metric::Evidence => asked(|outcome| outcome.score.with_evidence),
+            Metric::Answered => asked(|outcome| outcome.score.with_answer),
+            _ => true,
+        }
+    }
+
+    /// The metric of one conversation.
+    pub(super) fn of(self, outcome: &ArmOutcome, price: Option<Price>) -> Ratio {
+        let ArmOutcome { tally, score } = outcome;
+        let (sum, of) = match self {
+            Metric::Tokens => (tally.tokens_sent, 1),
+            Metric::Cost => return Ratio::new(price.map_or(0.0, |price| price.of(tally)), 1.0),
+            Metric::Evidence => (score.visible, score.with_evidence),
+            Metric::Answered => (score.answered, score.with_answer),
+            Metric::PrefixKept => (tally.tokens_reused, tally.tokens_sent),
+            Metric::TurnsDropped => (tally.turns_dropped, 1),
+            Metric::Overflows => (tally.overflows_met, 1),
+        };
+        Ratio::new(sum as f64, of as f64)
+    }
+
+    /// A difference in plain words, with the interval it lies in.
+    pub fn phrase(self, found: &Finding) -> String {
+        let less = found.effect < 0.0;
+        let size = self.size(found.effect.abs());
+        let (low, high) = found.interval;
+        let (near, far) = if less { (-high, -low) } else { (low, high) };
+        let within = format!("[{}, {}]", self.number(near), self.number(far));
+        match (self, less) {
+            (Metric::Tokens, true) => format!("sends {size} fewer tokens {within}"),
+            (Metric::Tokens, false) => format!("sends {size} more tokens {within}"),
+            (Metric::Cost, true) => format!("costs {size} less {within}"),
+            (Metric::Cost, false) => format!("costs {size} more {within}"),
+            (Metric::Evidence, true) => format!("keeps {size} less evidence {within}"),
+            (Metric::Evidence, false) => format!("keeps {size} more evidence {within}"),
+            (Metric::Answered, true) => format!("answers {size} fewer questions {within}"),
+            (Metric::Answered, false) => format!("answers {size} more questions {within}"),
+            (Metric::PrefixKept, true) => format!("repeats {size} less of its prompts {within}"),
+            (Metric::PrefixKept, false) => format!("repeats {size} more of its prompts {within}"),
+            (Metric::TurnsDropped, true) => format!("drops {size} fewer turns a conversation {within}"),
+            (Metric::TurnsDropped, false) => format!("drops {size} more turns a conversation {within}"),
+            (Metric::Overflows, true) => format!("meets {size} fewer overflows a conversation {within}"),
+            (Metric::Overflows, false) => format!("meets {size} more overflows a conversation {within}"),
+        }
+    }
+
+    /// An effect as people read it.
+    pub fn size(self, effect: f64) -> String {
+        let number = self.number(effect);
+        match self {
+            Metric::Tokens | Metric::Cost => format!("{number} %"),
+            Metric::Evidence | Metric::Answered | Metric::PrefixKept => format!("{number} points"),
+            Metric::TurnsDropped | Metric::Overflows => number,
+        }
+    }
+
+    /// The same without what it is counted in.
+    pub fn number(self, effect: f64) -> String {
+        let number = match self {
+            Metric::TurnsDropped | Metric::Overflows => effect,
+            _ => effect * 100.0,
+        };
+        // Two digits that say something, and never a zero with a sign.
+        let text = if number.abs() < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") };
+        if text.trim_start_matches('-').chars().all(|c| matches!(c, '0' | '.')) { "0".to_owned() } else { text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(effect: f64, interval: (f64, f64)) -> Finding {
+        Finding { values: (1.0, 1.0), effect, interval, p: 0.001, adjusted_p: 0.002, is_shown: true, detectable: 0.1 }
+    }
+
+    #[test]
+    fn a_difference_is_said_plainly() {
+        let said = |metric: Metric, effect, interval| metric.phrase(&found(effect, interval));
+        assert_eq!(said(Metric::Tokens, -0.312, (-0.35, -0.27)), "sends 31 % fewer tokens [27, 35]");
+        assert_eq!(said(Metric::Evidence, -0.04, (-0.07, -0.01)), "keeps 4.0 points less evidence [1.0, 7.0]");
+        assert_eq!(said(Metric::Cost, 1.5, (1.2, 1.75)), "costs 150 % more [120, 175]");
+        assert_eq!(said(Metric::Overflows, 0.25, (0.0, 0.5)), "meets 0.2 more overflows a conversation [0, 0.5]");
+    }
+}

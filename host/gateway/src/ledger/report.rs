@@ -1,0 +1,106 @@
+//! What is told of a finished turn: the `turn` line of the console, which is kept with the turn until it is delivered.
+
+use pmk_core::SessionKey;
+use pmk_policy::{DecidedBy, Identity};
+use serde::{Deserialize, Serialize};
+
+use crate::access::audience::Audience;
+
+/// A finished turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "turn")]
+pub struct TurnReport {
+    /// The question's.
+    pub event_id: String,
+    pub session: SessionKey,
+    /// All questions that were answered, in the order they came, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_ids: Vec<String>,
+    #[serde(flatten)]
+    pub kind: TurnKind,
+}
+
+/// What the turn was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TurnKind {
+    /// An order to the gateway, which the model never hears of.
+    Command {
+        /// Its name.
+        command: String,
+    },
+    /// A question.
+    Question(Box<QuestionReport>),
+}
+
+/// How a question was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionReport {
+    pub audience: Audience,
+    /// Who decided what the model got to see; nobody where there was nothing to decide.
+    pub policy: Option<Decider>,
+    pub tokens: TokenReport,
+    pub turns_dropped: u32,
+    pub messages_replaced: usize,
+    /// Rungs of recovery that were used, by name.
+    pub rungs: Vec<String>,
+    /// Questions that were put to the model.
+    pub calls: u32,
+    pub mra_asks: u32,
+    /// The ids of the atoms that were shown to the model.
+    pub atoms: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<String>,
+    /// The ids of the archived messages that the model was shown again last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<i64>,
+}
+
+/// Estimates of what the policy was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenReport {
+    /// Before the first decision.
+    pub before: u64,
+    /// Of the last request.
+    pub after: u64,
+    /// The hard limit.
+    pub limit: u64,
+}
+
+/// Who decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decider {
+    pub name: String,
+    /// The floor has none.
+    pub version: Option<String>,
+    /// The component's; the floor is none.
+    pub sha256: Option<String>,
+}
+
+impl From<&DecidedBy> for Decider {
+    fn from(by: &DecidedBy) -> Self {
+        match by {
+            DecidedBy::Policy(Identity { name, version, sha256 }) => {
+                Decider { name: name.clone(), version: Some(version.clone()), sha256: Some(sha256.clone()) }
+            }
+            DecidedBy::Floor => Decider { name: by.name().to_owned(), version: None, sha256: None },
+        }
+    }
+}
+
+impl TurnReport {
+    /// Of an order to the gateway.
+    pub fn of_command(event_id: String, session: SessionKey, command: impl Into<String>) -> TurnReport {
+        TurnReport { event_id, session, event_ids: vec![], kind: TurnKind::Command { command: command.into() } }
+    }
+
+    /// How the question was answered, where it was one.
+    pub fn question(&self) -> Option<&QuestionReport> {
+        match &self.kind {
+            TurnKind::Command { .. } => None,
+            TurnKind::Question(question) => Some(question),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What stands after the words of a command, read.
+
+use crate::{access::audience::Audience, operator::admin::Pool, slack_id::Id};
+
+/// What is not as a command wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The argument of that place, counted from 0.
+    Missing {
+        at: usize,
+    },
+    TooMany(String),
+    NoPerson(String),
+    NoChannel(String),
+    /// A word that is none of those that may stand at that place.
+    NotOf {
+        at: usize,
+        word: String,
+    },
+}
+
+/// So many arguments, no more and no fewer.
+pub(super) fn exactly<'a, const N: usize>(given: &[&'a str]) -> Result<[&'a str; N], Wrong> {
+    match given.get(N) {
+        Some(more) => Err(Wrong::TooMany((*more).to_owned())),
+        None => given.try_into().map_err(|_| Wrong::Missing { at: given.len() }),
+    }
+}
+
+/// What a word of that place is, where it may stand there.
+pub(super) fn one_of<T>(at: usize, word: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Wrong> {
+    read(word).ok_or_else(|| Wrong::NotOf { at, word: word.to_owned() })
+}
+
+/// A person: `U…`, `W…`, `<@U…>`, `<@U…|name>`.
+pub(super) fn user(text: &str) -> Result<String, Wrong> {
+    match id(text, "<@") {
+        Some(Id::User(user)) => Ok(user.to_owned()),
+        Some(Id::Channel(_)) | None => Err(Wrong::NoPerson(text.to_owned())),
+    }
+}
+
+/// A channel: `C…`, `<#C…>`, `<#C…|name>`.
+pub(super) fn channel(text: &str) -> Result<String, Wrong> {
+    match id(text, "<#") {
+        Some(Id::Channel(channel)) if channel.starts_with('C') => Ok(channel.to_owned()),
+        Some(Id::Channel(_) | Id::User(_)) | None => Err(Wrong::NoChannel(text.to_owned())),
+    }
+}
+
+/// An id as it is, or as Slack writes a mention. A word of a language is none.
+fn id<'a>(text: &'a str, opening: &str) -> Option<Id<'a>> {
+    let text = match text.strip_prefix(opening) {
+        Some(mention) => mention.strip_suffix('>')?.split('|').next()?,
+        None => text,
+    };
+    Id::parse(text).ok().filter(|_| !text.contains(|c: char| c.is_ascii_lowercase()))
+}
+
+/// An audience, by its name.
+pub(super) fn audience(text: &str) -> Option<String> {
+    text.parse::<Audience>().ok().map(|audience| audience.name().to_owned())
+}
+
+/// The name of a pool that there can be.
+pub(super) fn pool(text: &str) -> Option<String> {
+    Pool::parse(text).ok().map(|pool| pool.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_of_other_workspaces_are_people() {
+        assert_eq!(user("W1"), Ok("W1".into()));
+        assert_eq!(channel("W1"), Err(Wrong::NoChannel("W1".into())));
+    }
+}

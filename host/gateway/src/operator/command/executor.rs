@@ -1,0 +1,292 @@
+//! Does what touches files, once, and keeps the log of it. What it does blocks on the disk.
+
+use std::{cmp::Reverse, io, path::PathBuf};
+
+use jiff::Timestamp;
+use pmk_knowledge::{
+    Status,
+    files::{AtomFiles, FileError},
+    moderation::{self, ModerationError, Promote, StoredAtom},
+    reaction::ReactionVerdict,
+};
+use pmk_system::clock;
+use thiserror::Error;
+
+use super::order::AtomFilter;
+use crate::operator::admin::{self, Actor, AdminLog, Change, ChangeError, LogEntry};
+
+/// So many atoms are listed; the host lists all.
+const MOST_LISTED: usize = 20;
+
+/// Carries out the orders of one person that touch files.
+#[derive(Clone, Debug)]
+pub struct CommandExecutor {
+    pub home: PathBuf,
+    pub actor: Actor,
+    /// When the order came in, where there was an earlier attempt of which nobody knows how far it came.
+    pub again_since: Option<Timestamp>,
+}
+
+/// Why something was not done.
+#[derive(Debug, Error)]
+pub enum Failed {
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    #[error(transparent)]
+    Atom(#[from] ModerationError),
+    #[error("cannot read the log: {0}")]
+    Log(#[from] io::Error),
+}
+
+impl From<FileError> for Failed {
+    fn from(error: FileError) -> Self {
+        Failed::Atom(error.into())
+    }
+}
+
+impl Failed {
+    /// What the log says.
+    fn reason(&self) -> String {
+        match self {
+            Failed::Change(error) => error.reason(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether everything is as the order wanted it.
+    fn is_so_already(&self) -> bool {
+        match self {
+            Failed::Change(error) => error.is_so_already(),
+            Failed::Atom(_) | Failed::Log(_) => false,
+        }
+    }
+}
+
+/// Some atoms, the newest first.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub atoms: Vec<ListedAtom>,
+    /// So many others there are.
+    pub more: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct ListedAtom {
+    /// The beginning of the id that no other has.
+    pub short_id: String,
+    pub atom: StoredAtom,
+}
+
+impl CommandExecutor {
+    /// Makes a change, and notes it under this name.
+    ///
+    /// # Errors
+    /// It was not made; that is noted.
+    pub fn change(&self, action: &str, change: &Change) -> Result<(), Failed> {
+        let arguments = change.arguments();
+        let made = || (arguments.clone(), change.make(&self.home).map_err(Failed::from));
+        self.once(action, |entry| entry.args == arguments, made).map(drop)
+    }
+
+    /// Says yes or no to the one atom whose id begins so, and returns that id.
+    ///
+    /// # Errors
+    /// It was not done; that is noted.
+    pub fn judge(&self, action: &str, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
+        let judged = || match self.judge_now(verdict, prefix) {
+            Ok(id) => (id, Ok(())),
+            // An earlier attempt has deleted it.
+            Err(Failed::Atom(ModerationError::NotFound(prefix)))
+                if verdict == ReactionVerdict::Reject && self.again_since.is_some() =>
+            {
+                (prefix, Ok(()))
+            }
+            Err(failed) => (prefix.to_owned(), Err(failed)),
+        };
+        self.once(action, |entry| entry.args.starts_with(prefix), judged)
+    }
+
+    fn judge_now(&self, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
+        let missing = || Failed::from(ModerationError::NotFound(prefix.to_owned()));
+        let (files, atoms) = self.atoms()?.ok_or_else(missing)?;
+        let StoredAtom { path, atom } = moderation::find(&atoms, prefix)?;
+        match verdict {
+            ReactionVerdict::Approve => drop(moderation::approve_file(&files, path)?.ok_or_else(missing)?),
+            ReactionVerdict::Reject => moderation::reject_file(&files, path)?,
+        }
+        Ok(atom.meta.id.clone())
+    }
+
+    /// The newest atoms.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn list(&self, which: AtomFilter) -> Result<Listed, Failed> {
+        let Some((_, atoms)) = self.atoms()? else { return Ok(Listed::default()) };
+        let is_wanted = |stored: &&StoredAtom| match which {
+            AtomFilter::Pending => stored.atom.meta.status == Status::Pending,
+            AtomFilter::Approved => stored.atom.meta.status == Status::Approved,
+            AtomFilter::All => true,
+        };
+        let mut wanted: Vec<&StoredAtom> = atoms.iter().filter(is_wanted).collect();
+        wanted.sort_by_key(|stored| Reverse(stored.atom.meta.created_at));
+        let more = wanted.len().saturating_sub(MOST_LISTED);
+        wanted.truncate(MOST_LISTED);
+        let short = |stored: &StoredAtom| moderation::short_id(&atoms, &stored.atom.meta.id).to_owned();
+        let atoms = wanted.into_iter().map(|atom| ListedAtom { short_id: short(atom), atom: atom.clone() }).collect();
+        Ok(Listed { atoms, more })
+    }
+
+    /// The one atom whose id begins so.
+    ///
+    /// # Errors
+    /// There is none, or several, or they cannot be read.
+    pub fn show(&self, prefix: &str) -> Result<StoredAtom, Failed> {
+        let atoms = self.atoms()?.map(|(_, atoms)| atoms).unwrap_or_default();
+        Ok(moderation::find(&atoms, prefix)?.clone())
+    }
+
+    /// The last changes, the oldest first.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn log(&self, most: usize) -> Result<Vec<LogEntry>, Failed> {
+        Ok(admin::last_changes(&self.home, most)?)
+    }
+
+    /// Notes what was not done, and why; once, as [`change`](CommandExecutor::change) does.
+    pub fn refuse(&self, action: &str, arguments: &str, why: &str) {
+        /// Whoever is refused does not fill the disk.
+        const MOST_CHARS: usize = 200;
+        let arguments = pmk_core::text::head(arguments, MOST_CHARS);
+        let before = self.noted_before(|entry| entry.action == action && entry.args == arguments);
+        if !matches!(before, Ok(Some(_))) {
+            self.note(action, arguments, Err(why));
+        }
+    }
+
+    /// The atoms as they are now; none where none was ever saved.
+    fn atoms(&self) -> Result<Option<(AtomFiles, Vec<StoredAtom>)>, Failed> {
+        let Some(files) = AtomFiles::open_existing(&self.home)? else { return Ok(None) };
+        let loaded = moderation::load(&files, clock::now_ms(), Promote::Yes)?;
+        for problem in loaded.problems {
+            tracing::warn!("{problem}");
+        }
+        Ok(Some((files, loaded.atoms)))
+    }
+
+    /// Does something and notes it, unless an earlier attempt did. Where that came to its end between the two, what
+    /// is wanted is so already, and only the note is missing. What it was done to, as it is noted.
+    fn once(
+        &self,
+        action: &str,
+        is_it: impl Fn(&LogEntry) -> bool,
+        work: impl FnOnce() -> (String, Result<(), Failed>),
+    ) -> Result<String, Failed> {
+        let before = self.noted_before(|entry| entry.action == action && is_it(entry))?;
+        if let Some(LogEntry { ok: true, args, .. }) = before {
+            return Ok(args);
+        }
+        let (arguments, done) = work();
+        let done = match done {
+            Err(failed) if self.again_since.is_some() && failed.is_so_already() => Ok(()),
+            done => done,
+        };
+        match &done {
+            Ok(()) => self.note(action, &arguments, Ok(())),
+            Err(_) if before.is_some() => {}
+            Err(failed) => self.note(action, &arguments, Err(&failed.reason())),
+        }
+        done.map(|()| arguments)
+    }
+
+    /// What the log has of an earlier attempt.
+    fn noted_before(&self, is_it: impl Fn(&LogEntry) -> bool) -> Result<Option<LogEntry>, Failed> {
+        let Some(since) = self.again_since else { return Ok(None) };
+        let (actor, origin) = (self.actor.to_string(), self.actor.origin());
+        let of_this_person = |entry: &LogEntry| entry.actor == actor && entry.origin == origin && is_it(entry);
+        Ok(admin::outcome_since(&self.home, since, of_this_person)?)
+    }
+
+    /// A change that cannot be noted is made all the same.
+    fn note(&self, action: &str, arguments: &str, outcome: Result<(), &str>) {
+        if let Err(error) = AdminLog::new(&self.home, self.actor.clone()).note(action, arguments, outcome) {
+            tracing::error!(action, %error, "cannot record what an admin did");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use pmk_system::home;
+
+    fn clerk(home: &tempfile::TempDir, again: bool) -> CommandExecutor {
+        let again_since = again.then(|| Timestamp::from_second(1_700_000_000).expect("a time"));
+        CommandExecutor { home: home.path().to_owned(), actor: Actor::Slack { user: "U1".into() }, again_since }
+    }
+
+    fn noted(home: &tempfile::TempDir) -> Vec<String> {
+        let entries = admin::last_changes(home.path(), 100).expect("a log");
+        let shown = |entry: LogEntry| format!("{} [{}] {}{}", entry.action, entry.args, entry.ok, reason(entry.reason));
+        entries.into_iter().map(shown).collect()
+    }
+
+    fn reason(reason: Option<String>) -> String {
+        reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+    }
+
+    #[test]
+    fn an_order_that_was_carried_out_before_a_crash_is_not_carried_out_again() {
+        let home = tempfile::tempdir().expect("a home");
+        let change = Change::AddAdmin { user: "U2".into() };
+        clerk(&home, false).change("admins.add", &change).expect("added");
+        clerk(&home, true).change("admins.add", &change).expect("it is so");
+        assert_eq!(noted(&home), ["admins.add [U2] true"]);
+        // Somebody else's word on it came since: what was done once is not done again.
+        let gone = Change::RemoveAdmin { user: "U2".into() };
+        fs::write(home::config_file(home.path()), r#"{"version":1,"admins":["U1"]}"#).expect("gateway.json");
+        clerk(&home, true).change("admins.add", &change).expect("done before");
+        assert!(matches!(clerk(&home, false).change("admins.remove", &gone), Err(Failed::Change(_))));
+        assert_eq!(noted(&home).len(), 2);
+    }
+
+    #[test]
+    fn a_crash_between_the_change_and_its_note_leaves_one_change_and_one_note() {
+        let home = tempfile::tempdir().expect("a home");
+        let change = Change::AddContact { pool: "erp".into(), user: "U2".into() };
+        change.make(home.path()).expect("made, and not noted");
+        clerk(&home, true).change("escalation.add", &change).expect("it is so");
+        assert_eq!(noted(&home), ["escalation.add [erp U2] true"]);
+        let again = clerk(&home, false).change("escalation.add", &change);
+        assert!(matches!(again, Err(Failed::Change(ChangeError::InPool { .. }))), "{again:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_noted_once_however_often_it_is_tried() {
+        let home = tempfile::tempdir().expect("a home");
+        fs::write(home::config_file(home.path()), r#"{"version":1,"admins":["U1"]}"#).expect("gateway.json");
+        let change = Change::RemoveAdmin { user: "U1".into() };
+        for again in [false, true] {
+            let refused = clerk(&home, again).change("admins.remove", &change);
+            assert!(matches!(refused, Err(Failed::Change(ChangeError::LastAdmin))), "{refused:?}");
+        }
+        assert_eq!(noted(&home), ["admins.remove [U1] false: last-admin protection"]);
+        for again in [false, true] {
+            clerk(&home, again).refuse("status", &"x".repeat(1_000), "not an admin");
+        }
+        assert_eq!(noted(&home)[1..], [format!("status [{}] false: not an admin", "x".repeat(200))]);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_keeps_no_change_from_being_made() {
+        let home = tempfile::tempdir().expect("a home");
+        let month = Timestamp::now().strftime("%Y-%m").to_string();
+        fs::create_dir_all(home::gateway_dir(home.path()).join(format!("admin-{month}.log"))).expect("in its place");
+        clerk(&home, false).change("admins.add", &Change::AddAdmin { user: "U2".into() }).expect("added");
+        assert!(fs::read_to_string(home::config_file(home.path())).expect("gateway.json").contains("U2"));
+    }
+}

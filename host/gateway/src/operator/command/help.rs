@@ -1,0 +1,107 @@
+//! What commands there are, as people read it: made from the table.
+
+use super::{
+    arguments::Wrong,
+    table::{Entry, TABLE},
+    words::{self, ParsedCommand},
+};
+use crate::{access::authorization::Action, messages::Messages};
+
+/// The page of all commands, or of those for admins.
+pub fn page(messages: &Messages, action: Action) -> String {
+    let entries = TABLE.iter().filter(|entry| entry.action == action || is_door(entry, action));
+    messages.commands() + &lines(messages, entries)
+}
+
+/// The page for people names the one for admins.
+fn is_door(entry: &Entry, action: Action) -> bool {
+    action == Action::Command && entry.words == ["admin", "help"]
+}
+
+/// What is said where a command is not whole, or is none.
+pub fn usage(messages: &Messages, asked: &ParsedCommand) -> String {
+    match asked {
+        ParsedCommand::Entry { entry, given } => {
+            let wrong = words::read(entry, given).err().map(|what| wrong(messages, entry, &what) + "\n");
+            wrong.unwrap_or_default() + &messages.usage() + &lines(messages, [*entry].into_iter())
+        }
+        ParsedCommand::Group { words } => {
+            messages.usage() + &lines(messages, TABLE.iter().filter(|entry| entry.words.starts_with(words)))
+        }
+        ParsedCommand::Unknown { is_admins, word } => messages.unknown_command(*is_admins, word),
+    }
+}
+
+/// What is not as the command wants it.
+fn wrong(messages: &Messages, entry: &Entry, wrong: &Wrong) -> String {
+    let wanted = |at: usize| ("wanted", entry.arguments.split(' ').nth(at).unwrap_or_default());
+    match wrong {
+        Wrong::Missing { at } => messages.changed("argument-missing", &[wanted(*at)]),
+        Wrong::TooMany(word) => messages.changed("argument-too-many", &[("word", word)]),
+        Wrong::NoPerson(word) => messages.changed("argument-no-person", &[("word", word)]),
+        Wrong::NoChannel(word) => messages.changed("argument-no-channel", &[("word", word)]),
+        Wrong::NotOf { at, word } => messages.changed("argument-not-of", &[("word", word), wanted(*at)]),
+    }
+}
+
+fn lines<'a>(messages: &Messages, entries: impl Iterator<Item = &'a Entry>) -> String {
+    let line = |entry: &Entry| {
+        let named = format!("`{}`", written(entry));
+        format!("\n- {}", messages.pair(&named, &messages.about_command(entry.words)))
+    };
+    entries.map(line).collect()
+}
+
+/// A command as somebody writes it.
+fn written(entry: &Entry) -> String {
+    let words = ["/pmk"].iter().chain(entry.words).copied();
+    words.chain([entry.arguments]).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::Language;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_on_a_page_in_both_languages() {
+        for language in [Language::TraditionalChinese, Language::English] {
+            let messages = Messages::new(language);
+            let pages = page(&messages, Action::Command) + &page(&messages, Action::Administer);
+            let colon = language.pick(": ", "：");
+            for entry in TABLE {
+                assert!(pages.contains(&format!("`{}`{colon}", written(entry))), "{:?}", entry.words);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_as_a_command_wants_it_is_named() {
+        let messages = Messages::new(Language::English);
+        for (text, wanted) in [
+            ("admins add @han", "I do not know `@han`"),
+            ("admins add", "`@user` is missing"),
+            ("admins add U1 U2", "Unexpected argument `U2`"),
+            ("audience set U1 king", "`king` does not match `tech|pm|biz|exec`"),
+            ("audience set-channel general pm", "I do not know the channel `general`"),
+            ("escalation add ../.. U1", "`../..` does not match `REPO|default`"),
+            ("atoms list some", "`some` does not match `[pending|approved|all]`"),
+            ("audit 101", "`101` does not match `[N]`"),
+            ("status now", "Unexpected argument `now`"),
+        ] {
+            let said = usage(&messages, &ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command"));
+            assert!(said.contains(wanted) && said.contains("\nUsage:\n"), "{text}: {said}");
+        }
+        assert!(usage(&messages, &ParsedCommand::of("/pmk open").expect("a command")).contains("`TITLE` is missing"));
+    }
+
+    #[test]
+    fn no_command_is_hidden_behind_a_shorter_one() {
+        for entry in TABLE {
+            let text = format!("/pmk {}", entry.words.join(" "));
+            let Some(ParsedCommand::Entry { entry: found, .. }) = ParsedCommand::of(&text) else { panic!("{text}") };
+            assert_eq!(found.words, entry.words);
+        }
+    }
+}

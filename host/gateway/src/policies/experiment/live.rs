@@ -1,0 +1,391 @@
+//! An experiment on a running gateway: which arm a turn goes by, when one is taken out, and how a change of
+//! gateway.json takes effect. Arms are loaded aside; meanwhile everything goes on as it was.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    time::Duration,
+};
+
+use pmk_system::{clock::Clock, error::Failure};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    arms::{Arm, Arms, Load},
+    figures,
+    shared_arms::{NotLoaded, Shared},
+};
+use crate::{
+    config::{ExperimentConfig, PolicyConfig, Trial, WatchedConfig},
+    guard_rail,
+    ids::SessionId,
+    ledger::{Event, InExperiment, Ledger, LoadedArm},
+    messages::Messages,
+    operator::admins::Admins,
+    policies::{Policies, Promotion, TurnPolicies},
+    store::{OpenTurn, Store, StoreError, assignment},
+};
+
+/// So long other hosts have to send arms whose files are no good here, before somebody is told: they may have to compile them.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// So much later it is begun where the store could not be used.
+const LATER: Duration = Duration::from_secs(5);
+
+/// How often to look whether an experiment begins.
+pub const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The experiment of a running gateway, where there is one.
+pub struct RunningExperiment {
+    pub(super) ports: Ports,
+    state: Mutex<State>,
+    promoted: watch::Sender<Option<Arc<Promotion>>>,
+}
+
+/// What an experiment needs of the world.
+pub struct Ports {
+    pub clock: Clock,
+    pub watched: Arc<WatchedConfig>,
+    pub store: Store,
+    pub policies: Arc<Policies>,
+    pub ledger: Ledger,
+    pub admins: Admins,
+    pub messages: Arc<Messages>,
+    /// What must end before the gateway does.
+    pub tasks: TaskTracker,
+    pub load: Load,
+}
+
+#[derive(Default)]
+struct State {
+    tried: Option<Tried>,
+    on: Option<Arc<ActiveExperiment>>,
+}
+
+/// What was last loaded, or refused.
+struct Tried {
+    trial: Arc<Trial>,
+    again: Again,
+}
+
+/// When the same is tried again.
+enum Again {
+    /// Once gateway.json says something else.
+    Never,
+    /// The store could not be used.
+    At(Instant),
+    /// Files here are no good: once other hosts have sent arms.
+    OnceSent {
+        since: Instant,
+        /// What is wrong with them, until somebody was told.
+        untold: Option<Failure>,
+    },
+}
+
+/// An experiment that is on.
+pub(super) struct ActiveExperiment {
+    pub(super) config: ExperimentConfig,
+    pub(super) arms: Arms,
+    /// What `policy` of gateway.json said when it began.
+    base: PolicyConfig,
+    stopped: Mutex<BTreeSet<String>>,
+    /// Shadow decisions that may run at once.
+    pub(super) shadows: Semaphore,
+    /// Decisions that shadow arms were too busy for, and the ledger was not told yet.
+    pub(super) sat_out: AtomicU64,
+}
+
+impl fmt::Debug for RunningExperiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.state().on.as_ref().map(|on| on.config.name.clone());
+        f.debug_struct("Live").field("experiment", &name).finish_non_exhaustive()
+    }
+}
+
+impl RunningExperiment {
+    /// None is on before [`follow`](Live::follow) has looked.
+    pub fn new(ports: Ports) -> RunningExperiment {
+        RunningExperiment { ports, state: Mutex::default(), promoted: watch::Sender::new(None) }
+    }
+
+    /// The arm that was last promoted, for who keeps the files of what serves.
+    pub fn promotions(&self) -> watch::Receiver<Option<Arc<Promotion>>> {
+        self.promoted.subscribe()
+    }
+
+    /// The policies that a turn goes by, and its place in the experiment that is on. A conversation gets its arm
+    /// here, when it first comes by.
+    ///
+    /// # Errors
+    /// The store does not say which arm it has.
+    pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
+        self.end_if_over();
+        let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
+        let experiment = on.config.name.as_str();
+        let drawn = match self.ports.store.arm(experiment, turn.session).await? {
+            Some(arm) => arm,
+            None => {
+                let weights = on.arms.weights(|arm| on.is_stopped(arm));
+                match assignment::draw(experiment, &turn.inbound.key, &weights) {
+                    Some(draw) => {
+                        self.ports
+                            .store
+                            .draw(experiment, turn.session, draw, &on.config.control, self.ports.clock.now_ms())
+                            .await?
+                    }
+                    None => return Ok((self.ports.policies.serving(), None)),
+                }
+            }
+        };
+        Ok(self.of_arm(&on, &drawn))
+    }
+
+    /// The same for a look, which draws nothing.
+    ///
+    /// # Errors
+    /// The store does not say which arm it has.
+    pub(crate) async fn decides_for(
+        &self,
+        session: SessionId,
+    ) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
+        let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
+        let drawn = self.ports.store.arm(&on.config.name, session).await?;
+        Ok(drawn.map_or_else(|| (self.ports.policies.serving(), None), |drawn| self.of_arm(&on, &drawn)))
+    }
+
+    fn of_arm(&self, on: &ActiveExperiment, drawn: &str) -> (TurnPolicies, Option<InExperiment>) {
+        let Some(arm) = on.acting(drawn) else { return (self.ports.policies.serving(), None) };
+        let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
+        let experiment = on.config.name.as_str().into();
+        (policies, Some(InExperiment { experiment, arm: Arc::clone(&arm.name) }))
+    }
+
+    /// Does what a changed gateway.json asks for: begins an experiment once its arms are loaded, or ends one.
+    pub(crate) async fn follow(&self) {
+        self.end_if_over();
+        let trial = self.ports.watched.trial();
+        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms())) else {
+            return;
+        };
+        if !self.is_to_be_tried(&trial, &config).await {
+            return;
+        }
+        self.next(&trial, Again::Never);
+        match self.shared(&config).load(&self.ports.load, &trial.policy).await {
+            Ok(arms) => self.begin(config, arms, &trial).await,
+            Err(NotLoaded::Store(error)) => self.later(&trial, &error),
+            Err(NotLoaded::Theirs(failure)) => self.refuse(config.name, &failure),
+            Err(NotLoaded::Ours(failure)) => {
+                let mut untold = Some(failure);
+                if !self.ports.store.has_other_hosts() {
+                    untold.take().into_iter().for_each(|failure| self.refuse(config.name.clone(), &failure));
+                }
+                if self.ports.store.is_shared() {
+                    self.next(&trial, Again::OnceSent { since: Instant::now(), untold });
+                }
+            }
+        }
+    }
+
+    async fn is_to_be_tried(&self, trial: &Arc<Trial>, config: &ExperimentConfig) -> bool {
+        let untold = {
+            let mut state = self.state();
+            let Some(Tried { again, .. }) = state.tried.as_mut().filter(|tried| tried.trial == *trial) else {
+                return true;
+            };
+            match again {
+                Again::Never => return false,
+                Again::At(at) => return Instant::now() >= *at,
+                Again::OnceSent { since, untold } if since.elapsed() > PATIENCE => untold.take(),
+                Again::OnceSent { .. } => None,
+            }
+        };
+        let is_sent = self.shared(config).is_sent().await;
+        if let Some(failure) = untold.filter(|_| !is_sent) {
+            self.refuse(config.name.clone(), &failure);
+        }
+        is_sent
+    }
+
+    fn shared<'a>(&'a self, config: &'a ExperimentConfig) -> Shared<'a> {
+        Shared { store: &self.ports.store, home: self.ports.watched.home(), config }
+    }
+
+    fn next(&self, trial: &Arc<Trial>, again: Again) {
+        self.state().tried = Some(Tried { trial: Arc::clone(trial), again });
+    }
+
+    fn refuse(&self, name: String, failure: &Failure) {
+        tracing::error!(experiment = name, "the experiment was not started: {failure}");
+        self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
+        let reason = failure.message().to_owned();
+        self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
+    }
+
+    fn later(&self, trial: &Arc<Trial>, error: &StoreError) {
+        tracing::warn!(%error, "the experiment will be started later");
+        self.next(trial, Again::At(Instant::now() + LATER));
+    }
+
+    async fn begin(&self, config: ExperimentConfig, arms: Arms, trial: &Arc<Trial>) {
+        let stopped = async {
+            self.ports.store.keep_design(&config.name, &figures::design(&config)).await?;
+            self.ports.store.stopped_arms(&config.name).await
+        };
+        let stopped = match stopped.await {
+            Ok(stopped) => stopped.into_keys().collect(),
+            Err(error) => return self.later(trial, &error),
+        };
+        let loaded = arms.iter().map(|arm| {
+            let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
+            let (policy, sha256) = policies.top();
+            LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
+        });
+        let on = event(&config, loaded.collect());
+        tracing::info!(experiment = config.name, "the experiment is running");
+        let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
+        let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
+        let base = trial.policy.clone();
+        self.state().on =
+            Some(Arc::new(ActiveExperiment { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
+        self.ports.ledger.note(on);
+        // A crash may have come between a turn and its verdict.
+        for arm in rivals {
+            self.judge(&arm).await;
+        }
+    }
+
+    /// Takes an arm out if it is worse than the control beyond doubt; to be asked after a turn in which something
+    /// went wrong.
+    pub(crate) async fn judge(&self, arm: &str) {
+        let Some(on) = self.on().filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
+        if let Err(error) = on.judge(&self.ports, arm).await {
+            tracing::warn!(%error, arm, "the guard rail will check an arm at the next failure");
+        }
+    }
+
+    /// The experiment that is on.
+    pub(super) fn on(&self) -> Option<Arc<ActiveExperiment>> {
+        let on = self.state().on.clone()?;
+        self.wanted().is_some_and(|name| name == on.config.name).then_some(on)
+    }
+
+    /// Ends the one that gateway.json has stopped, or has promoted an arm of.
+    fn end_if_over(&self) {
+        let wanted = self.wanted();
+        let mut state = self.state();
+        if wanted.is_none() {
+            state.tried = None;
+        }
+        let Some(on) = state.on.take_if(|on| wanted.is_none_or(|name| name != on.config.name)) else { return };
+        drop(state);
+        if let Some(promotion) = on.end(&self.ports, &self.ports.watched.trial().policy) {
+            self.promoted.send_replace(Some(Arc::new(promotion)));
+        }
+    }
+
+    /// The name of the one that gateway.json wants to be on.
+    fn wanted(&self) -> Option<String> {
+        let trial = self.ports.watched.trial();
+        let is_on = trial.experiment.as_ref().filter(|config| config.is_on(self.ports.clock.now_ms()));
+        is_on.map(|config| config.name.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Both fields are replaced as a whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks now and then whether gateway.json begins an experiment, or ends one; for as long as it is polled.
+pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        live.follow().await;
+    }
+}
+
+impl ActiveExperiment {
+    /// The arm that acts for a conversation that has this one: the control, where it is stopped or gone.
+    fn acting(&self, drawn: &str) -> Option<&Arm> {
+        let arm = self.arms.get(drawn).filter(|arm| !arm.is_shadow && !self.is_stopped(&arm.name));
+        arm.or_else(|| self.arms.get(&self.config.control))
+    }
+
+    fn is_rival(&self, arm: &str) -> bool {
+        rivals(&self.config).any(|rival| rival == arm)
+    }
+
+    fn is_stopped(&self, arm: &str) -> bool {
+        self.stopped().contains(arm)
+    }
+
+    fn stopped(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // An insertion is whole or did not happen.
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
+        let (experiment, control) = (&self.config.name, &self.config.control);
+        let conversations = ports.store.arm_conversations(experiment).await?;
+        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
+            return Ok(());
+        };
+        let reason = verdict.to_string();
+        let event = {
+            let (experiment, stopped) = (experiment.clone(), arm.to_owned());
+            let (arm, control, worse) = (verdict.arm.bad, verdict.control.bad, verdict.worse.name());
+            let (evidence, bound) = (verdict.evidence, verdict.bound);
+            move |conversations_moved| Event::ExperimentArmStopped {
+                experiment: experiment.clone(),
+                stopped: stopped.clone(),
+                worse,
+                arm_conversations: arm,
+                control_conversations: control,
+                evidence,
+                bound,
+                conversations_moved,
+            }
+        };
+        let moved = ports.store.stop_arm(experiment, arm, control, &reason, event, ports.clock.now_ms()).await?;
+        self.stopped().insert(arm.to_owned());
+        // Two turns may come to the same verdict at once.
+        let Some(conversations_moved) = moved else { return Ok(()) };
+        tracing::error!(experiment, arm, reason, conversations_moved, "the guard rail has stopped an arm");
+        ports.admins.tell(ports.messages.arm_stopped(experiment, arm, control, &verdict));
+        Ok(())
+    }
+
+    /// Ends it. Where gateway.json now says what one of its arms said, that arm serves everybody at once.
+    fn end(&self, ports: &Ports, now: &PolicyConfig) -> Option<Promotion> {
+        let promoted = self
+            .config
+            .arms
+            .iter()
+            .filter(|_| *now != self.base)
+            .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
+        let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
+        let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
+            let serving = TurnPolicies::new(policies.stack());
+            Promotion { files: now.files.clone(), before: ports.policies.swap(serving.clone()), serving }
+        });
+        let promoted = arm.map(|arm| arm.name.to_string());
+        tracing::info!(experiment = self.config.name, promoted, "the experiment is over");
+        ports.ledger.note(Event::ExperimentOff { experiment: self.config.name.clone(), promoted });
+        promotion
+    }
+}
+
+/// The arms that are compared with the control.
+fn rivals(config: &ExperimentConfig) -> impl Iterator<Item = &str> {
+    config.arms.iter().filter(|arm| !arm.shadow && arm.name != config.control).map(|arm| arm.name.as_str())
+}
+
+fn event(config: &ExperimentConfig, arms: Vec<LoadedArm>) -> Event {
+    Event::ExperimentOn { experiment: config.name.clone(), arms }
+}
