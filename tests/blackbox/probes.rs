@@ -139,5 +139,9 @@ fn an_address_that_cannot_be_had_is_named_at_the_start() {
     let refused = finish(home.command(&["run", "--model", "sim"]), "");
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.stderr.contains(&format!("cannot listen on {}: ", taken.1)), "{}", refused.stderr);
-    assert!(refused.stderr.contains("hint: `health.listen` in gateway.json"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("hint: set the address with `health.listen` in gateway.json"),
+        "{}",
+        refused.stderr
+    );
 }

@@ -106,7 +106,7 @@ fn a_command_that_is_waited_for_is_named_and_does_not_outlive_a_gateway_that_is_
     let mut command = home.command(&["run", "--model", "sim"]);
     let mut gateway = command.stderr(Stdio::piped()).spawn().expect("the program");
     let log = BufReader::new(gateway.stderr.take().expect("a pipe"));
-    let told = log.lines().map(|line| line.expect("text")).find(|line| line.contains("waits for"));
+    let told = log.lines().map(|line| line.expect("text")).find(|line| line.contains("waiting for"));
     assert!(told.is_some_and(|told| told.contains("`slack.appToken.cmd` of gateway.json")));
     let pids = std::fs::read_to_string(pids).expect("it runs");
     gateway.kill().expect("killed");

@@ -38,7 +38,8 @@ fn an_empty_window_says_so() {
     let shown = home.run(&["sessions", "show", KEY], "").ok();
     assert_eq!(shown.stdout, "");
     assert!(
-        shown.stderr.contains("would see nothing of") && shown.stderr.contains("\n  hint: `--full`"),
+        shown.stderr.contains("would see nothing of")
+            && shown.stderr.contains("\n  hint: show the archive with `--full`"),
         "{}",
         shown.stderr
     );

@@ -176,7 +176,7 @@ fn a_refusal_that_nothing_explains_is_answered_once_it_is_smaller() {
     assert!(refused(&anthropic.requests()).len() <= 3, "{:?}", refused(&anthropic.requests()));
     let page = audit(&home);
     assert!(page.contains("unexplained: helped"), "{page}");
-    assert!(page.contains("give `--window` the model's real window"), "{page}");
+    assert!(page.contains("set `--window` to the model's real window"), "{page}");
 }
 
 /// Where it is not the size, nothing is learnt, nothing is cut, and it is not tried again.
@@ -360,7 +360,7 @@ fn the_audit_shows_every_bound_and_how_to_forget_it() {
     let kinds: Vec<&Value> = bounds.as_array().expect("bounds").iter().map(|bound| &bound["kind"]).collect();
     assert_eq!(kinds, ["refused", "window"], "{bounds:#}");
     assert_eq!((&bounds[1]["tokens"], &bounds[1]["source"]), (&json!(6_000), &json!("named")), "{bounds:#}");
-    assert!(audit(&home).contains("2 bounds of a model's window were learnt"), "{}", audit(&home));
+    assert!(audit(&home).contains("2 bounds of a model's window were learned"), "{}", audit(&home));
     home.run(&["model", "forget"], "").ok();
     assert!(!audit(&home).contains("bounds of a model's window"), "{}", audit(&home));
 }

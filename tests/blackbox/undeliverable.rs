@@ -116,12 +116,12 @@ async fn an_answer_that_nobody_can_be_given_is_parked_and_delivered_later_withou
 async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_told_in_person() {
     let scene = scene().await;
     let _gateway = scene.start().await;
-    scene.slack.fault("chat.update", Fault::Error("token_revoked"));
     asked(&scene, "When is the launch?").await;
+    scene.slack.fault("chat.postMessage", Fault::Error("token_revoked"));
     scene.anthropic.release();
     scene.home.await_events("turn.parked", 1);
     scene.slack.keep_out("C1");
-    scene.slack.heal("chat.update");
+    scene.slack.heal("chat.postMessage");
     assert!(scene.slack.await_replies(&dm_channel("U1"), 1, PATIENCE).await, "nobody tells them");
     let told = shown(&scene.slack, &dm_channel("U1"));
     assert!(told[0].contains("> When is the launch?") && told[0].contains("cannot be answered yet"), "{told:#?}");

@@ -363,8 +363,8 @@ mod tests {
         assert!(matches!(save_edit(&files, &paths[0], &original, &edited), Err(ModerationError::Conflict(_))));
         for (broken, expected) in [
             (edited.replace("question:", "question: ["), "not an atom"),
-            (edited.replace("scope: erp", "scope: crm"), "another `scope`"),
-            (edited.replace("id: 2026", "id: 2027"), "another `id`"),
+            (edited.replace("scope: erp", "scope: crm"), "a different `scope`"),
+            (edited.replace("id: 2026", "id: 2027"), "a different `id`"),
             (String::new(), "no front matter"),
         ] {
             let error = save_edit(&files, &paths[0], &edited, &broken).unwrap_err().to_string();
