@@ -250,14 +250,14 @@ fn a_change_that_cannot_be_noted_is_made_and_told() {
     std::fs::create_dir_all(home.path().join(format!("gateway/admin-{month}.log"))).expect("a folder in its place");
     let done = home.run(&["audience", "set", "U1", "pm"], "").ok();
     assert!(
-        done.stderr.starts_with("warning: it was done, but could not be recorded: cannot write `"),
+        done.stderr.starts_with("warning: the change was made, but could not be recorded: cannot write `"),
         "{}",
         done.stderr
     );
     let refused = home.run(&["audience", "set", "U1", "king"], "");
     assert!(
-        refused.stderr.starts_with("warning: it was not done, but could not be recorded: `")
-            && refused.stderr.contains("error: `king` is"),
+        refused.stderr.starts_with("warning: the refused change could not be recorded: cannot write `")
+            && refused.stderr.contains("error: unknown audience `king`"),
         "{}",
         refused.stderr
     );

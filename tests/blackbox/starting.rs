@@ -58,7 +58,7 @@ fn the_missing_slack_token_is_the_one_that_is_named() {
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {
         run_with(&home, &[&["run", "--model", "sim"], arguments].concat(), variables)
     };
-    assert!(run(&[], &[("LANG", "C")]).ok().stderr.contains("no Slack tokens are set"));
+    assert!(run(&[], &[("LANG", "C")]).ok().stderr.contains("because there are no Slack tokens"));
     let refused = run(&["--front", "slack"], &[("PMK_SLACK_BOT_TOKEN", "xoxb-1")]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.stderr.contains("error: cannot connect to Slack: the Slack app token"), "{}", refused.stderr);

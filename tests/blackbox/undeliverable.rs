@@ -67,9 +67,8 @@ async fn what_several_asked_together_goes_to_each_of_them() {
     for user in ["U2", "U3"] {
         let told = shown(&scene.slack, &dm_channel(user));
         assert_eq!(told.len(), 1, "{user}: {told:#?}");
-        assert!(
-            ["> Where is it?", "> And where do we meet?", "In **Taipei**."].iter().all(|one| told[0].contains(one))
-        );
+        let parts = ["> Where is it?", "> And where do we meet?", "In **Taipei**."];
+        assert!(parts.iter().all(|part| told[0].contains(part)), "{told:#?}");
     }
     assert_eq!(shown(&scene.slack, "C1"), [] as [&str; 0]);
     scene.behaved();

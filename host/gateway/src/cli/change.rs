@@ -41,8 +41,10 @@ pub(super) fn record_in<T>(
 fn note(context: &Context, home: &Path, action: &str, args: &str, outcome: Result<(), &str>) {
     let log = AdminLog::new(home, Actor::of_process());
     if let Err(error) = log.note(action, args, outcome) {
-        let what = if outcome.is_ok() { "it was done" } else { "it was not done" };
-        context.warn(&format!("{what}, but could not be recorded: {error}"));
+        context.warn(&match outcome {
+            Ok(()) => format!("the change was made, but could not be recorded: {error}"),
+            Err(_) => format!("the refused change could not be recorded: {error}"),
+        });
     }
 }
 

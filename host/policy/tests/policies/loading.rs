@@ -94,7 +94,7 @@ fn a_later_minor_that_uses_something_new_is_refused() {
            (export "pmk:policy/describe@1.9.0" (instance $i))"#,
     );
     let error = refused(&with_describe);
-    assert!(error.to_string().contains("wants `pmk:policy/host@1.9.0`, this host offers"), "{error}");
+    assert!(error.to_string().contains("requires `pmk:policy/host@1.9.0`, this host offers"), "{error}");
     assert!(error.to_string().ends_with("which has no such `recall`"), "{error}");
     assert!(error.hint().unwrap().contains("offers the other version"), "{error}");
 }
@@ -152,7 +152,7 @@ fn descriptions_are_checked() {
     let misnamed = Component::new()
         .data("No Name")
         .describing(&format!("(call $name (local.get $description) (i32.const {DATA}) (i32.const 7))"));
-    assert!(refused(&misnamed.build()).to_string().contains("`No Name` is not 1 to 64 of"));
+    assert!(refused(&misnamed.build()).to_string().contains("`No Name` is not 1 to 64 characters of"));
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn an_unknown_setting_is_named_with_the_nearest_one() {
     assert_eq!(error.hint().unwrap(), "did you mean `max-session-tokens`?");
     let error = resolve(&Overrides { config: config(json!({"colour": 1})), ..Overrides::default() }).unwrap_err();
     assert_eq!(error.to_string(), "policy `strict` has no setting `colour` (policy.settings)");
-    assert_eq!(error.hint().unwrap(), "it has `max-session-tokens`, `seed-cap`, `keep-seed`, `marker`");
+    assert_eq!(error.hint().unwrap(), "its settings are `max-session-tokens`, `seed-cap`, `keep-seed`, `marker`");
 }
 
 #[test]
