@@ -54,23 +54,30 @@ async fn what_several_asked_together_goes_to_each_of_them() {
     let settings = json!({"version": 1, "language": "en", "slack": {"stream": "off"}, "queue": queue});
     let scene = Scene::new(rules(), &settings).await;
     let _gateway = scene.start().await;
-    let first = asked(&scene, "When is the launch?").await;
-    scene.anthropic.push(Behaviour::answer("In **Taipei**."));
-    for (user, text) in [("U2", "Where is it?"), ("U3", "And where do we meet?")] {
-        let sent = scene.slack.mention("C1", user, text, Some(&first.ts));
+    // Those who write in one thread talk in one conversation.
+    let root = scene.slack.mention("C1", "U1", "hello", None);
+    scene.home.await_events("turn.processed", 1);
+    scene.anthropic.hold();
+    for answer in ["On **Friday**.", "In **Taipei**."] {
+        scene.anthropic.push(Behaviour::answer(answer));
+    }
+    let questions = [("U1", "When is the launch?"), ("U2", "Where is it?"), ("U3", "And where do we meet?")];
+    for (user, text) in questions {
+        let sent = scene.slack.mention("C1", user, text, Some(&root.ts));
         assert!(scene.slack.await_ack(&sent.event_id, PATIENCE).await.is_some(), "{user}");
+        until_async("a request", || (scene.anthropic.requests().len() == 2).then_some(())).await;
     }
     scene.slack.keep_out("C1");
     scene.anthropic.release();
-    scene.home.await_events("turn.processed", 2);
+    scene.home.await_events("turn.processed", 3);
     assert!(shown(&scene.slack, &dm_channel("U1"))[0].contains("On **Friday**."));
     for user in ["U2", "U3"] {
         let told = shown(&scene.slack, &dm_channel(user));
         assert_eq!(told.len(), 1, "{user}: {told:#?}");
-        let parts = ["> Where is it?", "> And where do we meet?", "In **Taipei**."];
+        let parts = ["> <@U2>: Where is it?", "> <@U3>: And where do we meet?", "In *Taipei*."];
         assert!(parts.iter().all(|part| told[0].contains(part)), "{told:#?}");
     }
-    assert_eq!(shown(&scene.slack, "C1"), [] as [&str; 0]);
+    assert_eq!(shown(&scene.slack, "C1").len(), 1, "the answer to `hello`");
     scene.behaved();
 }
 

@@ -3,7 +3,7 @@
 
 use super::post::{UncertainDelivery, post};
 use crate::{
-    chat::{MessageBody, ReplyTo},
+    chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Kind},
     services::Services,
     store::{self, Answered, Part, Purpose},
@@ -26,9 +26,10 @@ pub(super) async fn deliver(
     let mut askers = services.store.asked_along(answered.turn).await?;
     askers.retain(|asker| *asker != inbound.user);
     askers.insert(0, inbound.user.clone());
+    let said = in_words(services, answered, part, &askers);
     let mut id = None;
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
-        match tell(services, answered, part, doubt, asker).await {
+        match tell(services, inbound, (part.number, &said), doubt, asker).await {
             Err(TurnError::Front(FrontError::Refused { what, .. })) => {
                 tracing::warn!(what, "cannot send an answer as a direct message either");
             }
@@ -50,8 +51,8 @@ pub(super) async fn deliver(
 /// Tells one person; `None` where they have asked in their direct messages, which have refused it.
 async fn tell(
     services: &Services,
-    Answered { inbound, report, .. }: &Answered,
-    part: &Part,
+    inbound: &Inbound,
+    (number, said): (u32, &MessageBody),
     doubt: Option<UncertainDelivery<'_>>,
     asker: &str,
 ) -> Result<Option<String>, TurnError> {
@@ -60,13 +61,31 @@ async fn tell(
         return Ok(None);
     }
     let reply_to = ReplyTo { channel, thread_ts: None };
-    let MessageBody { text, pings } = part.outgoing.speech.clone();
-    let text = match report.question() {
-        Some(_) if part.number == 0 => services.messages.in_person(&inbound.text) + &text,
-        _ => text,
-    };
-    let speech = MessageBody { text, pings };
-    let delivery =
-        Delivery { number: part.number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, &speech) };
+    let delivery = Delivery { number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, said) };
     Ok(post(services, delivery, doubt).await?)
+}
+
+/// The part with the question in front of it, if it is the first part of an answer.
+fn in_words(services: &Services, answered: &Answered, part: &Part, askers: &[String]) -> MessageBody {
+    let mut said = part.outgoing.speech.clone();
+    if part.number == 0 && answered.report.question().is_some() {
+        let question = match askers {
+            [_] => answered.inbound.text.clone(),
+            several => {
+                said.pings.extend_from_slice(several);
+                with_mentions(&answered.inbound.text, several)
+            }
+        };
+        said.text = services.messages.in_person(&question) + &said.text;
+    }
+    said
+}
+
+/// What several people asked, as people read it: each begins with a mention of who wrote it, which for the model is an id.
+fn with_mentions(question: &str, askers: &[String]) -> String {
+    let lines = question.lines().map(|line| match line.split_once(": ") {
+        Some((user, words)) if askers.iter().any(|asker| asker == user) => format!("<@{user}>: {words}"),
+        _ => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
