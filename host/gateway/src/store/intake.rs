@@ -68,8 +68,7 @@ pub(super) const OPEN_IN: &str = open_in!("");
 // Where several hosts share a database, each processes what it has accepted, and what no present host has.
 const OPEN_WORK_OF_HOME: &str =
     open_work!("AND (i.home = ?1 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))");
-/// A Slack conversation is continued by whichever host has its lease; what was said on another host's terminal is
-/// answered there.
+/// A Slack conversation may be continued by any host; what was said on another host's terminal is answered there.
 const OPEN_IN_OF_HOME: &str = open_in!(
     "AND (s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
 );

@@ -42,7 +42,7 @@ pub struct DumpedCase {
     pub opened_at_ms: i64,
     /// When it was closed, and by whom.
     pub closed: Option<(i64, Option<String>)>,
-    /// Each with its time, and which message of the dump it comes from, where that is one.
+    /// Each with its time, and the index of the message of the dump that it comes from, if any.
     pub notes: Vec<(Note, i64, Option<usize>)>,
     /// Messages of the dump that belong to it, with their authors and times.
     pub messages: Vec<(usize, Option<String>, i64)>,

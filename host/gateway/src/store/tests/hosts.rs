@@ -482,8 +482,7 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     assert_eq!(store.sessions().await.unwrap().len(), 1);
     accept(&store, KEY, "Ev2").await;
     assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
-    // A lost connection is not noticed while nothing but the commit is waited for either: then everything is sent
-    // again.
+    // Nor does the loss show where only the commit is waited for: everything is sent again then.
     end(3);
     let tell = |conn: &Connection| {
         let mut tell = conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?;
@@ -492,7 +491,7 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     };
     store.write(tell).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 2);
-    // Nor before the ids of new rows are requested. Nothing was read since.
+    // Nor where the ids of new rows are requested first, with no read before.
     end(1);
     let open_case = |conn: &Connection| {
         let sql = "INSERT INTO case_file (front, channel, title, opened_by, opened_at, opened_on) VALUES (?1, ?2, ?2, ?2, 0, ?2)";

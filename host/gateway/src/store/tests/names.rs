@@ -113,7 +113,7 @@ async fn a_name_that_is_unknown_amid_a_transaction_undoes_that_and_it_can_come_a
 async fn names_that_somebody_else_has_given_are_not_used() {
     let Some([one, _]) = two() else { return };
     let store = open(&one);
-    // The connections of a process share a counter: the next names are taken from where it stands.
+    // The connections of a process share a counter for names: this test takes the next names in advance.
     for n in 0..TURNS {
         let tell = move |conn: &Connection| {
             Ok(conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?.run([format!("U{n}")])?)

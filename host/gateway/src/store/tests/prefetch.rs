@@ -274,7 +274,8 @@ async fn who_waited_behind_an_operation_that_lost_the_connection_was_refused_wit
     assert!(behind.await.unwrap().unwrap().is_some());
 }
 
-/// Regression: a host that others had declared gone could write, too.
+/// Regression: after the connection was lost during a prefetch, statements ran outside of a transaction, and even a
+/// host that others had declared gone could write.
 #[tokio::test]
 async fn what_was_asked_ahead_when_the_connection_was_lost_was_written_in_no_transaction() {
     let Some((home, relay)) = through_a_relay() else { return };
