@@ -80,8 +80,8 @@ pub(super) fn is_theirs(conn: &Connection, key: &SessionKey, user: &str, ts: &st
 }
 
 impl Store {
-    /// Notes that a person has mentioned the bot in a thread, by the message with that `ts`: if they were alone
-    /// with it so far, they are followed there from now on; otherwise anybody followed there no longer is. The
+    /// Notes that a person has mentioned the bot in a thread, by the message with that `ts`: if they were alone with it
+    /// so far, they are followed there from now on; otherwise the following of any other person there ends. The
     /// conversation must exist.
     ///
     /// # Errors

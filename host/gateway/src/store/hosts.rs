@@ -159,8 +159,8 @@ impl Peers {
 pub struct HostFence(Weak<Shared>);
 
 impl HostFence {
-    /// Returns at once where nobody can have declared this host gone: on a store in a file, and for [most of a
-    /// lease](SPEAKS_FOR) after its last sign. Otherwise it gives a sign first.
+    /// Returns at once where nobody can have declared this host gone: on a store in a file, and for
+    /// [most of a lease](SPEAKS_FOR) after its last sign. Otherwise it gives a sign first.
     ///
     /// # Errors
     /// Other hosts have taken this host's work over; or the database, which could tell, cannot be used.

@@ -17,8 +17,8 @@ use tokio_postgres::Config;
 use super::{Error, Result, tls::Connector};
 use crate::database::Checks;
 
-/// How long connecting is not tried after a failure: doubled from the first value up to the second, which is a
-/// fraction of a host's lease.
+/// How long connecting is not tried after failures: not at all after the first, then twice the first value, doubled
+/// up to the second, which is a fraction of a host's lease.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 /// The link to one database, shared by all connections of a store.
