@@ -1,4 +1,4 @@
-//! The address of a PostgreSQL: what it says, and how it is shown.
+//! The address of a PostgreSQL database: parsing and display.
 
 mod passwords;
 
@@ -18,32 +18,32 @@ use tokio_postgres::{
 
 use crate::{roots, spelling::closest};
 
-/// What the name of one begins with.
+/// The prefix of an address as it is displayed.
 pub const SCHEME: &str = "postgres://";
 
-/// What the address may say behind its `?`.
+/// The options that an address may have after its `?`.
 const OPTIONS: [&str; 7] =
     ["sslmode", "sslrootcert", "application_name", "connect_timeout", "host", "options", "target_session_attrs"];
 
 const SSL_MODES: [&str; 3] = ["disable", "require", "verify-full"];
 
-/// The address of a PostgreSQL.
+/// The address of a PostgreSQL database.
 #[derive(Clone)]
 pub struct Database {
     config: Config,
     mode: Mode,
-    /// More roots than the system's.
+    /// Root certificates to trust instead of the system's.
     roots: Option<PathBuf>,
     name: String,
 }
 
-/// What is asked of the server's certificate.
+/// How the server's certificate is checked.
 pub enum Checks {
-    /// There is none: nothing is hidden from whoever is in between.
+    /// No TLS: an attacker in between can read everything.
     NoTls,
-    /// Nothing: who listens learns nothing, and whoever is in between can take the server's place.
+    /// Not at all: an eavesdropper learns nothing, but an attacker in between can impersonate the server.
     None,
-    /// One of these roots stands for it, and it is the server's by name.
+    /// It must be signed by one of these roots and match the server's name.
     All(RootCertStore),
 }
 
@@ -61,16 +61,16 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// Whether a text is meant to be one.
+    /// Whether a text is meant to be an address.
     pub fn is_meant(text: &str) -> bool {
         let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
         rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
     }
 
-    /// Reads an address. What it leaves unsaid is as the environment says, where that is usual for it.
+    /// Parses an address. Some values that it omits are taken from the environment, as is usual.
     ///
     /// # Errors
-    /// It is none, or says something that is not understood.
+    /// It is no valid address, or has an unknown option or value.
     pub fn parse(address: &str) -> Result<Database, Failure> {
         let (before, after) = address.split_once('?').unwrap_or((address, ""));
         let (mut mode, mut roots, mut kept) = (None, None, Vec::new());
@@ -113,7 +113,7 @@ impl Database {
         Ok(Database { config, mode, roots, name })
     }
 
-    /// The same with a password, where the address says none.
+    /// Returns the address with this password, unless it has one.
     #[must_use]
     pub fn with_password(mut self, password: Option<&SecretString>) -> Database {
         if let (None, Some(password)) = (self.config.get_password(), password) {
@@ -122,20 +122,20 @@ impl Database {
         self
     }
 
-    /// Whether a password is known already.
+    /// Whether a password is known.
     pub fn has_password(&self) -> bool {
         self.config.get_password().is_some()
     }
 
-    /// The address without the password.
+    /// Returns the address without the password.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How to connect, with a password that was looked for where it is usual.
+    /// Returns the connection settings, with a password from the usual places if the address has none.
     ///
     /// # Errors
-    /// The password file is one that others may read, or cannot be read.
+    /// The password file can be read by others, or cannot be read.
     pub fn config(&self) -> Result<Config, Failure> {
         let mut config = self.config.clone();
         if config.get_password().is_none()
@@ -146,7 +146,7 @@ impl Database {
         Ok(config)
     }
 
-    /// What is asked of the server's certificate.
+    /// Returns how the server's certificate is checked.
     ///
     /// # Errors
     /// The roots cannot be read.
@@ -204,7 +204,7 @@ fn is_socket(host: &Host) -> bool {
     matches!(host, Host::Unix(_))
 }
 
-/// Nobody is in between.
+/// Whether the connection stays on this machine.
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,
@@ -221,7 +221,7 @@ fn name_of(config: &Config) -> String {
         .map(|(place, host)| {
             let host = match host {
                 Host::Tcp(name) => name.clone(),
-                // As an address has to have it.
+                // As it must be written in an address.
                 Host::Unix(folder) => folder.display().to_string().replace('%', "%25").replace('/', "%2F"),
             };
             match ports.get(place).or(ports.first()) {

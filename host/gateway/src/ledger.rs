@@ -1,9 +1,9 @@
-//! The ledger: one JSON line an event, in a file a month, `events-YYYY-MM.log` (UTC), as pmk writes
-//! them (specifications 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
+//! The ledger: one JSON line per event, in one file per month, `events-YYYY-MM.log` (UTC), in pmk's format
+//! (specifications 000 §3 and 003 §12). People read and edit the files; they never hold the text of a message.
 //!
-//! An event is stored together with what it tells of, in one transaction, or by itself where it belongs to nothing else.
-//! From the store its line is [exported](export) to the file: the store says what has happened, the files are for readers.
-//! A ledger that cannot be written stops no conversation, and loses nothing.
+//! An event is stored in the same transaction as the change it reports, or by itself where it belongs to no change.
+//! From the store its line is [exported](export) to the file: the store is the record of what has happened, the
+//! files are for readers. A ledger that cannot be written stops no conversation and loses nothing.
 
 mod event;
 pub mod export;
@@ -43,8 +43,8 @@ pub use line::{Line, Series, TaggedEvent};
 pub use month::Month;
 pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 
-/// Notes events, and exports those of all. Clones write the same ledger; the last one to go waits until everything is
-/// exported that can be.
+/// Records events, and exports all events to the files. Clones write the same ledger; dropping the last one waits
+/// until everything that can be exported is.
 #[derive(Clone, Debug)]
 pub struct Ledger(Arc<Exporting>);
 
@@ -54,7 +54,7 @@ struct Exporting {
     exporter: Exports,
 }
 
-/// Who exports.
+/// What runs the exporter.
 enum Exports {
     Thread { ending: Arc<AtomicBool>, wake: SyncSender<()>, thread: Option<JoinHandle<()>> },
     Task(Arc<Task>),
@@ -67,17 +67,18 @@ impl fmt::Debug for Exporting {
 }
 
 impl Ledger {
-    /// The ledger in this folder, of what is stored there.
+    /// Opens the ledger in this folder; `waiting` is the store's queue of lines.
     pub fn open(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>) -> Self {
         Ledger::open_with(waiting, folder, Threads::Own)
     }
 
-    /// The same with others that do the work.
+    /// As [`open`](Ledger::open), with other threads.
     pub fn open_with(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>, threads: Threads) -> Self {
         Ledger::start(waiting, folder.into(), None, threads)
     }
 
-    /// The same with the files of so many months, the present one among them: older ones are deleted.
+    /// As [`open`](Ledger::open), keeping the files of so many months, the current one included: older ones are
+    /// deleted.
     pub fn open_keeping(waiting: Arc<dyn LedgerQueue>, folder: impl Into<PathBuf>, months: NonZeroU32) -> Self {
         let keeping = Retention::new(months, Clock::system());
         Ledger::start(waiting, folder.into(), Some(keeping), Threads::Own)
@@ -93,17 +94,17 @@ impl Ledger {
         Ledger(Arc::new(Exporting { waiting, trouble, exporter }))
     }
 
-    /// What keeps lines from being written now, if anything does.
+    /// Returns why lines cannot be written now, if they cannot.
     pub fn trouble(&self) -> Option<LedgerBacklog> {
         self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes an event that belongs to no turn and to no other write, now.
+    /// Records an event that belongs to no turn and to no other write, at once.
     pub fn note(&self, event: Event) {
         self.0.waiting.note(event.into());
     }
 
-    /// Notes such an event about a turn that went by these decisions, now.
+    /// Records such an event about a turn that these decisions were made for, at once.
     pub fn note_of(&self, event: Event, tags: Tags) {
         self.0.waiting.note(TaggedEvent { event, tags });
     }
@@ -114,7 +115,7 @@ impl Drop for Exporting {
         match &mut self.exporter {
             Exports::Thread { ending, wake, thread } => {
                 ending.store(true, Ordering::Release);
-                // Where that is full it is woken anyway.
+                // If the channel is full, the thread is woken anyway.
                 let _ = wake.try_send(());
                 if let Some(thread) = thread.take() {
                     let _ = thread.join();
@@ -128,7 +129,7 @@ impl Drop for Exporting {
 impl Exports {
     fn by_thread(waiting: &dyn LedgerQueue, exporter: Exporter) -> Exports {
         let ending = Arc::new(AtomicBool::new(false));
-        // One that is woken already need not be woken twice.
+        // One wake-up that is pending is enough.
         let (wake, woken) = sync_channel(1);
         let waker = wake.clone();
         waiting.on_lines(Box::new(move || {
@@ -155,7 +156,7 @@ impl Exports {
     }
 }
 
-/// The work as tasks of a runtime.
+/// Runs the exporter as tasks of a runtime.
 struct Task {
     exporter: Mutex<Exporter>,
     is_woken: AtomicBool,
@@ -163,7 +164,7 @@ struct Task {
 }
 
 impl Task {
-    /// Exports soon. What fails is done again with what comes next, and at the end.
+    /// Exports soon. What fails is retried with the next lines, and at the end.
     fn wake(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
         if !self.is_woken.swap(true, Ordering::AcqRel) {

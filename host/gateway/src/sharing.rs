@@ -1,8 +1,9 @@
-//! What several homes on one database have in common although each has it as files: the same in all of them.
+//! Keeps in step what several homes on one database share although each home has it as files.
 //!
-//! [Atoms](SharedAtoms), and [the part of gateway.json](SharedConfig) that a running gateway follows. Either is compared with what
-//! the store has in [passes](Synced::pass): what is newer there comes into the home, and what was changed in the home is offered to
-//! the store. [`SyncTask`] says when. And what one of several hosts says it says only while it [stands](Fencing).
+//! These are [atoms](SharedAtoms), and [the part of gateway.json](SharedConfig) that a running gateway follows.
+//! Each is compared with the store in [passes](Synced::pass): what is newer in the store is written to the home,
+//! and what was changed in the home is offered to the store. [`SyncTask`] schedules the passes. This module also
+//! lets one of several hosts post messages only while it [may](Fencing).
 
 mod atoms;
 mod config;
@@ -25,7 +26,7 @@ use crate::{
     store::{HostFence, Store},
 };
 
-/// So soon it is tried again whether the database can tell.
+/// How soon to ask the database again when it could not answer.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[async_trait]
@@ -33,16 +34,16 @@ impl Fencing for HostFence {
     async fn holds(&self) -> Result<(), FrontError> {
         HostFence::holds(self).await.map_err(|error| match error.is_lost() {
             true => FrontError::Closed,
-            // Nothing was said yet.
+            // Nothing was posted yet.
             false => FrontError::Transient { what: error.to_string(), retry_after: Some(AGAIN_AFTER) },
         })
     }
 }
 
-/// Keeps the atoms of the home that is locked the same as those of the database.
+/// Keeps the atoms of the locked home in step with those of the database.
 ///
 /// # Errors
-/// The folder of atoms cannot be made.
+/// The folder of atoms cannot be created.
 pub async fn keep_atoms(lock: &HomeLock, store: Store, clock: Clock) -> Result<SyncTask, SharingError> {
     let changed = Arc::new(Notify::new());
     let wake = Arc::clone(&changed);
@@ -50,7 +51,7 @@ pub async fn keep_atoms(lock: &HomeLock, store: Store, clock: Clock) -> Result<S
     Ok(SyncTask::begin(atoms, changed).await)
 }
 
-/// Keeps what gateway.json of the home that is locked says of people and experiments the same as on other hosts.
+/// Keeps what gateway.json of the locked home says of people and experiments in step with the other hosts.
 pub async fn keep_config(lock: &HomeLock, store: Store, clock: Clock) -> SyncTask {
     SyncTask::begin(SharedConfig::open(lock, store, clock), Arc::default()).await
 }

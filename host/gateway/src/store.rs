@@ -1,26 +1,26 @@
-//! What must survive: inbox, sessions, turns, outbox.
+//! The store: everything that must survive a crash: inbox, sessions, turns, outbox.
 //!
-//! A message goes through the store in four commits, and a crash between any two of them loses and
-//! repeats nothing:
+//! A message passes through the store in four commits; a crash between any two of them neither loses nor
+//! repeats anything:
 //!
-//! 1. [`accept`](Store::accept): the question is in the inbox. Now it may be acknowledged.
-//! 2. [`begin`](Store::begin): the conversation is leased, the turn is there. The live window comes
-//!    back; what a plan does to it is committed by [`edit_live`](Store::edit_live).
-//! 3. [`record`](Store::record): the answer is in the archive and in the outbox. Now it may be shown.
-//! 4. [`finish`](Store::finish): it is delivered, the question is done with, the conversation is free.
+//! 1. [`accept`](Store::accept): the question is in the inbox. It may now be acknowledged.
+//! 2. [`begin`](Store::begin): the conversation is leased and the turn exists. Returns the live window;
+//!    [`edit_live`](Store::edit_live) commits what a plan changes in it.
+//! 3. [`record`](Store::record): the answer is in the archive and in the outbox. It may now be shown.
+//! 4. [`finish`](Store::finish): the answer is delivered, the question closed, the lease released.
 //!
-//! [`open_work`](Store::open_work) lists what is unfinished, after a crash and at any time, and `begin` says where
-//! each question stands: [`BeginOutcome::Ask`] before the third commit, [`BeginOutcome::Deliver`] after it. A question that
-//! cannot go on is [parked](Store::park).
+//! [`open_work`](Store::open_work) lists unfinished work, after a crash and at any other time. `begin` says how far
+//! each question has come: [`BeginOutcome::Ask`] before the third commit, [`BeginOutcome::Deliver`] after it. A
+//! question that cannot be processed further is [parked](Store::park).
 //!
 //! Every message is stored once and never rewritten. The live window is a list of references to
-//! messages; a prune edits the list. What is archived costs a turn nothing.
+//! messages, and pruning edits that list. Archived messages cost a turn nothing.
 //!
-//! It is one file in SQLite, with a write-ahead log that is synced at every commit; or a PostgreSQL, behind the same methods
-//! and [the same statements](sql). One thread writes and commits for everybody who is waiting; others read. All SQL of the
-//! program is in this module.
+//! The store is one SQLite file with a write-ahead log that is synced at every commit, or a PostgreSQL database, behind
+//! the same methods and [the same statements](sql). One thread writes, and commits on behalf of all waiting callers;
+//! other threads read. All SQL of the program is in this module.
 //!
-//! Times are milliseconds since the epoch, and the caller says what time it is.
+//! Times are milliseconds since the epoch; the caller passes the current time.
 
 mod archive;
 mod asked;
@@ -143,72 +143,73 @@ use writer::{Prefetch, Writer};
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "pmk-host.db";
 
-/// A handle on the store of one home. Clones share it; when the last one is dropped, what was begun is
-/// committed and the file closed.
+/// A handle on the store of one home. Clones share the store. When the last clone is dropped, the writes that were
+/// begun are committed and the file is closed.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// What a store is opened with.
+/// Options for opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct Opening {
-    /// What time it is when something is noted that nobody says the time of.
+    /// The clock for records whose caller passes no time.
     pub clock: Clock,
-    /// Who reads and writes.
+    /// Starts the threads that read and write.
     pub threads: Threads,
 }
 
 struct Shared {
     place: Place,
-    /// To the database, where the store is in one.
+    /// The connection to the database; `None` for a store in a file.
     link: Option<Arc<Link>>,
-    /// Tells who waits for the database to be there again.
+    /// Notifies waiting tasks when the database can be reached again.
     back: Arc<Notify>,
-    /// How this process signs its turns' leases.
+    /// The name under which this process takes the leases of its turns.
     owner: String,
-    // Closed in this order: the last connection to go folds the log into the file, and readers cannot.
+    // Dropped in this order: the last connection to close checkpoints the log into the file, and readers cannot do
+    // that.
     readers: Readers,
     writer: Writer,
-    /// What is noted in it, and not written to the ledger's files.
+    /// Events that are recorded in the store but not yet written to the ledger's files.
     noting: events::Noting,
-    /// Texts that receipts refer to and that are stored for certain.
+    /// Texts that receipts refer to and that are known to be stored.
     texts: receipt::StoredTexts,
-    /// Bounds of models as they stand within the transaction under way.
+    /// Bounds of models as they stand within the current transaction.
     new_bounds: Arc<calibrations::NewBounds>,
-    /// Live windows that are known.
+    /// Cached live windows.
     windows: Arc<windows::Windows>,
-    /// What is left to do of turns.
+    /// What is still to be delivered of turns.
     undelivered: undelivered::Undelivered,
-    /// Who has written of late in threads of channels.
+    /// Who has written recently in threads of channels.
     last_words: following::LastWords,
-    /// What is known of other hosts.
+    /// What is known of the other hosts.
     others: hosts::Peers,
 }
 
 impl Store {
-    /// Where the store of a home is.
+    /// Returns the path of a home's store.
     pub fn path(home: &Path) -> PathBuf {
         home::gateway_dir(home).join(FILE_NAME)
     }
 
-    /// Whether it is worth opening one to be read. Of one in a database only opening it tells.
+    /// Whether opening the store for reading may succeed. For a store in a database, only opening it tells.
     pub fn may_be_at(place: &Place) -> bool {
         place.database.is_some() || Store::path(&place.home).exists()
     }
 
-    /// Opens the store of a home for `run`, which has taken the [`HomeLock`]. Makes what is missing,
-    /// and brings the schema up to date, after a backup.
+    /// Opens the store of a home for `run`, which holds the [`HomeLock`]. Creates what is missing and migrates the
+    /// schema, after a backup.
     ///
     /// # Errors
-    /// It cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
-    /// [`StoreError::Io`], [`StoreError::Away`], [`StoreError::Refused`]; or the home had one and it is
+    /// The store cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
+    /// [`StoreError::Io`], [`StoreError::Away`], [`StoreError::Refused`]; or the home had a store that is now
     /// [`StoreError::Gone`].
     pub fn open(place: impl Into<Place>) -> Result<Store, StoreError> {
         Store::open_with(place, &Opening::default())
     }
 
-    /// The same with another clock, and others that do the work.
+    /// As [`open`](Store::open), with another clock and other threads.
     ///
     /// # Errors
     /// As [`open`](Store::open).
@@ -225,10 +226,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store of a home for any other command, beside a `run` that may be alive.
+    /// Opens the store of a home for any other command, possibly while a `run` is alive.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
+    /// [`StoreError::Missing`] when nothing has been stored yet; otherwise as [`Store::open`].
     pub fn open_existing(place: impl Into<Place>) -> Result<Store, StoreError> {
         let place = place.into();
         if place.database.is_some() {
@@ -243,7 +244,7 @@ impl Store {
         }
         let migrate = if run_is_alive(&place.home) { Migrate::No } else { Migrate::Yes };
         match Store::start(place.clone(), migrate, &Opening::default()) {
-            // Where nothing may be written, reading may still do; a write then says what is wrong.
+            // Where writing is not permitted, reading may still work; a later write then reports the error.
             Err(error @ StoreError::Io { .. }) => match Store::start_read_only(place) {
                 Err(StoreError::Io { .. }) => Err(error),
                 started => started,
@@ -308,14 +309,14 @@ impl Store {
         Ok(Store { shared: Arc::new(shared) })
     }
 
-    /// Waits until the store is lost while it is open, its file deleted, replaced, emptied or cut short, and says how. From
-    /// then on nothing is stored, and the process has to end. It waits for ever where that does not happen.
+    /// Waits until the open store is lost (its file deleted, replaced, emptied or truncated) and returns how. From
+    /// then on nothing is stored, and the process has to end. Waits for ever if that does not happen.
     pub async fn lost(&self) -> StoreError {
         self.shared.writer.lost().await
     }
 
-    /// Returns when the database is there again after it was away: what was held up by that need wait no longer. A file is never
-    /// away.
+    /// Returns when the database can be reached again after it was unreachable: work that was delayed by that need
+    /// wait no longer. A store in a file is never unreachable.
     pub async fn back(&self) {
         self.shared.back.notified().await;
     }
@@ -325,10 +326,10 @@ impl Store {
         self.shared.back.notify_waiters();
     }
 
-    /// Returns once the thread that writes has committed: nothing, which costs the disk nothing.
+    /// Returns once the writer thread has committed an empty transaction, which causes no disk write.
     ///
     /// # Errors
-    /// It cannot.
+    /// The commit failed.
     pub async fn commit_nothing(&self) -> Result<(), StoreError> {
         self.write(|_| Ok(())).await
     }
@@ -341,7 +342,7 @@ impl Store {
         self.write_prefetched(Prefetch::None, work).await
     }
 
-    /// The same of work of which that much is known before it is at work.
+    /// As [`write`](Store::write), for work some of whose reads are known in advance.
     async fn write_prefetched<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -358,7 +359,7 @@ impl Store {
         self.shared.readers.read(work).await
     }
 
-    /// As [`read`](Store::read), for a thread that may wait.
+    /// As [`read`](Store::read), for a thread that may block.
     fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -367,7 +368,7 @@ impl Store {
         self.shared.readers.read_waiting(work)
     }
 
-    /// What is known of live windows.
+    /// Returns the cache of live windows.
     fn windows(&self) -> Arc<windows::Windows> {
         Arc::clone(&self.shared.windows)
     }
@@ -376,7 +377,7 @@ impl Store {
         self.shared.owner.clone()
     }
 
-    /// Whether some `run` works on it.
+    /// Whether a `run` is working on the store.
     async fn run_is_alive(&self) -> Result<bool, StoreError> {
         match self.shared.link {
             Some(_) => Ok(self.host_at_work().await?.is_some()),
@@ -385,7 +386,7 @@ impl Store {
     }
 }
 
-/// Where the lock cannot be asked, the careful answer.
+/// Answers `true` where the lock cannot be queried, which is the safe answer.
 fn run_is_alive(home: &Path) -> bool {
     HomeLock::is_held(home).unwrap_or(true)
 }

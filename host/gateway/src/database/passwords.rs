@@ -1,4 +1,5 @@
-//! The password that neither an address nor gateway.json says: in the environment, or in PostgreSQL's own password file.
+//! Finds a password that neither the address nor gateway.json contains: in the environment, or in PostgreSQL's own
+//! password file.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -7,7 +8,7 @@ use secrecy::SecretString;
 use tokio_postgres::{Config, config::Host};
 
 /// # Errors
-/// The password file may be read by others, or cannot be read though somebody names it.
+/// The password file can be read by others, or cannot be read although it was named explicitly.
 pub(super) fn of(config: &Config) -> Result<Option<SecretString>, Failure> {
     if let Some(password) = std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()) {
         return Ok(Some(password.into()));
@@ -36,7 +37,7 @@ pub(super) fn of(config: &Config) -> Result<Option<SecretString>, Failure> {
     Ok(text.lines().find_map(|line| password(line, config)).map(SecretString::from))
 }
 
-/// The password of a line that is about this database: `HOST:PORT:DATABASE:USER:PASSWORD`.
+/// Returns the password of a line for this database: `HOST:PORT:DATABASE:USER:PASSWORD`.
 fn password(line: &str, config: &Config) -> Option<String> {
     if line.starts_with('#') {
         return None;
@@ -57,7 +58,7 @@ fn password(line: &str, config: &Config) -> Option<String> {
     is_ours.then(|| password.clone())
 }
 
-/// What stands between colons; a backslash takes the meaning from what follows it.
+/// Splits a line at colons; a backslash escapes the next character.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut letters) = (vec![String::new()], line.chars());
     while let Some(letter) = letters.next() {

@@ -1,4 +1,5 @@
-//! What is worth telling, in the words of pmk's ledger (specifications 000 §3 and 003 §12). Never the text of a message.
+//! The events of the ledger, in pmk's format (specifications 000 §3 and 003 §12). They never hold the text of a
+//! message.
 
 use pmk_policy::Identity;
 use serde::Serialize;
@@ -9,7 +10,7 @@ use crate::{
     escalation::Marker,
 };
 
-/// What is worth remembering of a turn.
+/// An event.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Event {
@@ -29,15 +30,15 @@ pub enum Event {
         atoms_injected: usize,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         atom_ids: Vec<String>,
-        /// The estimate of the messages that were sent.
+        /// The token estimate of the messages that were sent.
         tokens_sent: u64,
         /// Rungs of recovery that were used.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         rungs: Vec<String>,
-        /// From the moment the question came in to the delivered reply.
+        /// From the arrival of the question to the delivery of the reply.
         latency_ms: u64,
     },
-    /// The program failed within a turn, which is tried once more and then parked.
+    /// The program panicked within a turn, which is retried once and then parked.
     #[serde(rename = "turn.panicked")]
     TurnPanicked {
         session: String,
@@ -47,17 +48,17 @@ pub enum Event {
     /// A message cannot be answered and waits for `sessions retry`.
     #[serde(rename = "turn.parked")]
     TurnParked { session: String, why: String },
-    /// Parked messages are taken up again, of one conversation or of all.
+    /// Parked messages are reopened, of one conversation or of all.
     #[serde(rename = "turn.retried")]
     TurnRetried {
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<String>,
         messages: usize,
     },
-    /// A question gets no answer any more, by the word of this person.
+    /// This person stopped a question: it gets no answer any more.
     #[serde(rename = "turn.stopped")]
     TurnStopped { actor: String, session: String },
-    /// A question is taken up once more, by the word of this person.
+    /// This person had a question asked once more.
     #[serde(rename = "turn.again")]
     TurnAgain { actor: String, session: String },
     /// A person has edited a message.
@@ -65,10 +66,10 @@ pub enum Event {
     MessageEdited {
         actor: String,
         session: String,
-        /// Whether it had no answer yet: then it is asked as it is now.
+        /// Whether it had no answer yet: then the edited text is asked.
         waiting: bool,
     },
-    /// A message is there no more, and nothing of it in the conversation.
+    /// A message was deleted, and its text erased from the conversation.
     #[serde(rename = "message.deleted")]
     MessageDeleted {
         session: String,
@@ -76,16 +77,16 @@ pub enum Event {
         what: &'static str,
         /// Whether it had no answer yet: then it gets none.
         waiting: bool,
-        /// Summaries that may have been made of it and still say so.
+        /// Summaries that may have been made from it and may still contain it.
         summaries: u32,
     },
-    /// Open messages that nobody worked on were found: a defect of the program.
+    /// The sweep found open messages that nobody worked on: a bug of the program.
     #[serde(rename = "queue.swept")]
     QueueSwept { messages: u64 },
     /// `mra` was asked.
     #[serde(rename = "mra-ask.end")]
     MraAskEnd { actor: String, repo: String, ok: bool, retried: bool, duration_ms: u64 },
-    /// People were asked.
+    /// Contacts were asked.
     #[serde(rename = "escalate.triggered")]
     EscalateTriggered {
         channel_id: String,
@@ -93,7 +94,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         scope: Option<String>,
     },
-    /// They answered.
+    /// A contact's answer was accepted.
     #[serde(rename = "escalate.absorbed")]
     EscalateAbsorbed {
         channel_id: String,
@@ -101,25 +102,25 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         atom_id: Option<String>,
     },
-    /// Somebody wrote while an answer was awaited, and that is what it was read as.
+    /// Somebody wrote while an answer was awaited; `word` is how the message was interpreted.
     #[serde(rename = "escalate.heard")]
     EscalateHeard { actor: String, channel_id: String, thread_ts: String, word: &'static str },
-    /// The answer is not waited for any more, by the word of this person.
+    /// This person cancelled the escalation: its answer is no longer waited for.
     #[serde(rename = "escalate.cancelled")]
     EscalateCancelled { actor: String, channel_id: String, thread_ts: String },
-    /// An atom reads like orders to a model: it is not approved by the passing of time.
+    /// An atom reads like instructions to a model: it is not approved by time.
     #[serde(rename = "atom.flagged")]
     AtomFlagged { actor: String, atom_id: String },
     /// The contributor approved an atom by a reaction.
     #[serde(rename = "atom.approved")]
     AtomApproved { actor: String, atom_id: String },
-    /// The contributor took an atom back by a reaction.
+    /// The contributor withdrew an atom by a reaction.
     #[serde(rename = "atom.rejected")]
     AtomRejected { actor: String, atom_id: String },
-    /// A large content is in the window in part.
+    /// A large content is only partly in the window.
     #[serde(rename = "message.capped")]
     MessageCapped { actor: String, kind: &'static str, original_chars: usize, capped_chars: usize },
-    /// What the provider counted.
+    /// The token usage that the provider counted.
     #[serde(rename = "token.usage")]
     TokenUsage {
         actor: String,
@@ -130,7 +131,7 @@ pub enum Event {
         cache_read_tokens: u64,
         cache_creation_tokens: u64,
     },
-    /// The model said the prompt was too long.
+    /// The model refused the prompt as too long.
     #[serde(rename = "context.exceeded")]
     ContextExceeded {
         actor: String,
@@ -142,7 +143,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         allowed_tokens: Option<u64>,
     },
-    /// The model has summed up a part of the conversation.
+    /// The model has summarized a part of the conversation.
     #[serde(rename = "context.compacted")]
     ContextCompacted {
         actor: String,
@@ -150,10 +151,10 @@ pub enum Event {
         turns: u32,
         tokens_before: u64,
         tokens_after: u64,
-        /// Whether the model had refused the prompt; otherwise a policy wanted it ahead of the call.
+        /// Whether the model had refused the prompt; otherwise a policy asked for it before the call.
         recovering: bool,
     },
-    /// The conversation goes on in a fresh window.
+    /// The conversation continues in a fresh window.
     #[serde(rename = "context.rotated")]
     ContextRotated {
         actor: String,
@@ -168,33 +169,35 @@ pub enum Event {
     /// No rung was left, and the request was planned again under a smaller limit.
     #[serde(rename = "context.replanned")]
     ContextReplanned { actor: String, session: String, limit: u64, tokens_before: u64, tokens_after: u64 },
-    /// The model gave no answer and no reason that is known, and a smaller request was tried.
+    /// The model failed to answer for no known reason, and a smaller request was tried.
     #[serde(rename = "context.suspected")]
     ContextSuspected {
         actor: String,
         session: String,
-        /// `unexplained`: it refused the request; `empty`: it answered nothing; `failing`: it failed turn after turn.
+        /// `unexplained`: it refused the request; `empty`: its answer was empty; `failing`: it failed turn after
+        /// turn.
         because: &'static str,
         tokens: u64,
-        /// Whether the smaller request was answered: then it was the size.
+        /// Whether the smaller request was answered: then the size was the cause.
         helped: bool,
     },
-    /// The model said the prompt was too long: the name of specification 001 for `context.exceeded`.
+    /// The model refused the prompt as too long: the name in specification 001 for `context.exceeded`.
     #[serde(rename = "queue.context_overflow.detected")]
     OverflowDetected { actor: String, session: String },
-    /// On that, a part of the conversation was summed up.
+    /// After such a refusal, a part of the conversation was summarized.
     #[serde(rename = "queue.context_overflow.compacted")]
     OverflowCompacted { actor: String, session: String, turns: u32 },
-    /// On that, the conversation goes on in a fresh session.
+    /// After such a refusal, the conversation continues in a fresh session.
     #[serde(rename = "queue.context_overflow.new_session")]
     OverflowNewSession { actor: String, session: String, has_summary: bool, summary_length: usize },
-    /// Nothing helped.
+    /// After such a refusal, no recovery helped.
     #[serde(rename = "queue.context_overflow.recovery_failed")]
     OverflowRecoveryFailed { actor: String, session: String },
     /// A summary was made without the model, and the fresh session has it.
     #[serde(rename = "daemon.context_overflow.recovery")]
     OverflowRecovery { actor: String, session: String, entries_left_behind: usize },
-    /// A plan was carried out that drops or replaces something of the window. What recovery cuts has other events.
+    /// A plan was carried out that drops or replaces messages of the window. What recovery removes has other
+    /// events.
     #[serde(rename = "context.pruned")]
     ContextPruned {
         actor: String,
@@ -203,7 +206,7 @@ pub enum Event {
         messages_replaced: usize,
         tokens_before: u64,
         tokens_after: u64,
-        /// The policy whose plan it was, and its digest; `floor` has none.
+        /// The policy whose plan it was, and the digest of its component; `floor` has none.
         decided_by: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         decided_by_sha256: Option<String>,
@@ -211,15 +214,15 @@ pub enum Event {
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
-    /// The model's server takes no tools: it is asked by fenced directives from now on.
+    /// The model's server supports no tools: from now on the model is asked to write fenced directives.
     #[serde(rename = "model.no-tools")]
     ModelNoTools {
         provider: String,
         model: String,
-        /// `said` by the server in so many words, or `tried`.
+        /// `said` if the server stated it, or `tried`.
         how: &'static str,
     },
-    /// A policy failed or broke a rule, and another decided.
+    /// A policy failed or broke a rule, and another one decided.
     #[serde(rename = "policy.failed")]
     PolicyFailed {
         actor: String,
@@ -233,29 +236,29 @@ pub enum Event {
         #[serde(flatten)]
         asked: PolicyAsked,
         failures: u32,
-        /// How many decisions go past it before it is tried again.
+        /// How many decisions are made without it before it is tried again.
         pause: u32,
         reason: String,
     },
-    /// It did well when it was tried again.
+    /// A suspended policy succeeded when it was tried again.
     #[serde(rename = "policy.resumed")]
     PolicyResumed {
         #[serde(flatten)]
         asked: PolicyAsked,
     },
-    /// A policy was shown texts, because it asked for them.
+    /// A policy has read texts of messages.
     #[serde(rename = "policy.read")]
     PolicyRead {
         actor: String,
         #[serde(flatten)]
         asked: PolicyAsked,
-        /// Of the request as it would be if nothing were done, or the one text of a cap.
+        /// The texts of the request as it would be sent if nothing were done, or the one text of a cap.
         texts: usize,
         chars: u64,
         archive_searches: u32,
         archived_texts: u32,
     },
-    /// Somebody did something that they may not do: it had no effect.
+    /// Somebody attempted something that they are not allowed to do: it had no effect.
     #[serde(rename = "access.refused")]
     AccessRefused {
         actor: String,
@@ -264,47 +267,47 @@ pub enum Event {
         channel_id: Option<String>,
         reason: Reason,
     },
-    /// The model repeated a directive of somebody else's, which was not carried out.
+    /// The model repeated a directive that somebody else wrote; it was not carried out.
     #[serde(rename = "directive.echoed")]
     DirectiveEchoed { actor: String, session: String, kind: &'static str },
-    /// Others were asked so often within an hour that they are not asked once more.
+    /// The hourly limit on asking others is reached: they are not asked once more.
     #[serde(rename = "directive.bounded")]
     DirectiveBounded {
         actor: String,
         session: String,
         kind: &'static str,
-        /// Whose bound it is: `person` or `conversation`.
+        /// Whose limit it is: `person` or `conversation`.
         of: &'static str,
         most: u32,
     },
-    /// A question to people is shown to its asker first.
+    /// An escalation is first shown to its asker for confirmation.
     #[serde(rename = "escalate.proposed")]
     EscalateProposed { actor: String, channel_id: String, thread_ts: String },
-    /// They said no to it, or nothing for a day.
+    /// The asker rejected it, or did not answer for a day.
     #[serde(rename = "escalate.dropped")]
     EscalateDropped { actor: String, channel_id: String },
     /// A channel has a case from now on.
     #[serde(rename = "case.opened")]
     CaseOpened { actor: String, channel_id: String, case_id: i64 },
-    /// An answer has added to a case what the model noted.
+    /// An answer has added the model's notes to a case.
     #[serde(rename = "case.updated")]
     CaseUpdated { actor: String, session: String, case_id: i64, hypotheses: usize, questions: usize },
-    /// It has none any more.
+    /// A channel's case was closed.
     #[serde(rename = "case.closed")]
     CaseClosed { actor: String, channel_id: String, case_id: i64, messages: u64 },
     /// Other policies decide from the next turn on. Layers, the top one first.
     #[serde(rename = "policy.swapped")]
     PolicySwapped { by: &'static str, before: Vec<Identity>, serving: Vec<Identity> },
-    /// They should have, and could not be loaded.
+    /// The policies that were to decide could not be loaded.
     #[serde(rename = "policy.refused")]
     PolicyRefused { by: &'static str, files: Vec<String>, reason: String },
-    /// The arms of an experiment are loaded, and conversations get one.
+    /// The arms of an experiment are loaded, and conversations are assigned to them.
     #[serde(rename = "experiment.on")]
     ExperimentOn { experiment: String, arms: Vec<LoadedArm> },
-    /// An experiment is not begun.
+    /// An experiment could not be started.
     #[serde(rename = "experiment.refused")]
     ExperimentRefused { experiment: String, reason: String },
-    /// Conversations have no arm any more.
+    /// An experiment has ended: conversations have no arm any more.
     #[serde(rename = "experiment.off")]
     ExperimentOff {
         experiment: String,
@@ -312,7 +315,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         promoted: Option<String>,
     },
-    /// The guard rail has stopped an arm; its conversations go on with the control.
+    /// The guard rail has stopped an arm; its conversations continue with the control.
     #[serde(rename = "experiment.arm-stopped")]
     ExperimentArmStopped {
         experiment: String,
@@ -322,7 +325,7 @@ pub enum Event {
         /// Conversations in which it happened, of this arm and of the control.
         arm_conversations: u64,
         control_conversations: u64,
-        /// How strong the evidence is; the bound that it has passed.
+        /// The strength of the evidence, and the bound that it has passed.
         evidence: f64,
         bound: f64,
         conversations_moved: usize,
@@ -331,7 +334,7 @@ pub enum Event {
     #[serde(rename = "experiment.shadow")]
     ExperimentShadow {
         session: String,
-        /// The arm that only watches; the event's own `arm` is the one that acted.
+        /// The shadow arm; the event's own `arm` is the one that acted.
         shadow: String,
         shadow_sha256: String,
         tokens_before: u64,
@@ -343,50 +346,52 @@ pub enum Event {
         failures: usize,
         /// Whether both would send the same messages.
         agrees: bool,
-        /// Decisions since the one before that it was not asked for, as it was still busy with an earlier one.
+        /// Decisions since the previous event that the shadow was not asked for, because it was still busy with an
+        /// earlier one.
         sat_out: u64,
     },
-    /// A person asks nearly the same again.
+    /// A person asks nearly the same question again.
     #[serde(rename = "signal.reasked")]
     SignalReasked { actor: String, session: String, after_ms: u64, similarity: f64 },
-    /// A person likes an answer or does not.
+    /// A person rates an answer.
     #[serde(rename = "signal.reaction")]
     SignalReaction { actor: String, session: String, likes: bool },
-    /// The front is not let in any more; what is connected goes on.
+    /// The front refuses new connections of the gateway; existing ones continue.
     #[serde(rename = "front.refused")]
     FrontRefused { reason: String },
-    /// It is let in again.
+    /// The front accepts connections again.
     #[serde(rename = "front.accepted")]
     FrontAccepted,
-    /// Nobody could reach the front for a while.
+    /// The front is connected again after the gateway received nothing from it for a while.
     #[serde(rename = "front.connected-again")]
     FrontConnectedAgain {
         deaf_ms: u64,
-        /// Messages that came late because of it.
+        /// Messages that arrived late because of it.
         late: u64,
     },
-    /// The front brought an event with an id that is none, or of the wrong shape, and it was refused.
+    /// The front delivered an event with an invalid id, or of the wrong shape, and it was refused.
     #[serde(rename = "front.malformed")]
     FrontMalformed {
-        /// Which id or part: `frame`, `type`, `envelope_id`, `payload`; `line` on the console. Never what it was.
+        /// Which id or part: `frame`, `type`, `envelope_id`, `payload`; `line` on the console. Never its value.
         field: &'static str,
     },
-    /// A reply went out in several messages.
+    /// A reply was sent in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },
     /// A long reply could not be posted as a file: its first parts were posted, and the archive has all of it.
     #[serde(rename = "reply.cut")]
     ReplyCut { actor: String, session: String, reason: String },
-    /// A part of a reply was posted after a crash although it may have been posted before.
+    /// After a crash, a part of a reply was posted although it may have been posted before.
     #[serde(rename = "reply.repeated")]
     ReplyRepeated { actor: String, session: String, part: u32 },
-    /// A part of a reply is this message now; who had it before, on a database that hosts share, may have it on its way still.
+    /// A part of a reply was posted as this message; on a database that hosts share, the host that had it before
+    /// may still be posting it, too.
     #[serde(rename = "reply.may-repeat")]
     ReplyMayRepeat { actor: String, session: String, part: u32, reply_ts: String },
-    /// A reply could not be delivered and will not be tried again.
+    /// A reply could not be delivered and will not be retried.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },
-    /// The gateway is there, or there again.
+    /// The gateway has started.
     #[serde(rename = "gateway.online")]
     GatewayOnline {
         /// Whether people are told.
@@ -396,22 +401,22 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         offline_duration_ms: Option<u64>,
     },
-    /// It was asked to end, and does.
+    /// The gateway is stopping, because it was asked to.
     #[serde(rename = "gateway.offline")]
     GatewayOffline { broadcast: bool, reason: &'static str },
-    /// What was said while nobody listened was read back.
+    /// What was said while the gateway was down was read back.
     #[serde(rename = "gateway.caught-up")]
     GatewayCaughtUp {
-        /// Those that were read.
+        /// Conversations that were read.
         conversations: usize,
         /// Messages that were found in them and are answered now.
         messages: usize,
         /// Conversations that the gateway may not read.
         unreadable: usize,
-        /// Conversations that were read back in part, for there was too much.
+        /// Conversations that were read back only in part, because there was too much.
         cut: usize,
     },
-    /// Files of the ledger were deleted: their months are not kept any more.
+    /// Files of the ledger were deleted, because their months are no longer kept.
     #[serde(rename = "ledger.forgotten")]
     LedgerForgotten { files: Vec<String>, keep_months: u32 },
     /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
@@ -420,12 +425,12 @@ pub enum Event {
 }
 
 impl Event {
-    /// People were asked what a thread waits for from now on.
+    /// Contacts were asked, and a thread waits for the answer from now on.
     pub(crate) fn escalated(Marker { channel_id, thread_ts, scope, .. }: Marker) -> Event {
         Event::EscalateTriggered { channel_id, thread_ts, scope }
     }
 
-    /// Somebody does not want the answer to be waited for any more.
+    /// Somebody has cancelled an escalation.
     pub(crate) fn escalation_cancelled(actor: &str, marker: &Marker) -> Event {
         let (channel_id, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
         Event::EscalateCancelled { actor: actor.to_owned(), channel_id, thread_ts }

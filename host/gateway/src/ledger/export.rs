@@ -1,12 +1,13 @@
-//! Lines go from the store, where they wait, to the files of their months: in the order they were written in, none lost
-//! and none twice.
+//! Exports lines from the store, where they are queued, to the files of their months: in the order in which they
+//! were written, none lost and none twice.
 //!
-//! A line is put at the end of its file at once. A while later, or after many lines, the file is synced and the store told
-//! so: it forgets the lines, and keeps how long the file was. So what a crash finds in the store may be in the file
-//! already, behind that length, and is [looked for](file::find) there before anything is written. The same is done after a
-//! failure: lines that cannot be written, on a full disk for one, wait in the store until they can.
+//! A line is appended to its file at once. A while later, or after many lines, the file is synced and the store
+//! told so: it deletes the lines, and stores the file's length. So the lines that a restart after a crash finds in
+//! the store may be in the file already, after that length, and are [looked for](file::find) there before anything
+//! is written. The same is done after a failure: lines that cannot be written, for example on a full disk, wait in
+//! the store until they can.
 //!
-//! One process exports at a time, the one that has the lock.
+//! One process exports at a time: the one that holds the lock.
 
 use std::{
     collections::BTreeSet,
@@ -29,81 +30,81 @@ use tokio::time::Instant;
 
 use super::{Event, Line, TaggedEvent, file, month::Retention};
 
-/// How often it looks for what other processes have noted.
+/// How often the exporter looks for events that other processes have recorded.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long it waits for more, once there is something: under load many lines are written at once.
+/// How long it waits for more lines once there is one, so that under load many lines are written at once.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How long, and how many, lines wait in the store that are in their file.
+/// How long, and how many, lines that are in their file stay in the store.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const SETTLE_AT: usize = 1_000;
 
-/// So many lines are read at once.
+/// How many lines are read at once.
 const PAGE: usize = 500;
 
-/// Its name, beside the files.
+/// The lock file's name, beside the files.
 const LOCK_FILE: &str = "events.lock";
 
-/// How often, and how far apart, is looked for the lock at the end.
+/// How often, and at what interval, the lock is tried at the end.
 const LAST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Where lines wait until they are in their files: the store.
+/// The queue of lines that are not in their files yet: the store.
 pub trait LedgerQueue: Send + Sync {
-    /// Stores an event that belongs to no other write, soon. What cannot be stored is kept.
+    /// Stores an event that belongs to no other write, soon. What cannot be stored is kept in memory.
     fn note(&self, noted: TaggedEvent);
 
-    /// Stores what could not be stored before, and waits until all that was noted is.
+    /// Stores what could not be stored before, and waits until everything recorded is stored.
     ///
     /// # Errors
-    /// It still cannot; it is kept.
+    /// It still cannot be stored; it is kept.
     fn note_again(&self) -> Result<(), String>;
 
-    /// Whether something is kept that could not be stored.
+    /// Whether events are kept in memory because they could not be stored.
     fn has_unstored(&self) -> bool;
 
-    /// What could not be stored, which is not kept any longer.
+    /// Returns the lines that could not be stored, and no longer keeps them.
     fn take_unstored(&self) -> Vec<Line>;
 
-    /// The first lines after this one, oldest first.
+    /// Returns the first lines after this one, oldest first.
     ///
     /// # Errors
     /// They cannot be read.
     fn waiting(&self, after: i64, most: usize) -> Result<Vec<QueuedLine>, String>;
 
-    /// How many lines there are after this one, those included that could not be stored.
+    /// Returns how many lines there are after this one, including those that could not be stored.
     ///
     /// # Errors
     /// They cannot be counted.
     fn count(&self, after: i64) -> Result<u64, String>;
 
-    /// How far lines were exported for good; `None` where none was.
+    /// Returns how far lines were exported and synced; `None` where none was.
     ///
     /// # Errors
     /// It cannot be read.
     fn exported(&self) -> Result<Option<Exported>, String>;
 
-    /// Forgets the lines up to this one, which are in their files for good.
+    /// Deletes the lines up to this one, which are in their files and synced.
     ///
     /// # Errors
-    /// They wait still.
+    /// They stay queued.
     fn settle(&self, last: i64, exported: Exported) -> Result<(), String>;
 
-    /// Has this called whenever there may be new lines.
+    /// Sets the function that is called whenever there may be new lines.
     fn on_lines(&self, wake: Box<dyn Fn() + Send + Sync>);
 }
 
-/// A line that waits.
+/// A queued line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedLine {
-    /// Its place among all lines.
+    /// Its number among all lines.
     pub id: i64,
     pub file: String,
     pub text: String,
 }
 
-/// The file that was written to last, and how long it was then, in bytes.
+/// The file that was written to last, and its length then, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     pub file: String,
@@ -113,10 +114,10 @@ pub struct Exported {
 /// Lines that cannot be written now. They are kept, and written once they can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerBacklog {
-    /// How many wait.
+    /// How many lines wait.
     pub waiting: u64,
     pub error: String,
-    /// Since when.
+    /// Since when they have waited.
     pub since: String,
 }
 
@@ -125,12 +126,12 @@ pub struct LedgerBacklog {
 struct Agreed {
     /// Every line up to this one is in its file.
     last: i64,
-    /// Where the last one was put.
+    /// The file and length after the last line.
     exported: Exported,
-    /// Lines that are in their files, and in the store still.
+    /// Lines that are in their files and still in the store.
     unsettled: usize,
     since: Instant,
-    /// Files that are not known to be on the disk.
+    /// Files that may not be synced yet.
     unsynced: BTreeSet<String>,
 }
 
@@ -144,7 +145,7 @@ pub(super) struct Exporter {
     lock: Option<File>,
     /// `None` until files and store were compared.
     agreed: Option<Agreed>,
-    /// The last line that was seen in its file, whatever has become of the file since.
+    /// The last line that was seen in its file, whatever has happened to the file since.
     written: i64,
 }
 
@@ -158,27 +159,27 @@ impl Exporter {
         Exporter { waiting, folder, keeping, trouble, lock: None, agreed: None, written: 0 }
     }
 
-    /// Exports whatever there is, whenever it is woken, until it is to end.
+    /// Exports all queued lines whenever it is woken, until it is told to end.
     pub fn work(mut self, woken: &Receiver<()>, ending: &AtomicBool) {
         loop {
             if ending.load(Ordering::Acquire) {
                 return self.end();
             }
             self.step();
-            // A sender that is gone has nothing more to say.
+            // If the sender is dropped, the end follows.
             if woken.recv_timeout(LOOK_EVERY).is_ok() && !ending.load(Ordering::Acquire) {
                 thread::sleep(GATHER);
             }
         }
     }
 
-    /// Exports whatever there is.
+    /// Exports all queued lines.
     pub fn step(&mut self) {
         let outcome = self.export(false);
         self.tell(outcome);
     }
 
-    /// Does so for the last time.
+    /// Exports for the last time.
     pub fn end(&mut self) {
         let outcome = self.export(true);
         self.tell(outcome);
@@ -207,7 +208,7 @@ impl Exporter {
                 break;
             }
         }
-        // Before files go the store forgets their lines: they would begin them anew.
+        // Before files are deleted, the store deletes their lines: otherwise they would be written into new files.
         let files_go = !ends && self.keeping.as_ref().is_some_and(Retention::is_due);
         let is_time = ends || files_go || agreed.since.elapsed() >= SETTLE_EVERY;
         if agreed.unsettled >= SETTLE_AT || agreed.unsettled > 0 && is_time {
@@ -220,7 +221,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Deletes the files of months that are not kept any more.
+    /// Deletes the files of months that are no longer kept.
     fn forget_months(&mut self) {
         let Some(keeping) = &mut self.keeping else { return };
         let files = keeping.look(&self.folder);
@@ -231,8 +232,8 @@ impl Exporter {
         }
     }
 
-    /// Whether nobody else exports. At the end it is not left at one look: a program that somebody is just starting has our
-    /// open files for a moment, and with them a lock that was given back.
+    /// Takes the lock, unless another process has it. At the end it tries several times: a child process that is
+    /// just being started briefly inherits our open files, and with them a lock that was already released.
     fn is_ours(&mut self, ends: bool) -> Result<bool, String> {
         if self.lock.is_none() {
             let path = self.folder.join(LOCK_FILE);
@@ -250,7 +251,7 @@ impl Exporter {
         Ok(true)
     }
 
-    /// Which of the lines that wait are in their files.
+    /// Finds out which of the queued lines are in their files already.
     fn compare(&self) -> Result<Agreed, String> {
         let exported = self.waiting.exported()?.unwrap_or_default();
         let mut agreed =
@@ -296,7 +297,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Has it known what cannot be written, or that it can be again.
+    /// Updates the backlog: what cannot be written, or that writing works again.
     fn tell(&self, outcome: Result<(), String>) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let Err(error) = outcome else {
@@ -311,7 +312,7 @@ impl Exporter {
         *trouble = Some(LedgerBacklog { waiting, error, since });
     }
 
-    /// At the end: what the store does not take any more, for it is lost, is written all the same.
+    /// At the end: writes the lines that a lost store does not accept any more to the files directly.
     fn write_unstored(&self) {
         for Line { file: name, text, .. } in self.waiting.take_unstored() {
             let path = self.folder.join(name);

@@ -1,4 +1,4 @@
-//! The file of a month: lines are put at its end, and found again after a crash.
+//! The file of a month: lines are appended to it, and found again after a crash.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,14 +9,14 @@ use std::{
 
 use pmk_system::home;
 
-/// No line is longer.
+/// The maximum length of a line.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Puts whole lines at the end of the file, and says how long it is then. Of a last line that has no end, what is the
-/// beginning of the first new one is written anew; anything else is ended first, so that it spoils none but itself.
+/// Appends whole lines to the file, and returns its length then. An incomplete last line that is the beginning of
+/// the first new line is overwritten; any other is terminated first, so that only that line is damaged.
 ///
 /// # Errors
-/// Nothing, or only a part of them, was written.
+/// Nothing, or only a part of the lines, was written.
 pub(super) fn append(path: &Path, lines: &[&str]) -> io::Result<u64> {
     is_there(path)?;
     let mut file = home::append_private_file(path)?;
@@ -35,7 +35,7 @@ pub(super) fn append(path: &Path, lines: &[&str]) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// What stands after the last end of a line.
+/// Returns what follows the last line end.
 fn torn_end(file: &mut File) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     if length == 0 || byte_at(file, length - 1)? == b'\n' {
@@ -55,12 +55,13 @@ fn byte_at(file: &mut File, at: u64) -> io::Result<u8> {
     Ok(byte[0])
 }
 
-/// How many of these lines were put into the file, after its first `from` bytes, and where the last of them ends. They were put
-/// there in this order: where a later one stands, the earlier ones were there, too, and somebody has edited or deleted them
-/// since, which is their right. Where somebody has edited what stands before, all of the file is looked at.
+/// Returns how many of these lines are in the file after its first `from` bytes, and where the last of them ends.
+/// They were written in this order: where a later one is found, the earlier ones were written, too, and somebody
+/// has edited or deleted them since, as people may. Where somebody has edited what precedes, the whole file is
+/// searched.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize, u64)> {
     if !is_there(path)? {
         return Ok((0, 0));
@@ -70,7 +71,7 @@ pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize,
     let mut at = if is_a_start { from } else { 0 };
     file.seek(SeekFrom::Start(at))?;
     let (mut found, mut end) = (0, at);
-    // Two events may read alike: each line of the file stands for one of them.
+    // Two events may have the same text: each line of the file stands for one of them.
     let mut missing: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
     for (number, line) in lines.iter().enumerate() {
         missing.entry(line.as_bytes()).or_default().push_back(number);
@@ -87,7 +88,7 @@ pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize,
     Ok((found, end))
 }
 
-/// Whether the file is there. What stands in its place and is none is neither read nor written: a pipe would never end.
+/// Whether the file exists. Anything else in its place is neither read nor written: a pipe would never end.
 fn is_there(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),
@@ -97,14 +98,14 @@ fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Has what was written be on the disk.
+/// Syncs the file to the disk.
 ///
 /// # Errors
-/// Nobody knows whether it is.
+/// It is unknown whether it is synced.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => file.sync_all().and_then(|()| home::sync_folder_of(path)),
-        // Somebody has moved it away, and has what was in it.
+        // Somebody has moved it away, with its lines.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -147,7 +148,7 @@ mod tests {
             ("b\n", 4, &["b\n", "c\n"], (1, 2)),
             ("edited a\nb\n", 2, &["b\n"], (1, 11)),
             ("a\nb\n", 0, &["c\n"], (0, 0)),
-            // What people have taken out, changed or moved stays as they left it.
+            // What people have removed, changed or moved stays so.
             ("a\nc\n", 2, &["b\n", "c\n"], (2, 4)),
             ("a\nedited b\nc\n", 2, &["b\n", "c\n", "d\n"], (2, 13)),
             ("a\nc\nb\n", 2, &["b\n", "c\n"], (2, 4)),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Event, Tags};
 
-/// Something worth telling, and whose decisions it is about. It gets its time from the write that it goes along with.
+/// An event, and the policies whose decisions it is about. It gets its time from the write that it is stored with.
 #[derive(Clone, Debug)]
 pub struct TaggedEvent {
     pub event: Event,
@@ -13,18 +13,18 @@ pub struct TaggedEvent {
 }
 
 impl From<Event> for TaggedEvent {
-    /// One that belongs to no turn.
+    /// Returns an event that belongs to no turn.
     fn from(event: Event) -> Self {
         TaggedEvent { event, tags: Tags::default() }
     }
 }
 
-/// What the files of a ledger are called.
+/// The series of ledger files, by name prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Series {
     #[default]
     Events,
-    /// A dry run's, which nobody counts.
+    /// The files of a dry run, which are not counted.
     DryRun,
 }
 
@@ -37,14 +37,14 @@ impl Series {
     }
 }
 
-/// An event, rendered once and for all.
+/// An event, rendered for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// When it was written, milliseconds since the epoch.
     pub at_ms: i64,
-    /// The name of the file that it belongs in: its month's, of UTC.
+    /// The name of the file that it belongs in: that of its month in UTC.
     pub file: String,
-    /// JSON, and the end of the line.
+    /// JSON, with the line end.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ struct Document<'a> {
 }
 
 impl Line {
-    /// The line of an event that is written now.
+    /// Renders an event that is written now.
     pub fn new(series: Series, TaggedEvent { event, tags }: &TaggedEvent, now_ms: i64) -> Line {
         let at = Timestamp::from_millisecond(now_ms).unwrap_or_default();
         let month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();

@@ -1,4 +1,4 @@
-//! The months that a ledger has files of, and how long those are kept.
+//! The months that a ledger has files for, and how long those are kept.
 
 use std::{
     fmt, fs, io,
@@ -11,7 +11,7 @@ use pmk_system::clock::Clock;
 
 use super::Series;
 
-/// A month of UTC.
+/// A month, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Month {
     /// Months since the beginning of the year 0.
@@ -19,13 +19,13 @@ pub struct Month {
 }
 
 impl Month {
-    /// The one of a moment.
+    /// Returns the month of a moment.
     pub fn of(at: Timestamp) -> Month {
         let at = at.to_zoned(TimeZone::UTC);
         Month { since: i64::from(at.year()) * 12 + i64::from(at.month()) - 1 }
     }
 
-    /// The one that a file of this series is of, by its name.
+    /// Returns the month of a file of this series, by its name.
     pub fn of_file(series: Series, name: &str) -> Option<Month> {
         let month = name.strip_prefix(series.name())?.strip_prefix('-')?.strip_suffix(".log")?;
         let (year, month) = month.split_once('-')?;
@@ -37,7 +37,7 @@ impl Month {
         (1..=12).contains(&month).then_some(Month { since: year * 12 + month - 1 })
     }
 
-    /// The one after it.
+    /// Returns the next month.
     pub fn next(self) -> Month {
         Month { since: self.since + 1 }
     }
@@ -53,13 +53,13 @@ impl fmt::Display for Month {
     }
 }
 
-/// Has the files go that are not kept any more: at the start, and when a month begins.
+/// Deletes files that are no longer kept: at the start, and when a month begins.
 #[derive(Debug)]
 pub(super) struct Retention {
-    /// So many months are kept, the present one among them.
+    /// How many months are kept, the current one included.
     pub months: NonZeroU32,
     clock: Clock,
-    /// The month that was looked at last.
+    /// The month of the last look.
     looked: Option<Month>,
 }
 
@@ -68,7 +68,7 @@ impl Retention {
         Retention { months, clock, looked: None }
     }
 
-    /// Whether nobody has looked in this month.
+    /// Whether nobody has looked yet in this month.
     pub fn is_due(&self) -> bool {
         self.looked != Some(self.now())
     }
@@ -77,7 +77,7 @@ impl Retention {
         Month::of(Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default())
     }
 
-    /// Deletes what is too old: the names of the files that are gone.
+    /// Deletes files that are too old, and returns their names.
     pub fn look(&mut self, folder: &Path) -> Vec<String> {
         let now = self.now();
         self.looked = Some(now);
@@ -101,14 +101,14 @@ fn not_deleted(path: &Path, error: &io::Error) {
     tracing::warn!(path = %path.display(), %error, "cannot delete the ledger of older months; retrying next month");
 }
 
-/// The files of months that are not kept any more, oldest first.
+/// Returns the files of months that are no longer kept, oldest first.
 fn old_files(folder: &Path, now: Month, months: NonZeroU32) -> io::Result<Vec<(String, PathBuf)>> {
     let mut old = vec![];
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let month = [Series::Events, Series::DryRun].into_iter().find_map(|series| Month::of_file(series, &name));
-        // What has such a name and is a folder is not ours.
+        // A folder of such a name is not ours.
         if let Some(month) = month.filter(|month| !month.is_kept(now, months))
             && !entry.file_type()?.is_dir()
         {

@@ -1,4 +1,5 @@
-//! What is told of a finished turn: the `turn` line of the console, which is kept with the turn until it is delivered.
+//! The report of a finished turn: the `turn` line of the console, which is stored with the turn until it is
+//! delivered.
 
 use pmk_core::SessionKey;
 use pmk_policy::{DecidedBy, Identity};
@@ -10,21 +11,22 @@ use crate::access::audience::Audience;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "turn")]
 pub struct TurnReport {
-    /// The question's.
+    /// The question's event id.
     pub event_id: String,
     pub session: SessionKey,
-    /// All questions that were answered, in the order they came, where there are several.
+    /// The event ids of all questions that were answered, in the order in which they arrived, where there are
+    /// several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_ids: Vec<String>,
     #[serde(flatten)]
     pub kind: TurnKind,
 }
 
-/// What the turn was.
+/// The kind of turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TurnKind {
-    /// An order to the gateway, which the model never hears of.
+    /// A command to the gateway, which the model never sees.
     Command {
         /// Its name.
         command: String,
@@ -37,14 +39,14 @@ pub enum TurnKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuestionReport {
     pub audience: Audience,
-    /// Who decided what the model got to see; nobody where there was nothing to decide.
+    /// What decided about the window; `None` where there was nothing to decide.
     pub policy: Option<Decider>,
     pub tokens: TokenReport,
     pub turns_dropped: u32,
     pub messages_replaced: usize,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<String>,
-    /// Questions that were put to the model.
+    /// Requests made to the model.
     pub calls: u32,
     pub mra_asks: u32,
     /// The ids of the atoms that were shown to the model.
@@ -53,12 +55,12 @@ pub struct QuestionReport {
     pub experiment: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
-    /// The ids of the archived messages that the model was shown again last.
+    /// The ids of the archived messages that the model was last shown again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<i64>,
 }
 
-/// Estimates of what the policy was asked about.
+/// Token estimates of what the policy was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenReport {
     /// Before the first decision.
@@ -69,13 +71,13 @@ pub struct TokenReport {
     pub limit: u64,
 }
 
-/// Who decided.
+/// The policy that decided, or the floor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decider {
     pub name: String,
     /// The floor has none.
     pub version: Option<String>,
-    /// The component's; the floor is none.
+    /// The digest of its component; the floor has none.
     pub sha256: Option<String>,
 }
 
@@ -91,12 +93,12 @@ impl From<&DecidedBy> for Decider {
 }
 
 impl TurnReport {
-    /// Of an order to the gateway.
+    /// Returns the report of a command to the gateway.
     pub fn of_command(event_id: String, session: SessionKey, command: impl Into<String>) -> TurnReport {
         TurnReport { event_id, session, event_ids: vec![], kind: TurnKind::Command { command: command.into() } }
     }
 
-    /// How the question was answered, where it was one.
+    /// Returns how the question was answered, where it was one.
     pub fn question(&self) -> Option<&QuestionReport> {
         match &self.kind {
             TurnKind::Command { .. } => None,

@@ -1,24 +1,24 @@
-//! Whose decisions an event is about.
+//! Which policies' decisions an event is about.
 
 use std::sync::Arc;
 
 use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
-/// One arm of an experiment that is on.
+/// An arm of a running experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadedArm {
     pub arm: String,
-    /// The policy on top.
+    /// The policy of the top layer.
     pub policy: String,
     pub sha256: String,
 }
 
-/// Whose decisions a turn went by. Every event of the turn carries it.
+/// Which policies decided for a turn. Every event of the turn has these tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tags {
-    /// The digest of the policy on top.
+    /// The digest of the top layer's policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_sha256: Option<Arc<str>>,
     #[serde(flatten)]
@@ -32,7 +32,7 @@ pub struct InExperiment {
     pub arm: Arc<str>,
 }
 
-/// Which policy, and for which decision it was asked.
+/// A policy, and the decision it was asked for.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyAsked {
     pub policy: String,
@@ -42,7 +42,7 @@ pub struct PolicyAsked {
 }
 
 impl PolicyAsked {
-    /// Who was asked for what, by the record of it.
+    /// Takes policy and decision from a record.
     pub fn of(record: &Record) -> PolicyAsked {
         let Identity { name, version, sha256 } = record.policy.clone();
         PolicyAsked { policy: name, version, sha256, decision: record.decision.name() }

@@ -1,4 +1,4 @@
-//! A ledger over a real store, on real files.
+//! A ledger with a real store and real files.
 
 use std::{
     fs,
@@ -28,13 +28,13 @@ impl House {
         Ledger::open(Arc::new(self.store.clone()), self.home.path())
     }
 
-    /// Stores events that nobody exports yet.
+    /// Stores events that are not exported yet.
     fn note(&self, numbers: impl IntoIterator<Item = u32>) {
         numbers.into_iter().for_each(|number| self.store.note(event(number).into()));
         self.store.note_again().expect("stored");
     }
 
-    /// The lines that are not exported for good.
+    /// The lines that are not settled yet.
     fn waiting(&self) -> Vec<String> {
         self.store.waiting(0, 1_000).expect("readable").into_iter().map(|line| line.text).collect()
     }
@@ -53,7 +53,7 @@ fn event(number: u32) -> Event {
     Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: number, tokens_after: 4_200 }
 }
 
-/// The numbers of the events of a text, in their order; of half a line none.
+/// The numbers of the events in a text, in order; an incomplete line has none.
 fn numbers(text: &str) -> Vec<u64> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     lines.map(|line| line["droppedPairs"].as_u64().expect("a number")).collect()
@@ -77,7 +77,7 @@ fn what_is_noted_is_in_the_file_at_once_and_forgotten_by_the_store_at_the_end() 
 fn wherever_a_crash_falls_each_line_is_there_once_and_in_order() {
     let house = House::new();
     fs::write(house.file(), "{\"at\":\"an older one\",\"droppedPairs\":9}\n").expect("a file");
-    // So much of what waits was in the file when the process was killed.
+    // So much of the queued lines was in the file when the process was killed.
     for cut in 0.. {
         house.note(0..3);
         let waiting = house.waiting().concat();
@@ -94,7 +94,7 @@ fn a_crash_before_the_store_was_told_repeats_nothing() {
     let house = House::new();
     house.note(0..2);
     drop(house.ledger());
-    // The same two, and the file as a kill leaves it that comes just before the store is told of the last.
+    // The same two, and the file as a kill leaves it just before the store is told of the last one.
     house.note(2..4);
     let (before, waiting) = (house.text(), house.waiting().concat());
     fs::write(house.file(), format!("{before}{waiting}")).expect("a file");
@@ -122,7 +122,7 @@ fn what_cannot_be_written_waits_and_is_written_in_order_once_it_can_be() {
     let ledger = house.ledger();
     ledger.note(event(0));
     until("a line", || (numbers(&house.text()) == [0]).then_some(()));
-    // A folder in the file's place.
+    // A folder is in the place of the file.
     let aside = house.home.path().join("aside");
     fs::rename(house.file(), &aside).expect("moved");
     fs::create_dir(house.file()).expect("a folder");

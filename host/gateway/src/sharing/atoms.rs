@@ -1,13 +1,15 @@
-//! Atoms of several homes as one: what the store has and what is in a home's folder are kept the same.
+//! Keeps the atoms of several homes in step: the store and the folder of each home have the same files.
 //!
-//! The files stay what people and the library work with. A home remembers what it last saw in agreement
-//! ([`manifest`]); what differs from that in the folder was changed here, what is newer in the store was changed elsewhere.
-//! One [pass](Synced::pass) brings what is newer into the folder and offers what was changed, with what it was before: the store
-//! refuses what somebody else has changed meanwhile, and that is newer the next time. Where both have changed, the store's takes
-//! the place, and the text of this home is kept beside it: no text goes that nobody meant to take away.
+//! People and the library work with the files. A home remembers the state in which folder and store last agreed
+//! ([`manifest`]); what differs from that in the folder was changed here, what is newer in the store was changed
+//! elsewhere. A [pass](Synced::pass) writes what is newer to the folder and offers local changes to the store, each
+//! with the text it is based on: the store refuses a change to a file that somebody else has changed meanwhile, and
+//! that change is newer in the next pass. Where both have changed, the store's text is used, and this home's text
+//! is kept beside it: no text is lost that nobody meant to delete.
 //!
-//! What comes from the store is foreign: a path that no library has a file at, or a text that is not the one it is said to be, is
-//! left there. Whatever is lost or cut short between two steps is made up for by the next pass: it goes by what is there.
+//! The content of the store is not trusted: a path that the library would not use, or a text that does not match
+//! its digest, is not written to the folder. Whatever is lost or interrupted between two steps is repaired by the
+//! next pass, which starts from the actual state.
 
 mod manifest;
 
@@ -27,21 +29,21 @@ use super::shared::{SharingError, Synced};
 use crate::store::{AtomOffer, AtomRow, Store};
 use manifest::{Agreed, Manifest};
 
-/// So much is offered in one transaction: others wait while it is written.
+/// How much is offered in one transaction: others wait while it is written.
 const MOST_OFFERED: usize = 64;
 const MOST_BYTES_OFFERED: usize = 4 << 20;
 
-/// So much of a path that is refused is shown.
+/// How much of a refused path is logged.
 const SHOWN_OF_A_PATH: usize = 120;
 
-/// What is newer in the store than what was agreed upon.
+/// A version in the store that is newer than the agreed one.
 #[derive(Clone, Debug)]
 struct Newer {
     version: i64,
-    /// Of the text, or of what was deleted.
+    /// The digest of the text, or of the deleted text.
     sha256: TextDigest,
     is_deleted: bool,
-    /// It is not what it is said to be, and stays where it is.
+    /// Its text does not match its digest or is too long, and it is not written to the folder.
     is_refused: bool,
 }
 
@@ -55,7 +57,7 @@ impl Newer {
         }
     }
 
-    /// Of the text; nothing where it is deleted.
+    /// Returns the digest of the text; `None` where it is deleted.
     fn text(&self) -> Option<&TextDigest> {
         (!self.is_deleted).then_some(&self.sha256)
     }
@@ -65,35 +67,35 @@ impl Newer {
     }
 }
 
-/// What is to be done about a file.
+/// What to do about a file.
 #[derive(Debug)]
 enum Step {
-    /// Both are the same.
+    /// Folder and store agree.
     Nothing,
-    /// It cannot be told yet.
+    /// It cannot be decided yet.
     Wait,
-    /// Both are the same, by chance or after a crash.
+    /// Folder and store have the same content, by chance or after a crash.
     Agree(Agreed),
-    /// The store's takes the place, and what is there is kept beside it or not.
+    /// The store's version is used; the flag says whether the local text is kept beside it.
     Take(Newer, bool),
-    /// It was changed here, from that.
+    /// It was changed here, based on that text.
     Offer(Option<TextDigest>),
 }
 
-/// The folder of one home, the store, and what both were when they were last the same. For threads that may wait.
+/// The folder of one home, the store, and the state in which both last agreed. For threads that may block.
 pub struct SharedAtoms {
     store: Store,
     clock: Clock,
     mirror: Mirror,
     manifest: Manifest,
-    /// The last version of the store's that was seen.
+    /// The last version in the store that was seen.
     seen: i64,
-    /// Whether all of the store was compared, and what is newer will do.
+    /// Whether the whole store was compared, so that only newer versions are needed.
     is_compared: bool,
     newer: BTreeMap<AtomPath, Newer>,
-    /// What has to be looked into.
+    /// Files to be examined.
     open: BTreeSet<AtomPath>,
-    /// What was said about files that cannot be kept the same.
+    /// What was logged about files that cannot be kept in step.
     said: BTreeMap<AtomPath, String>,
     refused: HashSet<String>,
 }
@@ -123,11 +125,11 @@ impl Synced for SharedAtoms {
 }
 
 impl SharedAtoms {
-    /// That of the home that is locked. `wake` is called on another thread whenever somebody changes something in its folder, as
-    /// far as the operating system tells.
+    /// Opens the atoms of the locked home. `wake` is called on another thread whenever something changes in its
+    /// folder, as far as the operating system reports it.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn open(
         lock: &HomeLock,
         store: Store,
@@ -148,12 +150,12 @@ impl SharedAtoms {
         })
     }
 
-    /// Looks at what has changed in the folder.
+    /// Finds what has changed in the folder.
     fn look(&mut self) -> Result<(), SharingError> {
         self.open.append(&mut self.mirror.look()?);
         let identity = self.mirror.identity();
         if self.manifest.folder() != Some(identity) {
-            // Another folder in its place: what is not in that one was not deleted by anybody.
+            // Another folder is in its place: files that are missing there were not deleted by anybody.
             let mirror = &self.mirror;
             self.manifest.retain(|path, _| mirror.local(path) != Local::Missing);
             self.manifest.is_of(identity);
@@ -162,7 +164,7 @@ impl SharedAtoms {
         Ok(())
     }
 
-    /// Asks the store what has changed there.
+    /// Finds what has changed in the store.
     fn hear(&mut self) -> Result<(), SharingError> {
         if !self.is_compared {
             return self.compare();
@@ -178,8 +180,8 @@ impl SharedAtoms {
         Ok(())
     }
 
-    /// Compares all that the store has with what was agreed upon. Of what it has not, or has as it was before that, it knows
-    /// nothing: it is another one, or was put back.
+    /// Compares the whole store with the agreed state. Entries that the store lacks or has in an older version are
+    /// dropped from the agreed state: it is another store, or was restored from a backup.
     fn compare(&mut self) -> Result<(), SharingError> {
         let rows = self.store.atoms_since(0)?;
         self.seen = rows.last().map_or(0, |row| row.version);
@@ -217,7 +219,7 @@ impl SharedAtoms {
             None => Step::Nothing,
             Some(row) if row.is_refused => Step::Wait,
             Some(row) if row.text() == local.as_ref() => Step::Agree(row.agreed()),
-            // Of a text that was deleted as it is here nothing is lost.
+            // If the deleted text is the local one, nothing is lost.
             Some(row) => {
                 let keeps = is_changed && local.is_some_and(|local| !(row.is_deleted && row.sha256 == local));
                 Step::Take(row.clone(), keeps)
@@ -236,7 +238,7 @@ impl SharedAtoms {
         self.said.remove(path);
     }
 
-    /// Brings what is newer in the store into the folder. One file that cannot be written keeps no other from that.
+    /// Writes what is newer in the store to the folder. A file that cannot be written does not prevent the others.
     fn take(&mut self, mut taken: Vec<(Newer, AtomPath, bool)>) -> Result<(), SharingError> {
         taken.sort_by_key(|(newer, ..)| newer.version);
         let mut texts: BTreeMap<i64, String> = BTreeMap::new();
@@ -248,7 +250,7 @@ impl SharedAtoms {
             match (&text, newer.text()) {
                 (None, None) => {}
                 (Some(text), Some(digest)) if TextDigest::of(text) == *digest => {}
-                // It has changed since, and comes with the next pass.
+                // It has changed since, and is handled by the next pass.
                 (None, Some(_)) => continue,
                 (Some(_), _) => {
                     tracing::warn!("skipping the atom `{path}` of the database: its text does not match its digest");
@@ -277,13 +279,13 @@ impl SharedAtoms {
         Ok(put)
     }
 
-    /// Offers the store what was changed here, each with what it was before.
+    /// Offers local changes to the store, each with the text it is based on.
     fn offer(&mut self, offered: &[(AtomPath, Option<TextDigest>)]) -> Result<(), SharingError> {
         let (mut offers, mut bytes) = (Vec::new(), 0);
         for (path, base) in offered {
             let offer = match self.mirror.local(path) {
                 Local::Text(_) => match self.mirror.text(path) {
-                    // It may have changed once more, which the next look tells.
+                    // The file may have changed once more, which the next look finds.
                     Ok(text) if !text.contains('\0') => AtomOffer {
                         path: path.to_string(),
                         sha256: written(&TextDigest::of(&text)),
@@ -321,14 +323,14 @@ impl SharedAtoms {
         for ((path, sha256), version) in paths.into_iter().zip(sent).zip(versions) {
             match version {
                 Some(version) => self.agree(path.clone(), Agreed { version, sha256 }),
-                // What is known of the store is not what it has. Mostly that is newer.
+                // The store has another version than expected, mostly a newer one.
                 None => self.is_compared = false,
             }
         }
         Ok(())
     }
 
-    /// Says once what is in the way of a file.
+    /// Logs a problem with a file once.
     fn say(&mut self, path: AtomPath, why: String) {
         if self.said.get(&path) != Some(&why) {
             tracing::warn!("{why}; changes in the database are not fetched yet");

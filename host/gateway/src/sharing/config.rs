@@ -1,13 +1,16 @@
-//! The part of gateway.json that a running gateway follows, as one for all hosts of a database: who is who, and which experiment is
-//! on. An admin changes it where they happen to be heard, and somebody who is blocked is so everywhere.
+//! Keeps the part of gateway.json that a running gateway follows the same on all hosts of a database: who is who,
+//! and which experiment is on. An admin can change it on any host, and somebody who is blocked is blocked
+//! everywhere.
 //!
-//! The file stays what people edit and commands change. The database remembers what each home's file said when it was last
-//! compared; what differs from that was changed there, and is [merged](merge) with what all go by. Both are written in one
-//! transaction, and what is to be written into the file is remembered before: whatever is cut short, nobody comes back whom
-//! somebody has removed. A key that is not in a file says nothing: only an empty one, or `null`, takes away what was there.
+//! The file stays what people edit and commands change. The database stores what each home's file said when it was
+//! last compared; what differs from that was changed in the file, and is [merged](merge) with the common
+//! configuration. Both are stored in one transaction, and what is to be written to the file is stored before it is
+//! written: so an interruption never restores a person whom somebody has removed. A key that is missing in a file
+//! means no opinion: only an empty value, or `null`, removes what was there.
 //!
-//! A home that comes to a database for the first time takes what is there, and keeps its own file beside; but whoever is blocked
-//! by either stays so. It is known by a token in a file, without which it is new.
+//! A home that is new to the database takes the common configuration, and its previous file is kept beside; but
+//! whoever is blocked by either stays blocked. A home is recognised by a token in a file; without that it counts as
+//! new.
 
 mod merge;
 
@@ -35,36 +38,36 @@ use merge::{Merged, merge};
 
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "common-config";
-/// The key of those who are blocked: nobody is heard again because a home is new.
+/// The key of the blocked people: nobody is unblocked because a home is new.
 const BLOCKLIST: &str = "blocklist";
-/// So much of a digest tells one kept file from another.
+/// How many digits of its digest a kept file has in its name.
 const SHOWN_OF_DIGEST: usize = 12;
 
 type Part = Map<String, Value>;
 
-/// What gateway.json of one home says, and the store.
+/// gateway.json of one home, and the store.
 pub struct SharedConfig {
     home: PathBuf,
     store: Store,
     clock: Clock,
-    /// By which the database knows the home; none before it is there.
+    /// Identifies the home in the database; `None` until it was read or created.
     token: Option<String>,
-    /// The file and the version that are known to be the same.
+    /// The file and the version that are known to agree.
     settled: Option<(Option<Stamp>, i64)>,
-    /// What was last written into the file, and the database may not know yet.
+    /// What was last written to the file, and may not be stored in the database yet.
     taken: Option<Part>,
-    /// Whether there was a file, by which the gateway runs.
+    /// Whether the file has existed, so that the gateway runs by it.
     has_a_file: bool,
 }
 
 impl SharedConfig {
-    /// That of the home that is locked.
+    /// Opens the configuration of the locked home.
     pub fn open(lock: &HomeLock, store: Store, clock: Clock) -> SharedConfig {
         let home = lock.home().to_owned();
         SharedConfig { home, store, clock, token: None, settled: None, taken: None, has_a_file: false }
     }
 
-    /// The home's token, which is made where there is none.
+    /// Returns the home's token, and creates it where there is none.
     fn token(&mut self) -> Result<String, SharingError> {
         if let Some(token) = &self.token {
             return Ok(token.clone());
@@ -85,7 +88,7 @@ impl SharedConfig {
         Ok(token)
     }
 
-    /// Has the file say what all go by.
+    /// Writes the common configuration to the file.
     fn take(&mut self, file: &Part, merged: Part) -> Result<(), SharingError> {
         match write_followed(&self.home, &merged, file) {
             Ok(()) => {
@@ -94,14 +97,14 @@ impl SharedConfig {
                 self.taken = Some(merged);
                 Ok(())
             }
-            // The next pass finds what it says by now.
+            // The next pass reads what it says by then.
             Err(NotWritten::Changed) => Ok(()),
             Err(NotWritten::Unusable(why)) => Err(SharingError::Unusable(why)),
             Err(NotWritten::Failed(error)) => Err(error.into()),
         }
     }
 
-    /// Keeps the file of a home beside that comes to a database where others have said who is who.
+    /// Keeps a copy of the file of a home that is new to a database which already has a common configuration.
     fn keep(&self) -> Result<PathBuf, SharingError> {
         let path = home::config_file(&self.home);
         let failed = |action, source| EditError::Io { action, path: path.clone(), source };
@@ -112,7 +115,7 @@ impl SharedConfig {
         Ok(kept)
     }
 
-    /// What the file of a home said when it was last compared.
+    /// Returns what the file of a home said when it was last compared.
     fn base(&self, known: &HomeConfig, ours: &Part) -> Result<Part, SharingError> {
         if let Some(taken) = &self.taken {
             return Ok(taken.clone());
@@ -138,7 +141,7 @@ impl Synced for SharedConfig {
         }
         let file = match followed(&self.home)? {
             Some(file) => file,
-            // It is just being replaced, or will be missed: a running gateway goes by what it said.
+            // The file is just being replaced, or is missing: a running gateway keeps its previous content.
             None if self.has_a_file => return Ok(()),
             None => Part::new(),
         };

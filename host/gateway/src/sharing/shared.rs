@@ -1,4 +1,4 @@
-//! Something that is kept the same in several homes.
+//! Something that is kept in step across several homes.
 
 use std::{io, path::PathBuf};
 
@@ -7,19 +7,19 @@ use thiserror::Error;
 
 use crate::{config::EditError, store::StoreError};
 
-/// What is kept the same. For threads that may wait.
+/// Something kept in step between a home and the store. Runs on threads that may block.
 pub trait Synced: Send + 'static {
-    /// Says that it is not, for the moment.
+    /// Logs why it cannot be kept in step at the moment.
     fn tell(why: &str);
 
-    /// Does whatever can be done now for both to be the same.
+    /// Brings both in step as far as possible now.
     ///
     /// # Errors
-    /// One of them cannot be used for the moment; what was done until then is done.
+    /// One of the two cannot be used at the moment; what was done until then is kept.
     fn pass(&mut self) -> Result<(), SharingError>;
 }
 
-/// Why the two could not be kept the same for the moment.
+/// Why home and store cannot be kept in step at the moment.
 #[derive(Debug, Error)]
 pub enum SharingError {
     #[error(transparent)]
@@ -28,10 +28,10 @@ pub enum SharingError {
     File(#[from] FileError),
     #[error(transparent)]
     Config(#[from] EditError),
-    /// What the store has makes no sense here.
+    /// What the store has is invalid here.
     #[error("cannot use what the database has of gateway.json: {0}")]
     Unusable(String),
-    /// What was last the same cannot be remembered.
+    /// The state last in step cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
 }

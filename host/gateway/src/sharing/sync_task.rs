@@ -1,4 +1,5 @@
-//! When it is done: at the start, whenever somebody changes something, and each second, for other hosts do not call.
+//! Schedules the passes: at the start, whenever something changes in the home, and every second, because other
+//! hosts send no notification.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::shared::{SharingError, Synced};
 
-/// How often the store is asked what others have changed.
+/// How often the store is asked for changes by others.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// What is changed is seldom one file at one moment: so long after the first is waited for the rest.
+/// Usually several files change together, so a pass waits this long after the first change for the rest.
 const GATHERS: Duration = Duration::from_millis(100);
 
-/// A home that is kept the same as the store.
+/// Keeps a home and the store in step.
 #[derive(Debug)]
 pub struct SyncTask {
     ends: CancellationToken,
@@ -22,8 +23,9 @@ pub struct SyncTask {
 }
 
 impl SyncTask {
-    /// Has the home and the store the same, as far as can be, and begins to keep them so; `changed` tells that something has
-    /// changed in the home, where somebody can tell. The home's lock has to be held until it has [ended](SyncTask::end).
+    /// Brings the home and the store in step as far as possible, and begins to keep them so; `changed` reports
+    /// changes in the home, where they are detected. The home's lock must be held until the task has
+    /// [ended](SyncTask::end).
     pub(super) async fn begin<S: Synced>(shared: S, changed: Arc<Notify>) -> SyncTask {
         let mut told = Told::default();
         let shared = pass(shared, &mut told).await;
@@ -32,10 +34,10 @@ impl SyncTask {
         SyncTask { ends, task }
     }
 
-    /// Offers what was changed last, and ends.
+    /// Offers the last changes, and ends the task.
     pub async fn end(self) {
         self.ends.cancel();
-        // It has panicked, which was printed.
+        // It fails only if the task has panicked, which was printed.
         let _ = self.task.await;
     }
 }
@@ -63,7 +65,7 @@ async fn pass<S: Synced>(mut shared: S, told: &mut Told) -> S {
     shared
 }
 
-/// What was said last of what goes wrong.
+/// The last problem that was logged.
 #[derive(Debug, Default)]
 struct Told(Option<String>);
 
@@ -71,7 +73,7 @@ impl Told {
     fn outcome(&mut self, tell: fn(&str), done: Result<(), SharingError>) {
         let why = match done {
             Ok(()) => None,
-            // Of a database that is away the store tells, and one that is lost ends the program.
+            // The store itself reports a database that is unreachable, and a lost one ends the program.
             Err(SharingError::Store(error)) if error.is_passing() || error.is_lost() => return,
             Err(error) => Some(error.to_string()),
         };

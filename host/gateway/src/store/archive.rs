@@ -1,5 +1,5 @@
-//! The archive of a conversation: its messages by number, and the index that finds them. Both are written in the
-//! transaction that records a message, so that a search sees a turn as soon as it is over.
+//! The archive of a conversation: its messages by number, and the search index. Both are written in the transaction
+//! that records a message, so that a search sees a turn as soon as it is finished.
 
 mod index;
 mod reader;
@@ -23,7 +23,7 @@ pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, messag
 pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-/// The three of them as PostgreSQL does them at once.
+/// On PostgreSQL, the three inserts in one statement.
 const RECORD: &str = "WITH stored AS (
          INSERT INTO message (id, session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)),
@@ -37,12 +37,12 @@ pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE messag
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
 
-/// How many messages of a conversation are recorded.
+/// Returns how many messages of a conversation are recorded.
 pub(super) fn length(conn: &Connection, session: SessionId) -> Result<u32, Fault> {
     Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)
 }
 
-/// Stores a message once and for all, numbers and indexes it. Its id comes back.
+/// Stores a message, numbers it and indexes it. Returns its id.
 pub(super) fn record(
     conn: &Connection,
     session: SessionId,
@@ -82,7 +82,7 @@ fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Re
     index::add(conn, session, id, terms)
 }
 
-/// Indexes a stored message anew, which says something else now.
+/// Indexes a stored message again after its text was changed.
 pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     index::remove(conn, id)?;
     conn.prepare_cached(COUNT_TERMS)?.run(params![id, count(terms)])?;
@@ -92,7 +92,7 @@ pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: 
     index::add(conn, session, id, terms)
 }
 
-/// Has a message that came from elsewhere found by these terms; it may have been, by an attempt before.
+/// Indexes a copied message by these terms; an earlier attempt may have indexed it already.
 pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     index::remove(conn, id)?;
     match terms {
@@ -101,7 +101,8 @@ pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms:
     }
 }
 
-/// Forgets what an attempt at a turn has recorded, before its messages are deleted: their ids will be used again.
+/// Removes what an attempt at a turn has recorded from archive and index, before its messages are deleted: their
+/// ids will be used again.
 pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let mut of_turn = conn.prepare_cached(OF_TURN)?;
     let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -112,7 +113,7 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Numbers and indexes everything that was stored before there was an archive to search. Reads a message at a time.
+/// Numbers and indexes all messages stored before there was a searchable archive. Reads one message at a time.
 pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
     prepare(conn)?;
     let mut every = conn.prepare_cached(EVERY_MESSAGE)?;
@@ -121,7 +122,7 @@ pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
         let (id, session) = (row.get(0)?, SessionId(row.get("session_id")?));
         let terms = match codec::entry(row) {
             Ok(entry) => terms_of_message(&entry.message),
-            // Who reads it will be told; it must not keep a whole store from being opened.
+            // Its readers get the error; it must not prevent opening the whole store.
             Err(Fault::Damaged(what)) => {
                 tracing::warn!("searches will not find a message: {what}");
                 vec![]

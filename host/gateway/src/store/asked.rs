@@ -1,4 +1,4 @@
-//! How often others were asked on somebody's behalf.
+//! Counts how often others were asked on somebody's behalf.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -13,11 +13,11 @@ use super::{
 use crate::directive::Kind;
 use crate::ids::SessionId;
 
-/// What the bounds are about.
+/// The period of the limits.
 pub const BOUNDED_FOR: Duration = Duration::from_secs(60 * 60);
 
 pub(super) const FORGET: &str = "DELETE FROM asked WHERE at <= ?1";
-/// What lies further ahead than anything is remembered for, since the clock has gone back.
+/// Entries further ahead than the period: the clock was set back.
 pub(super) const FORGET_AHEAD: &str = "DELETE FROM asked WHERE at > ?1";
 pub(super) const OF_PERSON: &str =
     "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND at > ?4";
@@ -36,7 +36,7 @@ pub struct Asking {
     pub session: SessionId,
 }
 
-/// Whose bound is met.
+/// Whose limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Person,
@@ -54,8 +54,8 @@ impl Bound {
 }
 
 impl Store {
-    /// Counts a question that is about to be put to others, unless this person or this conversation has had so many
-    /// within the last hour. A restart changes nothing about that.
+    /// Counts a question that is about to be put to others, unless this person or this conversation has reached the
+    /// limit within the last hour. The counts survive a restart.
     ///
     /// # Errors
     /// Nothing was counted: nobody must be asked.
@@ -63,7 +63,7 @@ impl Store {
         self.write(move |conn| count(conn, &asking, most, now_ms)).await
     }
 
-    /// The messages of the live window that this person alone has written.
+    /// Returns the messages of the live window that were written by this person only.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,25 +1,25 @@
-//! Which arm a conversation gets: by a stable hash, so that the same conversation of the same experiment always
-//! draws the same lot.
+//! Assigns an arm to a conversation, by a stable hash, so that the same conversation of the same experiment always
+//! gets the same arm.
 
 use std::collections::BTreeMap;
 
 use pmk_core::SessionKey;
 use sha2::{Digest, Sha256};
 
-/// The weights that a lot was drawn with, by arm.
+/// The weights that an arm was drawn with, by arm.
 pub type Weights = BTreeMap<String, u32>;
 
-/// An arm that was drawn, and from what.
+/// An arm that was drawn, and the weights it was drawn with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArmAssignment {
     pub arm: String,
     pub weights: Weights,
 }
 
-/// Draws an arm for a conversation; none where no arm has any weight.
+/// Draws an arm for a conversation; `None` where no arm has any weight.
 pub fn draw(experiment: &str, key: &SessionKey, weights: &Weights) -> Option<ArmAssignment> {
     let total: u64 = weights.values().copied().map(u64::from).sum();
-    // The upper half of a product is a number below `total`, each as likely as the next.
+    // The upper half of the product is a number below `total`, uniformly distributed.
     let mut lot = ((u128::from(lot(experiment, key)) * u128::from(total)) >> 64) as u64;
     for (arm, &weight) in weights {
         if lot < u64::from(weight) {
@@ -30,7 +30,7 @@ pub fn draw(experiment: &str, key: &SessionKey, weights: &Weights) -> Option<Arm
     None
 }
 
-/// How likely a conversation that is in one of two arms was to be in `arm` rather than in `control`.
+/// Returns the probability that a conversation in one of two arms is in `arm` rather than in `control`.
 pub fn share(weights: &Weights, arm: &str, control: &str) -> f64 {
     let weight = |name: &str| f64::from(weights.get(name).copied().unwrap_or(0));
     weight(arm) / (weight(arm) + weight(control))

@@ -1,8 +1,8 @@
-//! Atoms that several homes share: what each file holds, or that it was deleted. The files in the homes are how people and the
-//! library have them; who compares the two is in [`sharing`](crate::sharing).
+//! Atoms that several homes share: the text of each file, or that it was deleted. People and the library use the
+//! files in the homes; [`sharing`](crate::sharing) compares those with the store.
 //!
-//! Whoever changes one says what it was before, by digest: of two that have changed the same, the second is refused. Each change
-//! has a greater version than all that were committed before it, for one transaction writes at a time.
+//! Each change names the digest of the previous text: of two changes to the same text, the second is refused. Each
+//! change gets a greater version than all changes committed before it, because one transaction writes at a time.
 
 use std::collections::HashMap;
 
@@ -17,15 +17,15 @@ pub(super) const NEWER: &str = "SELECT path, version, sha256, octet_length(body)
 pub(super) const TEXTS: &str = "SELECT version, body FROM atom_file
      WHERE version >= ?1 AND octet_length(body) <= ?2 ORDER BY version LIMIT ?3";
 pub(super) const LATEST: &str = "SELECT coalesce(max(version), 0) FROM atom_file";
-/// What was deleted and what was never there are told apart from any text by an empty digest.
+/// An empty digest stands for a file that was deleted or never existed, so that it differs from any text.
 pub(super) const OFFER: &str = "INSERT INTO atom_file (path, version, sha256, body) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (path) DO UPDATE SET version = excluded.version, sha256 = excluded.sha256, body = excluded.body
      WHERE CASE WHEN atom_file.body IS NULL THEN '' ELSE atom_file.sha256 END = ?5";
 pub(super) const TAKEN: &str = "SELECT path, version FROM atom_file WHERE version > ?1";
 
-/// So many changes are read at once,
+/// How many changes are read at once,
 const PIECE: usize = 1_000;
-/// and so many texts.
+/// and how many texts.
 const PIECE_OF_TEXTS: usize = 16;
 
 /// An atom's file as the store has it.
@@ -33,9 +33,9 @@ const PIECE_OF_TEXTS: usize = 16;
 pub struct AtomRow {
     pub path: String,
     pub version: i64,
-    /// Of its text; of one that was deleted, of what it was last.
+    /// The digest of its text; for a deleted file, of its last text.
     pub sha256: String,
-    /// How long its text is; nothing where it was deleted.
+    /// The size of its text; `None` where it was deleted.
     pub bytes: Option<u64>,
 }
 
@@ -43,16 +43,17 @@ pub struct AtomRow {
 #[derive(Clone, Debug)]
 pub struct AtomOffer {
     pub path: String,
-    /// Of the text; of what was deleted.
+    /// The digest of the text; for a deletion, of the deleted text.
     pub sha256: String,
-    /// None where it is deleted.
+    /// `None` where it is deleted.
     pub text: Option<String>,
-    /// Of what it was before; nothing where there was none.
+    /// The digest of the previous text; `None` where there was none.
     pub base: Option<String>,
 }
 
 impl Store {
-    /// What has changed since that version, in its order; all of it after 0. For threads that may wait.
+    /// Returns what has changed after that version, in order; everything after version 0. For threads that may
+    /// block.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -69,7 +70,8 @@ impl Store {
         }
     }
 
-    /// Some texts of that version and later ones, by version, none of more bytes than so many. For threads that may wait.
+    /// Returns some texts of that version and later ones, by version, excluding longer ones. For threads that may
+    /// block.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -82,11 +84,11 @@ impl Store {
         })
     }
 
-    /// Makes changes, and says which version each has got: none where the file is another than it was before. For threads that
-    /// may wait.
+    /// Applies changes, and returns the version of each: `None` where the file has changed since the text that the
+    /// offer is based on. For threads that may block.
     ///
     /// # Errors
-    /// None was made.
+    /// None was applied.
     pub fn offer_atoms(&self, offers: Vec<AtomOffer>, now_ms: i64) -> Result<Vec<Option<i64>>, StoreError> {
         self.shared.writer.write_waiting(move |conn| offer(conn, &offers, now_ms))
     }
@@ -104,7 +106,8 @@ fn newer(conn: &Connection, version: i64) -> Result<Vec<AtomRow>, Fault> {
 
 fn offer(conn: &Connection, offers: &[AtomOffer], now_ms: i64) -> Result<Vec<Option<i64>>, Fault> {
     let latest: i64 = conn.prepare_cached(LATEST)?.query_row([], |row| row.get(0))?;
-    // They go with the time, so that a database that was put back gives none of those that it had given before.
+    // Versions are at least the current time, so that a database restored from a backup does not assign a version
+    // again.
     let before = latest.max(now_ms);
     let mut statement = conn.prepare_cached(OFFER)?;
     for (version, AtomOffer { path, sha256, text, base }) in (before + 1..).zip(offers) {

@@ -1,4 +1,4 @@
-//! Copies of a whole store, and what is done when one is lost.
+//! Copies of a whole store, and how a lost store is replaced.
 
 use std::{
     fs, io,
@@ -16,13 +16,13 @@ use thiserror::Error;
 
 use super::{Store, StoreError, connection, error::Fault, files, mark, paths, sql::Connection};
 
-/// So many problems of one file are told.
+/// How many problems of a file are reported at most.
 pub(super) const MOST_PROBLEMS: u32 = 20;
 
-/// Why a copy could not be made or put in place.
+/// Why a copy could not be made or restored.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// What is to be copied cannot be read, or what was copied is no good.
+    /// The source cannot be read, or the copy is invalid.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no such backup.
@@ -31,28 +31,28 @@ pub enum BackupError {
     /// It cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// What was given for a backup is something else.
+    /// The file given is not a backup.
     #[error("`{}` is not a backup of a store: {why}", path.display())]
     NoBackup { path: PathBuf, why: &'static str },
-    /// What was given for a backup is the store.
+    /// The file given is the store itself.
     #[error("`{}` is the store itself, not a backup of it", .0.display())]
     Itself(PathBuf),
-    /// The copy is to go to a folder that is not there.
+    /// The target folder does not exist.
     #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
-    /// The copy would be written over another file.
+    /// The copy would overwrite another file.
     #[error("`{}` already exists", .0.display())]
     Exists(PathBuf),
-    /// Somebody else is writing a copy of that name.
+    /// Another process is writing a copy of that name.
     #[error("`{}` is being written by another command", .0.display())]
     Busy(PathBuf),
     /// A file cannot be written or moved.
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// The store is no file.
+    /// The store is not a file.
     #[error("the store `{0}` is not a file")]
     NoFile(String),
-    /// The copy is damaged itself.
+    /// The backup itself is damaged.
     #[error("`{}` is damaged: {}", path.display(), problems.join("; "))]
     Unsound { path: PathBuf, problems: Vec<String> },
 }
@@ -86,10 +86,10 @@ impl From<BackupError> for Failure {
 }
 
 impl Store {
-    /// Copies all that is stored to a new file, as of now; others go on meanwhile. Its size in bytes.
+    /// Copies the store as of now to a new file, while others continue to use it. Returns its size in bytes.
     ///
     /// # Errors
-    /// There is such a file, or it cannot be written; something stored cannot be read.
+    /// The file exists or cannot be written; something stored cannot be read.
     pub async fn back_up(&self, to: &Path) -> Result<u64, BackupError> {
         let to = to.to_owned();
         if let Some(folder) = to.parent().filter(|folder| !folder.is_dir()) {
@@ -105,10 +105,11 @@ impl Store {
         .await?
     }
 
-    /// Puts a copy in the place of a home's store. What was there is moved aside: the files it went to.
+    /// Replaces a home's store by a copy of `copy_of_it`. Existing files are moved aside; returns their new paths.
     ///
     /// # Errors
-    /// The copy is no store of ours, or damaged, or cannot be put there. Where the store was whole, it still is.
+    /// The backup is no store of this program, is damaged, or cannot be put in place. A store that was intact stays
+    /// so.
     pub fn put_back(lock: &HomeLock, copy_of_it: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
         let staged = paths::with_suffix(&path, ".restoring");
@@ -123,7 +124,7 @@ impl Store {
         placed
     }
 
-    /// Lets a home begin anew. What was there is moved aside: the files it went to.
+    /// Lets a home start with an empty store. Existing files are moved aside; returns their new paths.
     ///
     /// # Errors
     /// The files cannot be moved.
@@ -135,15 +136,16 @@ impl Store {
     }
 }
 
-/// Copies what a connection reads to a file, as of now, in SQLite's own words: no half of a commit is in it. It has its
-/// name once it is whole and on the disk; what was killed at it is taken away by the next that has the same name.
+/// Copies what a connection reads to a file, as of now, by SQLite's own means, so that it contains no partial
+/// commit. The file gets its name once it is complete and synced; what a killed process left is removed by the next
+/// copy to the same name.
 pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Overwrite) -> Result<u64, BackupError> {
     let failed = |why| match why {
         NotWritten::Exists => BackupError::Exists(to.to_owned()),
         NotWritten::Busy => BackupError::Busy(to.to_owned()),
         NotWritten::Io(source) => BackupError::Write { path: to.to_owned(), source },
     };
-    // SQLite takes an empty file as it is.
+    // SQLite accepts an existing empty file.
     let unfinished = AtomicFile::begin(to, over).map_err(failed)?;
     let path = unfinished.path();
     let name = path.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8").into()))?;
@@ -151,7 +153,7 @@ pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Ov
     let copied = conn.execute("VACUUM INTO ?1", [name]);
     forget_journal(path);
     copied.map_err(|error| match Fault::from(error).at(to) {
-        // It was met in what is read.
+        // The damage is in the source.
         StoreError::Damaged { message, .. } => {
             BackupError::from(StoreError::Damaged { path: from.to_owned(), message })
         }
@@ -160,18 +162,18 @@ pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Ov
     unfinished.place().map_err(failed)
 }
 
-/// SQLite's journal of a copy that was cut short.
+/// Removes the journal of an interrupted copy.
 fn forget_journal(path: &Path) {
     let _ = fs::remove_file(paths::with_suffix(path, "-journal"));
 }
 
-/// Copies a backup to where it is to be renamed from, and looks at it there.
+/// Copies a backup to the file that is to be renamed, and checks that copy.
 fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
     let path = || from.to_owned();
     match pmk_system::files::open(from) {
         Ok(_) => {}
         Err(FileReadError::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
-        // It would be waited for, or read, without end.
+        // Opening or reading it might never end.
         Err(FileReadError::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
         Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             return Err(BackupError::Missing(path()));
@@ -189,7 +191,7 @@ fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
     if problems.is_empty() { Ok(()) } else { Err(BackupError::Unsound { path: from.to_owned(), problems }) }
 }
 
-/// What an error says of the backup, where it was met in reading it: it is not the store that is no good.
+/// Attributes an error from reading the backup to the backup rather than to the store.
 fn of_backup(error: StoreError, from: &Path) -> BackupError {
     let path = from.to_owned();
     match error {
@@ -200,23 +202,25 @@ fn of_backup(error: StoreError, from: &Path) -> BackupError {
     }
 }
 
-/// What is wrong with the file, one line each. It is read as a whole.
+/// Returns the problems of the file, one per line. Reads the whole file.
 pub(super) fn problems(conn: &rusqlite::Connection) -> Result<Vec<String>, Fault> {
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())
 }
 
-/// Moves what is staged to where the store is to be, and what is there aside: the files that went to.
+/// Moves the staged file to the store's path, after moving existing files aside; returns the paths of those.
 pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
-    // First: where this ends between the other two, there is no store, and none is begun in its place.
+    // First, so that after a crash between the next two steps the missing store is reported, and no new one is
+    // created.
     mark::set(path)?;
     let aside = move_aside(path, at)?;
     rename(staged, path)?;
     Ok(aside)
 }
 
-/// Moves the database and what belongs to it away, under names by which SQLite still knows them as one.
+/// Moves the database and its companion files aside, under names that SQLite still recognises as belonging
+/// together.
 fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
     let time = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ");
     let aside = paths::with_suffix(path, &format!("{}{time}", paths::ASIDE));

@@ -1,4 +1,4 @@
-//! What was learnt of how models count, and of the sizes that they take.
+//! What was learnt of how models count tokens, and of the sizes that they accept.
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ pub struct ModelCalibration {
 }
 
 impl Store {
-    /// What was learnt of a model; the default where it is new.
+    /// Returns what was learnt of a model; the default where it is new.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -48,7 +48,7 @@ impl Store {
         self.read(move |conn| recall(conn, provider, model)).await
     }
 
-    /// What was learnt of every model.
+    /// Returns what was learnt of every model.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -62,7 +62,7 @@ impl Store {
         .await
     }
 
-    /// Forgets what was learnt of every model, tools included, and says of how many.
+    /// Deletes what was learnt of every model, tools included, and returns the number of models.
     ///
     /// # Errors
     /// Nothing was forgotten.
@@ -79,8 +79,8 @@ impl Store {
     }
 }
 
-/// Bounds of models as they stand within the transaction of that number, of which answers that are recorded in it may have been
-/// told what stood before. To ask once more would be a way to the database for each of them.
+/// Bounds of models as they stand within the transaction with that number: answers recorded in it may have read the
+/// bounds before an earlier one changed them. Querying again would cost each of them a round trip to the database.
 #[derive(Debug, Default)]
 pub(super) struct NewBounds(Mutex<(u64, HashMap<Model, Bounds>)>);
 
@@ -102,12 +102,12 @@ impl NewBounds {
     }
 
     fn lock(&self) -> MutexGuard<'_, (u64, HashMap<Model, Bounds>)> {
-        // Whole after each of its methods.
+        // Every method leaves it consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The bounds that are known of the model that this was learnt of.
+/// Requests the stored bounds of the model that this was learnt of.
 pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &ModelCalibration) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
 }
@@ -126,7 +126,7 @@ pub(super) fn learn(
         None => bounds_in(stored.query()?)?,
     };
     let bounds = if hosts::is_one(conn) { bounds.and_stored(&known) } else { *bounds };
-    // Most turns teach nothing of them.
+    // Most turns change nothing about them.
     if known == bounds {
         return Ok(());
     }
@@ -171,7 +171,7 @@ fn fit(row: Row<'_>) -> sql::Result<Fit> {
     Ok(Fit { weight: row.get(0)?, x: row.get(1)?, y: row.get(2)?, xx: row.get(3)?, xy: row.get(4)? })
 }
 
-/// Puts one row where it belongs; a kind that is unknown, of a later version, nowhere.
+/// Sets the bound of one row; ignores an unknown kind, which a newer version has written.
 fn bound(row: Row<'_>, bounds: &mut Bounds) -> sql::Result<()> {
     let count = |at| row.get::<_, Option<i64>>(at).map(|count| u64::try_from(count.unwrap_or(0)).unwrap_or(0));
     let (kind, source): (String, Option<String>) = (row.get(0)?, row.get(3)?);

@@ -1,4 +1,4 @@
-//! Cases: opened and closed, and what is kept with them.
+//! Cases: opened and closed, and what is stored with them.
 
 pub(super) mod travel;
 
@@ -44,24 +44,24 @@ pub(super) const NOTES: &str = "SELECT kind, text, at, message_id FROM case_note
 pub(super) const ADD_NOTE: &str = "INSERT INTO case_note (case_id, kind, spelling, text, at, message_id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (case_id, kind, spelling) DO NOTHING";
 pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case_id, \"user\", at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (message_id) DO NOTHING";
-/// As [`codec::entry`] reads them: the originals.
+/// The columns that [`codec::entry`] reads: the original messages.
 const MESSAGES: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars, s.key, c.user, c.at
      FROM case_message c JOIN message m ON m.id = c.message_id JOIN session s ON s.id = m.session_id
      WHERE c.case_id = ?1 ORDER BY c.at, c.message_id";
 pub(super) const IS_KNOWN: &str =
     "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND title = ?3 AND opened_at = ?4";
 
-/// What came of an order to open a case.
+/// The result of a command to open a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// This one is open now; whether it was before, by the same order.
+    /// This case is open now; `again`: the same command has opened it before.
     Case { case: Case, again: bool },
-    /// Another one is.
+    /// Another case is open.
     Other(Case),
 }
 
 impl Store {
-    /// Opens a case in a channel that has none open. The ledger tells of it.
+    /// Opens a case in a channel that has none open. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -86,8 +86,8 @@ impl Store {
         .await
     }
 
-    /// Closes the case that is open in a channel; `None` where none is. Also says whether the same order has closed it
-    /// before. The ledger tells of it once.
+    /// Closes the case that is open in a channel; `None` where none is. Also returns whether the same command has
+    /// closed it before. Writes a ledger event once.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -109,7 +109,7 @@ impl Store {
         .await
     }
 
-    /// The case that is open in a channel.
+    /// Returns the case that is open in a channel.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -118,7 +118,7 @@ impl Store {
         self.read(move |conn| open_in(conn, front, &channel)?.map(|id| one(conn, id)).transpose()).await
     }
 
-    /// A case; `None` where there is none of that number.
+    /// Returns a case; `None` where none has that number.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -126,7 +126,7 @@ impl Store {
         self.read(move |conn| find(conn, ONE, params![id.0]).map(|mut found| found.pop())).await
     }
 
-    /// Every case, open ones first, then the newest.
+    /// Returns every case, open ones first, then the newest.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -134,7 +134,7 @@ impl Store {
         self.read(|conn| find(conn, ALL, [])).await
     }
 
-    /// Those of a channel, in the same order.
+    /// Returns the cases of a channel, in the same order.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -143,7 +143,7 @@ impl Store {
         self.read(move |conn| of_channel(conn, front, &channel)).await
     }
 
-    /// The messages that belong to a case, oldest first.
+    /// Returns the messages that belong to a case, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -151,7 +151,7 @@ impl Store {
         self.read(move |conn| messages(conn, id)).await
     }
 
-    /// The channels of a front in which a case is open.
+    /// Returns the channels of a front in which a case is open.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -164,8 +164,8 @@ impl Store {
         .await
     }
 
-    /// Takes over a case of pmk's, open as it was there. `Err` with the case that is in its way: one that is open in the
-    /// channel, or this very case from an import before.
+    /// Imports a case of pmk's, open as it was there. `Err` with the case that prevents it: one that is open in the
+    /// channel, or this very case from an earlier import.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -186,7 +186,7 @@ impl Store {
     }
 }
 
-/// The case that is open in a channel.
+/// Returns the case that is open in a channel.
 pub(super) fn open_in(conn: &Connection, front: FrontName, channel: &str) -> Result<Option<CaseId>, Fault> {
     let values = params![front_name(front), channel];
     Ok(conn.prepare_cached(OPEN_IN)?.query_row(values, |row| row.get(0)).optional()?.map(CaseId))
@@ -196,8 +196,8 @@ pub(super) fn of_channel(conn: &Connection, front: FrontName, channel: &str) -> 
     find(conn, OF_CHANNEL, params![front_name(front), channel])
 }
 
-/// Keeps question and answer of a turn with its case, and what the answer adds to it. Messages with their ids, in order;
-/// an answer is the last one, where there is one.
+/// Stores question and answer of a turn with its case, and what the answer adds to it. `messages` are in order,
+/// with their ids; the answer is the last one, if there is one.
 pub(super) fn keep(
     conn: &Connection,
     CaseEntry { case, user, asked_at_ms, notes }: &CaseEntry,
@@ -208,7 +208,7 @@ pub(super) fn keep(
     let mut add = conn.prepare_cached(ADD_MESSAGE)?;
     let asked = messages.iter().filter(|(_, message)| message.origin == pmk_core::Origin::User.name());
     for (nth, (id, _)) in asked.enumerate() {
-        // Those that were taken along later name who wrote them.
+        // Later messages that were answered along contain their authors' names.
         let (user, at_ms) = if nth == 0 { (user.as_deref(), *asked_at_ms) } else { (None, now_ms) };
         add.run(params![id, case.0, user, at_ms])?;
     }

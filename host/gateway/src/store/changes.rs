@@ -1,8 +1,8 @@
-//! What people change about messages that they have sent: edited, deleted, stopped, asked again.
+//! Changes that people make to messages they have sent: edited, deleted, stopped, asked again.
 //!
-//! A question that waits is changed where it lies, in the inbox. Where its turn is under way, or the window changes that a turn
-//! was begun with, the conversation's *revision* goes up: whatever the attempt under way still wants to store is refused as
-//! [`StoreError::Changed`], and the turn is begun anew.
+//! A question that waits is changed where it is stored, in the inbox. If its turn is under way, or the live window
+//! that a turn was begun with changes, the conversation's *revision* goes up: whatever the attempt under way still
+//! wants to store is refused with [`StoreError::Changed`], and the turn is begun anew.
 
 use pmk_core::{Place, SessionKey};
 
@@ -19,7 +19,7 @@ use crate::{
     ledger::Event,
 };
 
-/// All that a message has become; once more for each time that it was asked again. The newest first.
+/// All inbox entries of a message: one more for each time that it was asked again. Newest first.
 pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
             i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
@@ -31,7 +31,7 @@ pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
        AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')";
 pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
-/// One that is parked is taken up, to come to its end.
+/// A parked message is reopened, so that it can be closed.
 pub(super) const CALL_OFF: &str =
     "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
      WHERE id = ?1";
@@ -54,7 +54,7 @@ pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL, i.ts
      LEFT JOIN turn t ON t.id = i.id
      WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
      ORDER BY i.ts, i.id";
-/// The one that shows a message as its question or its placeholder.
+/// The waiting question that a message is, or whose placeholder it is.
 const WAITING_AT: &str =
     "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
@@ -74,17 +74,17 @@ pub(super) const LEAVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND 
      (SELECT m.id FROM message m WHERE m.turn_id = ?2
       UNION ALL SELECT m.id FROM turn t JOIN message m ON m.turn_id = t.id WHERE t.answered_with = ?2)";
 
-/// What the event id of a question that is asked again begins with. No id from outside has a colon at this place.
+/// The prefix of the event id of a question that is asked again. No id from outside begins with a colon.
 const AGAIN: &str = ":again:";
 
-/// What a change has come to.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// No such message has come in.
+    /// No such message has arrived.
     Unknown,
-    /// Nothing is different because of it.
+    /// The change has no effect.
     Nothing,
-    /// Something is, in this conversation. `anew`: what is under way there has to be begun anew.
+    /// Something has changed in this conversation. `anew`: the turn under way there has to be begun anew.
     Here { key: SessionKey, anew: bool },
 }
 
@@ -95,28 +95,28 @@ pub struct Open {
     pub user: Option<String>,
     /// Its turn has begun, here or on another host.
     pub has_begun: bool,
-    /// When it was written, by who delivers it; empty where nobody says.
+    /// When it was written, by the front's timestamp; empty where the front gives none.
     pub ts: String,
 }
 
-/// What says that a question is to be asked once more.
+/// What requests that a question be asked once more.
 #[derive(Clone, Debug)]
 pub enum RegenerateTrigger {
-    /// A reaction of this name: each is a wish of its own.
+    /// A reaction of this name; each reaction is a request of its own.
     Reaction(String),
-    /// The button under an answer that failed: of use as long as that is the last answer to its question.
+    /// The button under a failed answer: valid as long as that is the last answer to its question.
     Button,
 }
 
-/// What came of a wish to have a question asked once more.
+/// The result of a request to ask a question once more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegenerateOutcome {
     Taken(Pending),
-    /// The same wish was taken in before, or what it is about was asked once more since.
+    /// The same request was accepted before, or the question was asked once more since.
     Before,
     /// It is somebody else's question.
     NotTheirs,
-    /// There is no such question, or it waits for its answer.
+    /// There is no such question, or it still waits for its answer.
     Nothing,
 }
 
@@ -126,8 +126,9 @@ pub fn is_again(inbound: &Inbound) -> bool {
 }
 
 impl Store {
-    /// Takes in that a message says something else now. A question that waits is asked as it is now; of one that has its
-    /// answer it is remembered. Taken in twice, or after a later edit, it changes nothing. The ledger tells of it.
+    /// Stores that a message was edited. A waiting question is asked with its new text; for one that has its
+    /// answer, the new text is noted. An edit that arrives twice, or after a later edit, changes nothing. Writes a
+    /// ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -136,9 +137,9 @@ impl Store {
         self.write_with_events(move |conn| self::edit(conn, pen, &edit, now_ms)).await
     }
 
-    /// Takes in that a message is there no more, where it may concern us. A question that waits gets no answer. What was said before is erased, where
-    /// `erases` says so: `question` and `answer` are the words that take the place of either. Taken in twice it changes
-    /// nothing. The ledger tells of it.
+    /// Stores that a message was deleted, where it may concern the gateway. A waiting question gets no answer. With
+    /// `words`, what was said before is erased: its two texts replace the question and the answer. A deletion that
+    /// arrives twice changes nothing. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -149,7 +150,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<Changed, StoreError> {
         let (deletion, pen) = (deletion.clone(), self.pen(now_ms));
-        // Most deletions concern nobody here, and then nothing is written.
+        // Most deletions concern no message that is known here, and then nothing is written.
         let asked = deletion.clone();
         if !self.read(move |conn| concerns_us(conn, &asked)).await? {
             return Ok(Changed::Unknown);
@@ -164,7 +165,7 @@ impl Store {
         deleted
     }
 
-    /// The questions of a conversation that wait for an answer, in the order in which they get one.
+    /// Returns the questions of a conversation that wait for an answer, in the order in which they get one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -178,7 +179,7 @@ impl Store {
         .await
     }
 
-    /// The question that waits for an answer and is this message, or shows it as its placeholder; and its conversation.
+    /// Returns the waiting question that this message is, or whose placeholder it is; and its conversation.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -193,9 +194,9 @@ impl Store {
         .await
     }
 
-    /// Has questions of this conversation come to their end without an answer; [`Changed::Nothing`] where all of them have
-    /// one by now. A message that says so, and nothing else, is `word`: it is done with, and stops nothing more when it comes
-    /// again. The ledger tells of it.
+    /// Closes questions of this conversation without an answer; [`Changed::Nothing`] where all of them have one by
+    /// now. `word` is a message that says nothing but to stop: it is closed, too, and stops nothing more when it is
+    /// delivered again. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -224,7 +225,7 @@ impl Store {
                 anew |= is_begun;
             }
             let Some((session, turn)) = stopped else { return Ok(Changed::Nothing) };
-            // What is under way is somebody else's where none of these has begun.
+            // Where none of these has begun, the turn under way is for another question.
             if anew {
                 next_revision(conn, session)?;
             }
@@ -239,9 +240,10 @@ impl Store {
         .await
     }
 
-    /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. Of several
-    /// that were answered together each is asked again, as the message of its own that it was. What was answered leaves the
-    /// live window when the new turn begins; the archive keeps it. The same wish is taken in once. The ledger tells of it.
+    /// Asks once more the question that a message is, or that it answers, with its edited text if it was edited. Of
+    /// several that were answered together, each is asked again, as the message of its own that it was. What was
+    /// answered leaves the live window when the new turn begins; the archive keeps it. The same request is accepted
+    /// only once. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -260,7 +262,7 @@ impl Store {
         let pen = self.pen(now_ms);
         self.write_with_events(move |conn| {
             let Some((turn, key)) = question_at(conn, &channel, &ts)? else {
-                // The one that was asked once more waits, perhaps since before a crash.
+                // The question may have been asked once more already and wait, perhaps since before a crash.
                 let is_known = intake::is_known(conn, &event_id, now_ms)?;
                 return Ok(if is_known { RegenerateOutcome::Before } else { RegenerateOutcome::Nothing });
             };
@@ -290,40 +292,40 @@ impl Store {
     }
 }
 
-/// What was answered before leaves the live window, where the question of this turn is asked again.
+/// Removes what was answered before from the live window, where this turn's question is asked again.
 pub(super) fn leave_live(conn: &Connection, session: SessionId, turn: TurnId) -> Result<(), Fault> {
     let of: Option<i64> = conn.prepare_cached(OF_AGAIN)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
     of.map_or(Ok(()), |of| leave_live_of(conn, session, of))
 }
 
-/// What was answered by a turn leaves the live window.
+/// Removes from the live window what a turn has answered.
 pub(super) fn leave_live_of(conn: &Connection, session: SessionId, turn: i64) -> Result<(), Fault> {
     Ok(conn.prepare_cached(LEAVE_LIVE)?.run(params![session.0, turn])?)
 }
 
-/// What an attempt wants to store is refused where people have changed something since it was begun.
+/// Refuses what an attempt wants to store where people have changed the conversation since the attempt began.
 pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: Option<i64>) -> Result<(), Fault> {
     let Some(revision) = revision else { return Ok(()) };
     let now: i64 = conn.prepare_cached(REVISION)?.query_row([session.0], |row| row.get(0))?;
     if now == revision { Ok(()) } else { Err(StoreError::Changed.into()) }
 }
 
-/// What is known of a message before it came in.
+/// A change to a message that arrived before the message.
 pub(super) enum Early {
     Deleted,
-    /// This is what it says by now.
+    /// The message's current text.
     Edited {
         text: String,
         at: String,
     },
 }
 
-/// What is known of a message that has just come in.
+/// Looks up a change that arrived before this message.
 pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(conn.ahead(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
 }
 
-/// Takes it. What has expired is none.
+/// Takes the change out of the store. An expired one counts as none.
 pub(super) fn take_early(
     conn: &Connection,
     inbound: &Inbound,
@@ -343,18 +345,18 @@ pub(super) fn take_early(
     }))
 }
 
-/// What a message has become.
+/// An inbox entry of a message, and what has happened to it.
 struct Known {
     inbox: InboxId,
     session: SessionId,
     key: SessionKey,
-    /// As it waits in the inbox.
+    /// The message, while it waits in the inbox.
     message: Option<Inbound>,
-    /// What it says by now, where it was edited after it was answered, and when it was edited.
+    /// Its current text, where it was edited after it was answered, and when it was edited.
     edited: Option<String>,
     edited_at: Option<String>,
     called_off: Option<CalledOff>,
-    /// Whether something came with it.
+    /// Whether files came with it.
     had_attached: bool,
     is_begun: bool,
     is_answered: bool,
@@ -378,7 +380,7 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
     while let Some(row) = rows.next()? {
         let called_off: Option<String> = row.get("called_off")?;
         let message: Option<String> = row.get("message")?;
-        // One that cannot be read is parked when its turn comes.
+        // One that cannot be read is parked when its turn begins.
         let message: Option<Inbound> = message.and_then(|json| serde_json::from_str(&json).ok());
         let has_attached = message.as_ref().is_some_and(|message| !message.attached.is_empty());
         found.push(Known {
@@ -401,7 +403,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     let Edit { message, at, is_for_us, comes_alone, manner } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
     let found = find(conn, channel, ts)?;
-    // What is asked again is a question of its own, and was edited when the first was.
+    // A question that is asked again has an entry of its own; an edit may have been noted with an earlier entry.
     let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
     let Some(known) = found.into_iter().next() else {
         let goes_on = *manner == Some(Addressing::Plain { for_others: false });
@@ -419,7 +421,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     match known.message {
         Some(asked) if waits => {
             if asked.text == message.text {
-                // An earlier one may come later.
+                // An earlier edit may arrive later, so the time of this one is stored.
                 conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
                 return Ok(Changed::Nothing);
             }
@@ -446,7 +448,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     Ok(Changed::Here { key: known.key, anew: waits && known.is_begun })
 }
 
-/// Whether a deletion is of something that is known here, or may be of something that has not come in yet.
+/// Whether a deletion is of something known here, or may be of a message that has not arrived yet.
 fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
     let Deletion { channel, ts, of, .. } = deletion;
     Ok(*of == DeletedAuthor::Us
@@ -455,7 +457,7 @@ fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
         || conversation_of(conn, deletion)?.is_some())
 }
 
-/// The conversation in whose thread a message was.
+/// Returns the conversation in whose thread a message was.
 fn conversation_of(conn: &Connection, Deletion { thread, .. }: &Deletion) -> Result<Option<SessionId>, Fault> {
     match thread {
         Some(key) => sessions::find(conn, key),
@@ -471,7 +473,7 @@ fn delete(
     now_ms: i64,
 ) -> Result<Changed, Fault> {
     let Deletion { channel, ts, of, .. } = deletion;
-    // The model may have been shown it as what was said before in its thread.
+    // The model may have been shown the message as what was said before in its thread.
     if let Some(session) = conversation_of(conn, deletion)?
         && words.is_some()
         && *of != DeletedAuthor::Own
@@ -560,15 +562,15 @@ fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>,
     Ok(Some(Reply { turn: TurnId(row.get(0)?), session: SessionId(row.get(1)?), key: codec::key(row.get_ref(2)?)? }))
 }
 
-/// The turn of the question that a message is, or answers: the newest, where that was asked again. `None` where it is not
-/// over.
+/// Returns the turn of the question that a message is, or answers; the newest where that was asked again. `None`
+/// where that turn is not over.
 fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(TurnId, SessionKey)>, Fault> {
     let Some(newest) = find(conn, channel, ts)?.into_iter().next() else {
         let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(None) };
         let (turn, newest) = newest_of(conn, reply.turn)?;
         return Ok(match newest {
             Some(known) => is_over(known),
-            // On fronts where messages have no place of their own.
+            // On fronts whose messages have no timestamp of their own.
             None => Some((turn, reply.key)),
         });
     };
@@ -588,7 +590,8 @@ fn is_over(known: Known) -> Option<(TurnId, SessionKey)> {
     is_over.then(|| (known.turn(), known.key))
 }
 
-/// The turn in whose first message the question of this one stands, and the newest that asks the same.
+/// Returns the turn that has answered this one's question together with its own (otherwise this turn), and the
+/// newest inbox entry of that turn's message.
 fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>), Fault> {
     let group = conn
         .prepare_cached(erase::PIECE_OF)?
@@ -607,8 +610,8 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
     Ok((of, newest))
 }
 
-/// What a turn that is over has answered, each question as a message of its own, in the order they were written; nothing
-/// where it has answered none, or none is there any more. The newest is of this name.
+/// Returns the questions that a finished turn has answered, each as a message of its own, in the order they were
+/// written; none where it has answered none, or all were deleted. The newest gets this event id.
 fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Vec<Inbound>, Fault> {
     let mut questions = Vec::new();
     for (of, text) in texts(conn, turn, key)? {
@@ -640,7 +643,7 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
     Ok(questions)
 }
 
-/// What a turn has answered, as it is stored: the text of its question, or of each of several.
+/// Returns the stored text of each question that a turn has answered.
 fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnId, String)>, Fault> {
     let Some((_, stored)) = erase::question_text(conn, turn)? else { return Ok(vec![]) };
     let mut statement = conn.prepare_cached(PIECES)?;
@@ -651,7 +654,7 @@ fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnI
         let (start, end) = (start as usize, start as usize + bytes as usize);
         let piece = stored.get(start..end).unwrap_or_default();
         let user: Option<String> = row.get(3)?;
-        // In a channel everybody was named.
+        // In a channel each text was prefixed with its author's name.
         let named = user.filter(|_| matches!(key.place, Place::Channel(_))).map(|user| format!("{user}: "));
         let text = named.and_then(|named| piece.strip_prefix(&named)).unwrap_or(piece);
         texts.push((TurnId(of), text.to_owned()));

@@ -1,4 +1,4 @@
-//! Whether a store is sound: its file, and what is in it.
+//! Checks a store: its file, and its content.
 
 use pmk_core::session_key::BadSessionKey;
 
@@ -11,7 +11,8 @@ use super::{
 };
 
 impl Store {
-    /// What is wrong with the file, or where that is sound, with conversations in it, one line each. All of it is read.
+    /// Returns the problems of the file, or, where that is sound, of conversations in it, one per line. Reads
+    /// everything.
     ///
     /// # Errors
     /// It cannot be read at all.
@@ -29,9 +30,9 @@ impl Store {
     }
 }
 
-/// Conversations that cannot be read, though the file is sound.
+/// Returns conversations that cannot be read although the file is sound.
 fn unreadable(conn: &Connection) -> Result<Vec<String>, Fault> {
-    // Whatever a gateway commits meanwhile.
+    // Reads one state, whatever a gateway commits meanwhile.
     let _moment = conn.snapshot()?;
     let mut keys = conn.prepare_cached("SELECT key FROM session ORDER BY id")?;
     let keys = keys.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,5 @@
-//! Policies that somebody has chosen for all hosts of a database, until all of them have ended; and what decides on each.
+//! Policies that were chosen for all hosts of a database, until all of them have ended; and what decides on each
+//! host.
 
 use pmk_policy::Identity;
 use serde::{Deserialize, Serialize};
@@ -15,33 +16,34 @@ const CHOOSE: &str = "INSERT INTO chosen_policies AS c (id, version, host, layer
      RETURNING version";
 const CHOSEN: &str = "SELECT version, host, layers FROM chosen_policies WHERE id = 1";
 const SAY: &str = "UPDATE host SET deciding = ?2 WHERE id = ?1";
-/// Where all have ended, each begins with what it was started with.
+/// Once all have ended, each starts with its own policies again.
 const FORGET: &str = "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
-/// What was chosen.
+/// The policies that were chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub version: i64,
-    /// Where: machine and home.
+    /// The host where they were chosen: machine and home.
     pub host: String,
-    /// The top one last; none where the embedded policy decides alone.
+    /// The top layer last; empty where the embedded policy decides alone.
     pub layers: Vec<SentLayer>,
 }
 
-/// What decides on a host.
+/// The policies that decide on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPolicies {
-    /// The top one first.
+    /// The top layer first.
     pub layers: Vec<Identity>,
-    /// The last choice for all that it knows of.
+    /// The version of the last choice that it has seen.
     #[serde(default)]
     pub choice: Option<i64>,
-    /// Why it does not go by that.
+    /// Why it does not use that choice.
     #[serde(default)]
     pub refused: Option<String>,
 }
 
 impl Store {
-    /// Has all hosts go by these, the top one last. The choice's version; nothing on a store of files.
+    /// Makes all hosts use these layers, the top one last. Returns the choice's version; `None` on a store in a
+    /// file.
     ///
     /// # Errors
     /// Nothing was chosen.
@@ -51,7 +53,7 @@ impl Store {
         self.send_along(layers, move |conn| choose(conn, &home, &chosen)).await.map(Some)
     }
 
-    /// What was chosen for all.
+    /// Returns the choice for all hosts.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -62,10 +64,10 @@ impl Store {
         self.read(chosen).await
     }
 
-    /// Tells the others what decides on this host.
+    /// Tells the other hosts what decides on this host.
     ///
     /// # Errors
-    /// They do not know.
+    /// They were not told.
     pub async fn decides(&self, decides: &HostPolicies) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let (host, decides) = (link.host(), serde_json::to_string(decides).unwrap_or_default());
@@ -76,13 +78,13 @@ impl Store {
 fn chosen(conn: &Connection) -> Result<Option<Choice>, Fault> {
     let mut statement = conn.prepare_cached(CHOSEN)?;
     let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
-    // What makes no sense was written by a later program.
+    // Layers that cannot be parsed were written by a newer program.
     Ok(row.optional()?.and_then(|(version, host, layers)| {
         Some(Choice { version, host, layers: serde_json::from_str(&layers).ok()? })
     }))
 }
 
-/// Nothing where a component is gone again.
+/// Stores the choice; `None` where one of the components was deleted again.
 fn choose(conn: &Connection, home: &str, layers: &[SentLayer]) -> Result<Option<i64>, Fault> {
     let there = components::digests(conn)?;
     if !layers.iter().all(|layer| there.contains(&layer.sha256)) {
@@ -94,7 +96,7 @@ fn choose(conn: &Connection, home: &str, layers: &[SentLayer]) -> Result<Option<
     Ok(Some(version))
 }
 
-/// Of a host that begins: where all have ended, it too, nothing is chosen for all.
+/// Deletes the choice when a host starts after all, itself included, have ended.
 pub(super) fn begins(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.prepare_cached(FORGET)?.run([])?)
 }

@@ -1,4 +1,4 @@
-//! Between rows and values.
+//! Converts between rows and values.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::{
     sql::{Row, ValueRef},
 };
 
-/// JSON of one of our own types.
+/// Serialises a value as JSON.
 pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("types with string keys only always have a JSON form")
 }
 
-/// The value of a JSON column; `what` names it when it is damaged.
+/// Parses a JSON column; `what` names it in the error.
 pub(super) fn from_json<T: DeserializeOwned>(column: ValueRef<'_>, what: &str) -> Result<T, Fault> {
     let text = text(column, what)?;
     serde_json::from_str(text).map_err(|error| Fault::Damaged(format!("{what} cannot be read: {error}")))
 }
 
-/// The conversation a column names.
+/// Parses a column with a conversation's key.
 pub(super) fn key(column: ValueRef<'_>) -> Result<SessionKey, Fault> {
     let text = text(column, "a session key")?;
     text.parse().map_err(|error: pmk_core::session_key::BadSessionKey| Fault::Damaged(error.to_string()))
 }
 
-/// The text of a column; `what` names it when it is damaged.
+/// Returns the text of a column; `what` names it in the error.
 pub(super) fn text<'a>(column: ValueRef<'a>, what: &str) -> Result<&'a str, Fault> {
     column.as_str().map_err(|error| Fault::Damaged(format!("{what} cannot be read: {error}")))
 }
@@ -41,7 +41,7 @@ macro_rules! entry_columns {
 }
 pub(super) use entry_columns;
 
-/// A message as the live window or the archive holds it, from the columns of [`entry_columns`].
+/// Reads a message as the live window or the archive holds it, from the columns of [`entry_columns`].
 pub(super) fn entry(row: Row<'_>) -> Result<Entry, Fault> {
     let id: i64 = row.get(0)?;
     let damaged = |column: &str| Fault::Damaged(format!("the {column} of message {id} cannot be read"));
@@ -60,26 +60,26 @@ pub(super) fn entry(row: Row<'_>) -> Result<Entry, Fault> {
     Ok(Entry { id, message, original, tokens: row.get(5)?, chars: row.get(6)? })
 }
 
-/// How much of a message is stored, without reading it: of the columns of [`entry_columns`].
+/// Returns the stored size of a message without decoding it, from the columns of [`entry_columns`].
 pub(super) fn stored_bytes(row: Row<'_>) -> Result<usize, Fault> {
     let bytes = |column| row.get_ref(column).map(|text| text.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len));
     Ok(bytes(3)? + bytes(4)?)
 }
 
-/// A message on its way into the archive: encoded and counted before the writer sees it.
+/// A message to be archived: encoded and counted before the writer gets it.
 pub(super) struct NewMessage {
     pub(super) role: &'static str,
     pub(super) origin: &'static str,
     pub(super) blocks: String,
     pub(super) tokens: u32,
     pub(super) chars: u32,
-    /// What it is found by.
+    /// Its search terms.
     pub(super) terms: Vec<String>,
 }
 
 /// What the live window shows of a message.
 pub(super) struct Shown {
-    /// What stands in the original's place, JSON.
+    /// The reduced message that replaces the original, as JSON.
     pub(super) replacement: Option<String>,
     pub(super) tokens: u32,
     pub(super) chars: u32,
@@ -99,12 +99,12 @@ impl From<&Message> for NewMessage {
     }
 }
 
-/// The original, where it stands for one.
+/// The original message, if the entry is reduced.
 impl From<&Entry> for NewMessage {
     fn from(entry: &Entry) -> Self {
         match &entry.original {
             Some(original) => (&**original).into(),
-            // It has been counted.
+            // Its counts are already known.
             None => NewMessage::counted(&entry.message, entry.tokens, entry.chars),
         }
     }

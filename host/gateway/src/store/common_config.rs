@@ -1,5 +1,5 @@
-//! The part of gateway.json that all hosts of a database go by, and what the file of each home said when it was last compared with
-//! that. Who compares them is in [`sharing`](crate::sharing).
+//! The part of gateway.json that is common to all hosts of a database, and what the file of each home said when it
+//! was last compared with it. [`sharing`](crate::sharing) compares them.
 
 use super::{
     Store, StoreError,
@@ -9,7 +9,7 @@ use super::{
 
 const VERSION: &str = "SELECT version FROM common_config WHERE id = 1";
 const CONFIG: &str = "SELECT version, text FROM common_config WHERE id = 1";
-/// Of two who have read the same, the second is refused.
+/// Of two hosts that have read the same version, the second is refused.
 const OFFER: &str = "INSERT INTO common_config (id, version, text) VALUES (1, ?1, ?2)
      ON CONFLICT (id) DO UPDATE SET version = excluded.version, text = excluded.text WHERE common_config.version = ?3
      RETURNING version";
@@ -17,14 +17,14 @@ const OF_HOME: &str = "SELECT says, next FROM home_config WHERE home = ?1 AND to
 const REMEMBER: &str = "INSERT INTO home_config (home, token, says, next) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (home) DO UPDATE SET token = excluded.token, says = excluded.says, next = excluded.next";
 
-/// What the database has of it.
+/// The common configuration, as the database has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonConfig {
-    /// Whatever was committed later has a greater one; nothing where nobody has shared anything yet.
+    /// Greater for each later commit; `None` where nobody has shared anything yet.
     pub version: Option<i64>,
     /// JSON.
     pub text: Option<String>,
-    /// What is known of this home, where it was compared before.
+    /// What is stored of this home, where it was compared before.
     pub home: Option<HomeConfig>,
 }
 
@@ -32,12 +32,13 @@ pub struct CommonConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeConfig {
     pub says: String,
-    /// What was about to be written into it.
+    /// What was about to be written to the file.
     pub next: Option<String>,
 }
 
 impl Store {
-    /// Which version all go by; none where nobody has shared anything yet. For threads that may wait.
+    /// Returns the version of the common configuration; `None` where nobody has shared anything yet. For threads
+    /// that may block.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -45,7 +46,8 @@ impl Store {
         self.read_waiting(version)
     }
 
-    /// What all go by, and what is known of the home that has this token. For threads that may wait.
+    /// Returns the common configuration, and what is stored of the home with this token. For threads that may
+    /// block.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -62,8 +64,9 @@ impl Store {
         })
     }
 
-    /// Remembers of the home that has this token what its file says, and has all go by `offer`, where there is one and they still
-    /// go by the version that it says. Whether it was done: where somebody was faster, neither was. For threads that may wait.
+    /// Stores what the file of the home with this token says, and replaces the common configuration by `offer`,
+    /// where there is one and the stored version is still the one it names. Returns whether that was done: if
+    /// another host was faster, nothing is stored. For threads that may block.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -87,7 +90,7 @@ impl Store {
         })
     }
 
-    /// What this home is called among those of the database.
+    /// Returns the name of this home among those of the database.
     pub(crate) fn home_name(&self) -> String {
         self.shared.link.as_ref().map(|link| link.home().clone()).unwrap_or_default()
     }
@@ -99,7 +102,7 @@ fn version(conn: &Connection) -> Result<Option<i64>, Fault> {
 
 fn replace(conn: &Connection, text: &str, instead_of: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
     let before = instead_of.unwrap_or_default();
-    // It goes with the time, so that a database that was put back gives none that it had given before.
+    // It is at least the current time, so that a database restored from a backup does not assign a version again.
     let offered = params![before.max(now_ms) + 1, text, before];
     let version: Option<i64> = conn.prepare_cached(OFFER)?.query_row(offered, |row| row.get(0)).optional()?;
     Ok(version.is_some())

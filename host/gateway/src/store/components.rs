@@ -1,5 +1,5 @@
-//! Components that hosts of one database send each other: those of policies that were chosen for all, and of the arms of the
-//! experiment that is on.
+//! Components that the hosts of a database send each other: those of policies chosen for all, and those of the arms
+//! of the running experiment.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,37 +12,39 @@ use super::{
 };
 
 const COMPONENTS: &str = "SELECT sha256 FROM component";
-/// What another has added meanwhile is the same.
+/// If another host has added it meanwhile, it is the same.
 const ADD: &str =
     "INSERT INTO component (sha256, bytes) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING RETURNING sha256";
-/// What names one has its digest in it.
+/// A row that refers to a component contains its digest.
 const DROP_UNNAMED: &str = "DELETE FROM component
      WHERE NOT EXISTS (SELECT 1 FROM chosen_policies WHERE strpos(layers, sha256) > 0)
        AND NOT EXISTS (SELECT 1 FROM sent_arms WHERE strpos(arms, sha256) > 0)";
 const COMPONENT: &str = "SELECT bytes FROM component WHERE sha256 = ?1";
 
-/// Somebody who names others meanwhile takes away what nothing names yet.
+/// Sending is repeated so often: another host that stores its references meanwhile deletes components that nothing
+/// refers to yet.
 const TRIES: usize = 5;
 
-/// One that was sent.
+/// A layer whose component was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentLayer {
     pub name: String,
     pub sha256: String,
 }
 
-/// One that is sent.
+/// A layer whose component is sent.
 pub type LayerUpload = (SentLayer, Arc<[u8]>);
 
 impl Store {
-    /// Has components be there, and `name` name them; it says `None` where one of them is gone again. What `name` says otherwise.
+    /// Sends components, and then stores what refers to them by `name`, which returns `None` where one of them was
+    /// deleted again. Returns the result of `name` otherwise.
     pub(super) async fn send_along<T, F>(&self, sending: Vec<LayerUpload>, name: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<Option<T>, Fault> + Clone + Send + 'static,
     {
         for _ in 0..TRIES {
-            // They take long where they are large and the way is: nobody else's writes wait for that.
+            // Large components over a slow network take long, and other writes must not wait for that.
             let sending = sending.clone();
             self.read(move |conn| add(conn, &sending)).await?;
             if let Some(named) = self.write(name.clone()).await? {
@@ -53,7 +55,8 @@ impl Store {
         Err(StoreError::Busy { path })
     }
 
-    /// Those that were sent, in their order; nothing where one is gone: others were sent meanwhile.
+    /// Returns the components of these layers, in order; `None` where one was deleted because others were sent
+    /// meanwhile.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -67,14 +70,14 @@ impl Store {
     }
 }
 
-/// The digests of those that are there.
+/// Returns the digests of the stored components.
 pub(super) fn digests(conn: &Connection) -> Result<BTreeSet<String>, Fault> {
     let mut statement = conn.prepare_cached(COMPONENTS)?;
     let there = statement.query_map([], |row| row.get(0))?;
     Ok(there.collect::<Result<_, _>>()?)
 }
 
-/// Adds those that are not there. They are kept once something names them.
+/// Adds the components that are missing. They are kept once something refers to them.
 fn add(conn: &Connection, sending: &[LayerUpload]) -> Result<(), Fault> {
     let there = digests(conn)?;
     for (SentLayer { sha256, .. }, bytes) in sending.iter().filter(|(layer, _)| !there.contains(&layer.sha256)) {
@@ -84,7 +87,7 @@ fn add(conn: &Connection, sending: &[LayerUpload]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Drops what is named by nothing any more.
+/// Deletes components that nothing refers to.
 pub(super) fn keep_what_is_named(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.prepare_cached(DROP_UNNAMED)?.run([])?)
 }

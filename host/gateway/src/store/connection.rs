@@ -1,4 +1,4 @@
-//! Opening the file: who may read it, how it is written, which schema it has.
+//! Opens the SQLite file: permissions, settings and schema.
 
 use std::{
     cmp::Ordering,
@@ -18,10 +18,10 @@ use super::{
     upgrade::{self, Step},
 };
 
-/// What `file` and SQLite's own tools show of whose database this is: `pmkh`.
+/// The application id that `file` and SQLite's own tools show: `pmkh`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"pmkh");
 
-/// Each takes the schema one version further. Only ever add to the end.
+/// Each migration takes the schema to the next version. Only ever append.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_knowledge.sql"),
@@ -53,21 +53,22 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0028_sizes.sql"),
 ];
 
-/// The migration that gives conversations an archive to search, and what was stored before must be put into.
+/// The migration that gives conversations a searchable archive; messages stored before it have to be added to the
+/// archive.
 const ARCHIVE: u32 = 5;
 
-/// Room for every statement we have, so that none is compiled twice.
+/// Enough for every statement of the program, so that none is compiled twice.
 pub(super) const CACHED_STATEMENTS: usize = 256;
 
-/// So many pages of 4 KiB are in the write-ahead log before they go where they belong: the more, the more often one page has
-/// changed meanwhile, and is written once for all of that.
+/// How many pages of 4 KiB the write-ahead log holds before they are written to the database: the more, the more
+/// changes of one page are combined into one write.
 const LOG_PAGES: i64 = 4_000;
 /// The write-ahead log shrinks back to this after a burst.
 const LOG_BYTES: i64 = 64 << 20;
 
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// Whether the schema may be brought up to date.
+/// Whether the schema may be migrated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Migrate {
     Yes,
@@ -75,18 +76,18 @@ pub(super) enum Migrate {
     No,
 }
 
-/// Makes the file and its folder, for nobody but their owner, where they are missing.
+/// Creates the file and its folder where they are missing, accessible only to their owner.
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Io { path: path.to_owned(), message: error.to_string() };
     if let Some(folder) = path.parent() {
         home::create_private_dir(folder).map_err(failed)?;
     }
-    // SQLite gives the log and the index of the log the permissions that the database has.
+    // SQLite gives the log and its index the permissions of the database.
     home::open_private_file(path).map_err(failed)?;
     Ok(())
 }
 
-/// The connection that writes, to a file that exists.
+/// Opens the connection that writes, to a file that exists.
 pub(super) fn writer(path: &Path, migrate: Migrate) -> Result<Connection, StoreError> {
     let open = || {
         let conn = open_writer(path, migrate, MIGRATIONS)?;
@@ -110,7 +111,7 @@ pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) ->
     }
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // What is kept to undo one operation of a group stays off the disk.
+    // The savepoint journal stays in memory.
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -119,8 +120,8 @@ pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) ->
     Ok(conn)
 }
 
-/// The connection of a store that may only be read, on a read-only disk or of another user: it must be
-/// there, of this schema, and at rest or held open by its owner.
+/// Opens a store that may only be read, on a read-only disk or of another user: it must exist, have the current
+/// schema, and be at rest or held open by its owner.
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
         let conn = rusqlite::Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
@@ -140,23 +141,23 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|fault| fault.at(path))
 }
 
-/// The connection to a copy that somebody has kept. It may be of an older schema.
+/// Opens a backup for reading. It may have an older schema.
 pub(super) fn backup(path: &Path) -> Result<rusqlite::Connection, StoreError> {
     match of_any_schema(path, IsWritten::No)? {
-        // An empty database, which nobody keeps.
+        // An empty database is no backup.
         (_, 0) => Err(StoreError::Foreign { path: path.to_owned() }),
         (conn, _) => Ok(conn),
     }
 }
 
-/// Whether somebody may write to the file while it is read.
+/// Whether another process may write to the file while it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IsWritten {
     Yes,
     No,
 }
 
-/// A connection that only reads, to a file of this schema or an older one, and which one that is.
+/// Opens a file of the current or an older schema for reading, and returns its schema version.
 pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(rusqlite::Connection, u32), StoreError> {
     let open = || -> Result<(rusqlite::Connection, u32), Fault> {
         let conn = match is_written {
@@ -173,8 +174,8 @@ pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(rusql
     open().map_err(|fault| fault.at(path))
 }
 
-/// SQLite makes an index of the log even to read, unless it is told that the file does not change. That is
-/// so where nobody has a log.
+/// Returns the URI of the file. SQLite creates an index of the log even for reading, unless it is told that the
+/// file does not change, which is so where there is no log.
 fn uri(path: &Path) -> OsString {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -190,7 +191,7 @@ fn uri(path: &Path) -> OsString {
     uri
 }
 
-/// A connection that reads. It sees what was committed before each of its statements.
+/// Opens a connection that reads. Each of its statements sees what was committed before.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
         let conn = rusqlite::Connection::open_with_flags(path, READ_ONLY)?;
@@ -202,7 +203,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|fault| fault.at(path))
 }
 
-/// A connection to what was committed, for a copy of it while another connection is about to change it.
+/// Opens a connection to the committed state, to copy it while another connection is about to change it.
 pub(super) fn as_committed(path: &Path) -> Result<rusqlite::Connection, StoreError> {
     let open = || -> Result<rusqlite::Connection, Fault> {
         let conn = rusqlite::Connection::open_with_flags(path, READ_ONLY)?;
@@ -212,7 +213,7 @@ pub(super) fn as_committed(path: &Path) -> Result<rusqlite::Connection, StoreErr
     open().map_err(|fault| fault.at(path))
 }
 
-/// How many bytes the database has, those in its log included.
+/// Returns the size of the database in bytes, including pages that are only in its log.
 pub(super) fn length(conn: &rusqlite::Connection) -> Result<u64, Fault> {
     let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -222,15 +223,15 @@ pub(super) fn length(conn: &rusqlite::Connection) -> Result<u64, Fault> {
 fn common(conn: &rusqlite::Connection) -> Result<(), Fault> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    // One plan for each statement, whatever it is asked with: without this, every set of values is planned for anew.
+    // One plan for each statement, whatever its values: without this, every set of values is planned anew.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
-    // A page that was scrambled is known for it when it is read, and not by what comes of it.
+    // A corrupted page is detected when it is read, rather than by its consequences.
     conn.pragma_update(None, "cell_size_check", true)?;
     Ok(())
 }
 
-/// A file with tables in it must carry our mark.
+/// Checks that a file with tables has our application id.
 fn check_owner(conn: &rusqlite::Connection, path: &Path) -> Result<(), Fault> {
     let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -245,7 +246,7 @@ fn migrate_schema(conn: &Connection, path: &Path, migrate: Migrate, migrations: 
     if schema(conn)? == known {
         return Ok(());
     }
-    // Another process may be migrating as well: only inside the transaction is the version certain.
+    // Another process may be migrating as well: the version is certain only inside the transaction.
     conn.begin()?;
     let migrated = bring_up_to_date(conn, path, migrate, migrations);
     if !conn.is_autocommit() {
@@ -254,7 +255,7 @@ fn migrate_schema(conn: &Connection, path: &Path, migrate: Migrate, migrations: 
     migrated
 }
 
-/// In a transaction, which is committed where the schema is changed.
+/// Migrates the schema inside a transaction, which is committed where the schema was changed.
 fn bring_up_to_date(conn: &Connection, path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<(), Fault> {
     let known = migrations.len() as u32;
     let found = schema(conn)?;
@@ -266,11 +267,11 @@ fn bring_up_to_date(conn: &Connection, path: &Path, migrate: Migrate, migrations
     }
     let step = Step { found, known };
     let backup = match found {
-        // Another process was faster.
+        // Another process has migrated it meanwhile.
         _ if found == known => return Ok(()),
-        // There is nothing yet.
+        // The file is still empty.
         0 => return apply(conn, migrations, step),
-        // Nobody else writes while the transaction is open, and so it is of what will be changed.
+        // Nobody else writes while the transaction is open, so the backup is of the state that will be changed.
         _ => upgrade::back_up(path, step, upgrade::free)?,
     };
     match apply(conn, migrations, step) {
@@ -282,7 +283,7 @@ fn bring_up_to_date(conn: &Connection, path: &Path, migrate: Migrate, migrations
     }
 }
 
-/// Brings the schema up to date, or changes nothing.
+/// Migrates the schema, or changes nothing.
 fn apply(conn: &Connection, migrations: &[&str], Step { found, known }: Step) -> Result<(), Fault> {
     for migration in &migrations[found as usize..] {
         conn.execute_batch(migration)?;
@@ -342,7 +343,7 @@ mod tests {
         assert!(backups().is_empty());
         drop(open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap());
         assert_eq!(backups(), ["store.db.schema-1"]);
-        // One that fails takes none away.
+        // A failed migration removes no backup.
         open_writer(&path, Migrate::Yes, &[FIRST, SECOND, BROKEN]).unwrap_err();
         assert_eq!(backups(), ["store.db.schema-1", "store.db.schema-2"]);
         drop(open_writer(&path, Migrate::Yes, &[FIRST, SECOND, "CREATE TABLE c (x)"]).unwrap());

@@ -1,8 +1,8 @@
-//! A store as a whole, on its way to another database: row by row, in pieces that each are committed, so that one that was cut
-//! short goes on where it was. At the end every row is read again on both sides.
+//! Copies a whole store to another database: row by row, in batches that are committed separately, so that an
+//! interrupted copy continues where it stopped. At the end every row is read again on both sides and compared.
 //!
-//! What a copy is unfinished of is refused to everybody else. The index of words is made anew from the messages, and how far
-//! the ledger's files are is left behind: their lines are looked for in the files.
+//! An unfinished copy cannot be used for anything else. The full-text index is rebuilt from the messages. How far
+//! the ledger's files are written is not copied: the lines are looked for in the files.
 
 mod mark;
 
@@ -29,18 +29,18 @@ pub(super) use mark::Mark;
 
 use crate::ids::SessionId;
 
-/// So many rows are committed at once, and read at once.
+/// How many rows are read and committed at once.
 const PIECE: usize = 500;
 
-/// Of those with rows that may be megabytes.
+/// The same for tables whose rows may be megabytes.
 const PIECE_OF_LARGE: usize = 16;
 const LARGE: [&str; 2] = ["image", "atom_file"];
 
-/// A table, with what tells its rows apart.
+/// A table, with its key columns.
 struct Table {
     name: &'static str,
     key: &'static [&'static str],
-    /// What refers to rows that come later, and is filled in once they are there.
+    /// Columns that refer to later rows; they are filled in once those exist.
     later: &'static [&'static str],
 }
 
@@ -48,7 +48,7 @@ const fn table(name: &'static str, key: &'static [&'static str]) -> Table {
     Table { name, key, later: &[] }
 }
 
-/// In the order in which one refers to another.
+/// Ordered so that each table comes after the ones it refers to.
 const TABLES: &[Table] = &[
     table("seen", &["front", "key"]),
     table("session", &["id"]),
@@ -85,7 +85,7 @@ const TABLES: &[Table] = &[
     table("atom_file", &["path"]),
 ];
 
-/// Those whose rows get numbers.
+/// Tables whose rows get ids from a sequence.
 const NUMBERED: [&str; 8] = ["session", "inbox", "case_file", "message", "asked", "case_note", "event", "press"];
 
 const COLUMNS: [&str; 2] = [
@@ -94,15 +94,15 @@ const COLUMNS: [&str; 2] = [
      WHERE attrelid = CAST(?1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
 ];
 
-/// Of events on PostgreSQL alone: whose files they go to.
+/// A column of events on PostgreSQL only: the home whose ledger files they go to.
 const HOME: &str = "home";
 
-/// What has come over.
+/// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub tables: usize,
     pub rows: u64,
-    /// Of them those that an attempt before had brought.
+    /// How many of them an earlier attempt had copied.
     pub before: u64,
 }
 
@@ -111,19 +111,19 @@ pub struct Copied {
 pub enum CopyError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A place cannot be used as it is.
+    /// A place is not usable.
     #[error("{0}")]
     Place(Failure),
-    /// Both are one.
+    /// Source and target are the same.
     #[error("`{0}` cannot be copied to itself")]
     Itself(String),
-    /// Somebody works on it.
+    /// A `run` is using one of them.
     #[error("`{name}` is in use by {owner}")]
     InUse { name: String, owner: String },
-    /// There is something in it that is no unfinished copy of this store.
+    /// The target contains data that is not an unfinished copy of this store.
     #[error("`{0}` is not empty")]
     NotEmpty(String),
-    /// What was copied is not what is there.
+    /// Source and target differ after the copy.
     #[error(
         "a row of `{table}` differs after the copy, the one of {key}: one of the stores was changed in the meantime"
     )]
@@ -150,22 +150,22 @@ impl From<CopyError> for Failure {
     }
 }
 
-/// A store that is copied from or to, held so that nobody works on it meanwhile.
+/// The source or target of a copy, locked so that nobody works on it meanwhile.
 struct Side {
     conn: Connection,
     name: String,
-    /// What an unfinished copy to it is known by.
+    /// Marks an unfinished copy to it.
     mark: Mark,
     _lock: Option<HomeLock>,
 }
 
 impl Store {
-    /// Copies the store at one place to another that has none, or goes on with a copy of it that was cut short. `tell` hears
-    /// of each table that is there. For threads that may wait.
+    /// Copies the store at one place to another place that has none, or continues an interrupted copy of it. `tell`
+    /// is called after each table. For threads that may block.
     ///
     /// # Errors
-    /// One of them is in use or cannot be used, the target holds something else, or what was copied differs. Nothing of the
-    /// source is changed.
+    /// One of them is in use or cannot be used, the target holds other data, or the copy differs. The source is not
+    /// changed.
     pub fn copy(from: &Place, to: &Place, mut tell: impl FnMut(&str, u64)) -> Result<Copied, CopyError> {
         let (from_name, to_name) = (from.name(), to.name());
         if from_name == to_name {
@@ -261,11 +261,11 @@ impl Side {
 
 type Values = Vec<Value>;
 
-/// What is read of a table, in the order of its keys.
+/// Reads a table in the order of its key.
 struct Reading<'c> {
     conn: &'c Connection,
     columns: Vec<String>,
-    /// Which of the columns are the key.
+    /// The indexes of the key columns.
     key: Vec<usize>,
     first: String,
     next: String,
@@ -289,7 +289,7 @@ impl<'c> Reading<'c> {
         Ok(Reading { conn, columns, key, first, next })
     }
 
-    /// The next rows after the one of that key; the first of all after none.
+    /// Returns the next rows after this key, or the first ones without a key.
     fn after(&self, last: Option<&Values>) -> Result<Vec<Values>, Fault> {
         let sql = if last.is_some() { &self.next } else { &self.first };
         let key: Vec<&dyn ToSql> = last.into_iter().flatten().map(|value| value as &dyn ToSql).collect();
@@ -308,7 +308,7 @@ impl<'c> Reading<'c> {
     }
 }
 
-/// How many rows the source has, and how many of them were there.
+/// Copies a table; returns how many rows the source has, and how many of them the target already had.
 fn copy_table(from: &Connection, to: &Connection, table: &Table) -> Result<(u64, u64), Fault> {
     let source = Reading::of(from, table)?;
     let place = |name: &str| source.columns.iter().position(|column| column == name);
@@ -362,7 +362,7 @@ fn write(
     Ok(())
 }
 
-/// Has the messages of these rows of the archive found.
+/// Indexes the messages of these archive rows for search.
 fn index(to: &Connection, source: &Reading<'_>, piece: &[Values]) -> Result<(), Fault> {
     let place = |name: &str| source.columns.iter().position(|column| column == name).unwrap_or(0);
     let (session, message) = (place("session_id"), place("message_id"));
@@ -375,7 +375,7 @@ fn index(to: &Connection, source: &Reading<'_>, piece: &[Values]) -> Result<(), 
         let Some(found) = rows.next()? else { continue };
         let terms = match codec::entry(found) {
             Ok(entry) => terms_of_message(&entry.message),
-            // It comes over as it is, and whoever reads it is told.
+            // It is copied unchanged, and its readers get the error.
             Err(Fault::Damaged(_)) => vec![],
             Err(fault) => return Err(fault),
         };
@@ -384,7 +384,7 @@ fn index(to: &Connection, source: &Reading<'_>, piece: &[Values]) -> Result<(), 
     Ok(())
 }
 
-/// What refers to rows that were not there yet.
+/// Fills in the columns that refer to later rows.
 fn fill_in(from: &Connection, to: &Connection, table: &Table) -> Result<(), Fault> {
     for column in table.later {
         let read = format!("SELECT id, {column} FROM {} WHERE {column} IS NOT NULL ORDER BY id", table.name);
@@ -401,10 +401,10 @@ fn fill_in(from: &Connection, to: &Connection, table: &Table) -> Result<(), Faul
     Ok(())
 }
 
-/// Reads both through, side by side.
+/// Reads a table on both sides, and compares the rows.
 fn compare(from: &Connection, to: &Connection, table: &'static Table) -> Result<Result<(), CopyError>, Fault> {
     let (source, target) = (Reading::of(from, table)?, Reading::of(to, table)?);
-    // The columns of both have the same names, and stand in the order in which each has got them.
+    // The columns have the same names on both sides, but their order may differ.
     let place = |name: &String| target.columns.iter().position(|column| column == name);
     let places: Vec<Option<usize>> = source.columns.iter().map(place).collect();
     let (mut last, mut last_there) = (None, None);
@@ -432,7 +432,7 @@ fn compare(from: &Connection, to: &Connection, table: &'static Table) -> Result<
     }
 }
 
-/// A text that PostgreSQL cannot hold as it was comes back as it can.
+/// A text that PostgreSQL cannot hold unchanged counts as the same without its NUL characters.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Text(one), Value::Text(other)) => {
@@ -452,7 +452,7 @@ fn shown(key: &[Value]) -> String {
     key.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// The key of the last row that is there already, where one is.
+/// Returns the key of the last row that is already there, if any.
 fn last_of(conn: &Connection, table: &Table) -> Result<Option<Values>, Fault> {
     let list = quoted(table.key.iter().copied());
     let order = table.key.iter().map(|name| format!("\"{name}\" DESC")).collect::<Vec<_>>().join(", ");

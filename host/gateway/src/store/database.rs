@@ -1,4 +1,4 @@
-//! A store in PostgreSQL: opened, and its schema brought up to date.
+//! A store in PostgreSQL: opening it, and migrating its schema.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
@@ -17,19 +17,19 @@ const SCHEMA: &str = "SELECT CAST(current_schema() AS TEXT)";
 const HAS_ITS_PATH: &str = "SELECT 1 FROM pg_settings WHERE name = 'search_path' AND source IN ('client', 'session')";
 const TABLES: &str = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')";
-/// Whom a change of the schema would take by surprise.
+/// Hosts that a change of the schema would break.
 const ANY_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() LIMIT 1";
 const ANY_OLDER_HOST: &str = "SELECT 1 FROM host WHERE until > pmk_now() AND schema < ?1 LIMIT 1";
 
-/// Whether there has to be a store already.
+/// Whether the store must exist already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenMode {
-    /// It is made where there is none.
+    /// It is created where there is none.
     Made,
     There,
 }
 
-/// The connection that writes.
+/// Opens the connection that writes, and creates or migrates the schema.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::Newer`], [`StoreError::Outdated`]; or the database
@@ -47,7 +47,7 @@ pub(super) fn writer(link: &Arc<Link>, wanted: OpenMode) -> Result<Connection, S
     open().map_err(|fault| fault.at(name))
 }
 
-/// Another connection to the same.
+/// Opens another connection to the same database.
 ///
 /// # Errors
 /// The database cannot be used.
@@ -56,11 +56,11 @@ pub(super) fn reader(link: &Arc<Link>) -> Result<Connection, StoreError> {
     Ok(Connection::Postgres(Box::new(conn)))
 }
 
-/// The schema that a database has, and who works on it, for somebody who wants to know; nothing where it is empty. Nothing is
-/// changed.
+/// Returns the schema version of a database and the host that works on it, for inspection; `None` where it is
+/// empty. Changes nothing.
 ///
 /// # Errors
-/// As [`writer`], but for an older schema.
+/// As [`writer`], except that an older schema is no error.
 pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>, StoreError> {
     let name = Path::new(link.name());
     let look = || -> Result<Option<(u32, Option<String>)>, Fault> {
@@ -76,10 +76,10 @@ pub(super) fn examine(link: &Arc<Link>) -> Result<Option<(u32, Option<String>)>,
     look().map_err(|fault| fault.at(name))
 }
 
-/// Whether it can hold a store at all, and is the one that is meant.
+/// Checks that the database can hold a store, and is the intended one.
 fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     let refused = |message: String| Fault::from(StoreError::Refused { path: link.name().into(), message });
-    // A pooler may have kept them to itself, and then it is another schema.
+    // A pooler may not have passed the options on, and then this is another schema.
     if link.options().contains("search_path") && !conn.prepare_cached(HAS_ITS_PATH)?.exists([])? {
         return Err(refused(format!("{NO_OPTIONS}: the `options` in the address do not reach the server")));
     }
@@ -97,7 +97,7 @@ fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<SchemaS
         if conn.query_row(TABLES, [], |row| row.get::<_, i64>(0))? == 0 {
             return Ok(SchemaState::Empty);
         }
-        // Another host may have made them just now.
+        // Another host may just have created them.
         if !is_ours()? {
             return Err(StoreError::Foreign { path: name.to_owned() }.into());
         }
@@ -105,12 +105,12 @@ fn standing(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<SchemaS
     schema::of_ours(conn, name, known)
 }
 
-/// Whoever reads two tables while the schema changes and the change itself may wait for each other, and then one of them has to
-/// begin anew: it is tried so often.
+/// A reader of two tables and the schema change may deadlock, and then one of them has to start again: the change
+/// is tried so often.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
-/// All of it or nothing: PostgreSQL undoes changes of a schema as any other.
+/// Migrates the schema completely or not at all: PostgreSQL rolls back schema changes like any others.
 pub(super) fn bring_up_to_date(
     conn: &Connection,
     name: &Path,
@@ -126,7 +126,7 @@ pub(super) fn bring_up_to_date(
     change_schema(conn, name, wanted, known).map_err(|(found, error)| told(found, error, name, known))
 }
 
-/// Where there was a store, what went wrong with its change.
+/// Describes a failed migration as such, where there was a store.
 fn told(found: u32, error: StoreError, name: &Path, known: &Known<'_>) -> Fault {
     match error {
         StoreError::Missing { .. } | StoreError::Newer { .. } | StoreError::Outdated { .. } => error.into(),
@@ -135,12 +135,12 @@ fn told(found: u32, error: StoreError, name: &Path, known: &Known<'_>) -> Fault 
     }
 }
 
-/// The error, and the schema that was found.
+/// Returns the error together with the schema version that was found.
 fn change_schema(conn: &Connection, name: &Path, wanted: OpenMode, known: &Known<'_>) -> Result<(), (u32, StoreError)> {
     let at = |found: u32| move |fault: Fault| (found, fault.at(name));
     conn.begin().map_err(|error| at(0)(error.into()))?;
     let change = || -> Result<(), (u32, StoreError)> {
-        // Another process may have been faster: only now it is certain.
+        // Another process may have been faster: only inside the transaction the version is certain.
         let found = match standing(conn, name, known).map_err(at(0))? {
             SchemaState::Known => return Ok(()),
             SchemaState::Empty if wanted == OpenMode::There => {
@@ -161,7 +161,7 @@ fn change_schema(conn: &Connection, name: &Path, wanted: OpenMode, known: &Known
     changed
 }
 
-/// Whether somebody is at work who could not go on.
+/// Whether a host is working that could not continue with the new schema.
 fn surprises_somebody(conn: &Connection, found: u32, known: &Known<'_>) -> Result<bool, Fault> {
     Ok(match found < FIRST_TOLD {
         true => conn.prepare_cached(ANY_HOST)?.exists([])?,
@@ -170,7 +170,7 @@ fn surprises_somebody(conn: &Connection, found: u32, known: &Known<'_>) -> Resul
 }
 
 fn apply(conn: &Connection, found: u32, known: &Known<'_>) -> Result<(), Fault> {
-    // Whoever has worked and was not heard of for too long does not go on in a schema that it does not know.
+    // A host that was silent for too long must not continue in a schema that it does not know.
     match found {
         0 => {}
         1..FIRST_TOLD => conn.execute_batch("DELETE FROM host")?,

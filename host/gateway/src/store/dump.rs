@@ -1,4 +1,4 @@
-//! A conversation as a whole, on its way out of a store.
+//! Exports a whole conversation from a store.
 
 use std::sync::Arc;
 
@@ -16,28 +16,28 @@ use crate::ids::SessionId;
 
 pub(super) const SESSION: &str =
     "SELECT created_at, active_at, turns, dropped_turns, marker, \"verbose\" FROM session WHERE id = ?1";
-/// As [`codec::entry`] reads it: the originals alone.
+/// The columns that [`codec::entry`] reads: only the original messages.
 pub(super) const MESSAGES: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, created_at FROM message
      WHERE session_id = ?1 ORDER BY id";
 pub(super) const LIVE: &str =
     "SELECT message_id, replacement, tokens FROM live WHERE session_id = ?1 ORDER BY position";
 
-/// Everything that is remembered of a conversation.
+/// Everything that is stored of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionDump {
     pub key: SessionKey,
     pub created_at_ms: i64,
-    /// When a message last came in.
+    /// When a message last arrived.
     pub active_at_ms: i64,
     /// Questions answered.
     pub turns: u64,
     /// Turns that the live window's marker stands for.
     pub dropped_turns: u32,
-    /// A policy's own words for that marker.
+    /// A policy's own text for that marker.
     pub marker_template: Option<String>,
-    /// What its people are shown of tool calls.
+    /// What its people see of tool calls.
     pub verbosity: Verbosity,
-    /// Everything ever said, oldest first.
+    /// Every message of the archive, oldest first.
     pub messages: Vec<DumpedMessage>,
     /// The live window, in its order.
     pub live: Vec<DumpedLive>,
@@ -48,7 +48,7 @@ pub struct SessionDump {
 /// A message of the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DumpedMessage {
-    /// Its id in the store it comes from; none where it comes from elsewhere.
+    /// Its id in the store it comes from; `None` where it comes from elsewhere.
     pub id: Option<i64>,
     pub message: Message,
     /// The estimate that was made when it was stored.
@@ -59,30 +59,30 @@ pub struct DumpedMessage {
 /// A message of the live window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DumpedLive {
-    /// Which message of the dump it is.
+    /// The index of the message in the dump.
     pub index: usize,
-    /// What stands in its place.
+    /// What replaces it.
     pub replacement: Option<Message>,
-    /// The estimate of what stands there.
+    /// The estimate of the message as shown.
     pub tokens: u32,
 }
 
 impl SessionDump {
-    /// What stands in the live window for one of its messages.
+    /// Returns one of the live window's messages as it is shown there.
     pub fn shown<'a>(&'a self, live: &'a DumpedLive) -> &'a Message {
         live.replacement.as_ref().unwrap_or(&self.messages[live.index].message)
     }
 }
 
 impl Store {
-    /// Everything that is remembered of a conversation, as of one moment.
+    /// Returns everything that is stored of a conversation, as of one moment.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
     pub async fn dump(&self, key: &SessionKey) -> Result<SessionDump, StoreError> {
         let key = key.clone();
         self.read(move |conn| {
-            // All of it is read from the same state of the store, whatever a gateway commits meanwhile.
+            // All of it is read from one state of the store, whatever a gateway commits meanwhile.
             let _moment = conn.snapshot()?;
             dump(conn, key)
         })
@@ -149,7 +149,7 @@ fn live(conn: &Connection, session: SessionId, messages: &[DumpedMessage]) -> Re
     Ok(live)
 }
 
-/// Which of these messages has this id.
+/// Returns the index of the message with this id.
 fn index(messages: &[DumpedMessage], id: i64) -> Option<usize> {
     messages.binary_search_by_key(&Some(id), |message| message.id).ok()
 }

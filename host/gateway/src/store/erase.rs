@@ -1,9 +1,10 @@
-//! Erasing: what is not to be there any more leaves everything that is made of it. A few fixed words take the place of the
-//! text, under the same id and in the same role, so that a window keeps its turns and its tool pairs.
+//! Erasing: a deleted message is erased from everything that stores its text. A few fixed words replace the text,
+//! with the same id and role, so that a window keeps its turns and its tool pairs.
 //!
-//! It leaves the archive, the search index, the live window with what a policy had made of it, the texts that receipts keep,
-//! and what waits for somebody's word. What others have made of it stays: the answer to a question, what was looked up for
-//! it, notes of a case, atoms, and summaries, which nobody can take it out of; they are counted.
+//! The text is erased from the archive, the search index, the live window including what a policy had reduced it
+//! to, the texts of receipts, and proposals that wait for a verdict. What others have made of it stays: the answer
+//! to a question, what was looked up for it, notes of a case, atoms, and summaries, from which it cannot be
+//! removed; those are counted.
 
 use pmk_core::{Block, Message, Origin, Role};
 
@@ -38,11 +39,11 @@ const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?
 /// A message that was erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Erased {
-    /// Summaries that may have been made of it and still say so.
+    /// Summaries that may have been made from it and may still contain it.
     pub summaries: u32,
 }
 
-/// The text of a question as it is stored, and which message that is.
+/// Returns the stored text of a question, and the id of that message.
 pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i64, String)>, Fault> {
     let mut statement = conn.prepare_cached(QUESTION)?;
     let mut rows = statement.query([turn.0])?;
@@ -52,7 +53,7 @@ pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i
     Ok(Some((id, pmk_core::message::plain_text(&blocks))))
 }
 
-/// Erases what is kept of a question beside its text, whether it waits or was answered.
+/// Erases what is stored of a question beside its text, whether it waits or was answered.
 pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL, images::FORGET] {
         conn.prepare_cached(forget)?.run([turn.0])?;
@@ -60,8 +61,8 @@ pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Erases a question that was answered, or what is its own of the text of several. `words` take its place. `None`: nothing of
-/// it is stored.
+/// Erases an answered question, or its part of the text of several; `words` replace it. `None`: no text of it is
+/// stored.
 pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
     let piece = conn
         .prepare_cached(PIECE_OF)?
@@ -87,7 +88,8 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     replace(conn, session, id, left, now_ms).map(Some)
 }
 
-/// Erases what came with a question; where it stands in the text of several, what came with all of them.
+/// Erases the attachments of a question; where its text is part of a text of several, the attachments of all of
+/// them.
 pub(super) fn attached(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<(), Fault> {
     let place = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| {
         let (with, start): (Option<i64>, Option<u32>) = (row.get(1)?, row.get(2)?);
@@ -118,7 +120,7 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
     replace(conn, session, id, Message::assistant(words), now_ms).map(Some)
 }
 
-/// Puts this in the place of a stored message, wherever that is.
+/// Replaces a stored message everywhere.
 fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: i64) -> Result<Erased, Fault> {
     debug_assert!(matches!(
         (by.role, by.origin),
@@ -131,7 +133,7 @@ fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: 
     receipt::erase_texts_of(conn, session, id)?;
     let is_live = conn.prepare_cached(IS_LIVE)?.exists(params![session.0, id])?;
     let summaries = match is_live {
-        // What is still there was not summed up.
+        // A message that is still in the window was not summarized.
         true => 0,
         false => conn.prepare_cached(SUMMARIES_SINCE)?.query_row(params![session.0, id], |row| row.get(0))?,
     };

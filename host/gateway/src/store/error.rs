@@ -1,4 +1,4 @@
-//! What can go wrong in the store.
+//! Errors of the store.
 
 mod fault;
 
@@ -18,10 +18,10 @@ pub(super) use fault::{Fault, guarded};
 use super::{paths, sql};
 use crate::{database::SCHEME, ids::TurnId};
 
-/// How long a statement waits for another process to let go of the file.
+/// How long a statement waits for another process to unlock the file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the store could not do something. Whatever it was, nothing of the operation was kept.
+/// Why the store could not do something. In every case, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {
     /// There is no store yet.
@@ -30,41 +30,41 @@ pub enum StoreError {
     /// A later version of the program wrote it.
     #[error("`{}` was written by a newer pmk-host: its schema is version {found}, this one knows {known}", path.display())]
     Newer { path: PathBuf, found: u32, known: u32 },
-    /// It needs a migration, which a running gateway would not survive.
+    /// It needs a migration, which an older gateway that is running would not survive.
     #[error("`{}` is in use by an older pmk-host: its schema is version {found}, this one needs {known}", path.display())]
     Outdated { path: PathBuf, found: u32, known: u32 },
-    /// It needs a migration, for which the disk has no room: none is begun.
+    /// It needs a migration, for which there is not enough disk space: none was begun.
     #[error(
         "not enough disk space to upgrade the store `{}`: its backup and the upgrade need {} MiB, and {} MiB are free",
         path.display(), needed.div_ceil(1 << 20), free >> 20
     )]
     NoRoom { path: PathBuf, needed: u64, free: u64 },
-    /// A migration, or the backup before it, has failed, and the store is as it was.
+    /// A migration, or the backup before it, has failed, and the store is unchanged.
     #[error("cannot upgrade the store `{}` from schema {found} to {known}: {why}", path.display())]
     NotUpgraded {
         path: PathBuf,
         found: u32,
         known: u32,
         why: String,
-        /// The one that was made before.
+        /// The backup made before the migration.
         backup: Option<PathBuf>,
     },
-    /// The file is a database, but not one of ours.
+    /// The file is a database, but not a store of this program.
     #[error("`{}` is not a store of pmk-host", path.display())]
     Foreign { path: PathBuf },
-    /// The home had a store, and has lost it; or lost it while it was open, and what is written goes nowhere.
+    /// The store of this home is gone; or it was lost while it was open, and what is written goes nowhere.
     #[error("the store `{}` {how}", path.display())]
     Gone { path: PathBuf, how: Loss },
-    /// The file is no database, or its beginning is destroyed: nothing of it can be reached.
+    /// The file is no database, or its beginning is destroyed: nothing in it can be read.
     #[error("`{}` is not a readable database: {message}", path.display())]
     NoDatabase { path: PathBuf, message: String },
-    /// Something in the file cannot be understood. What does not need it goes on.
+    /// Some data in the file is invalid. Operations that do not need it still work.
     #[error("the store `{}` is damaged: {message}", path.display())]
     Damaged { path: PathBuf, message: String },
-    /// There is no room for what was to be written. The store goes on once there is.
+    /// The disk is full. The store works again once there is space.
     #[error("the disk is full: `{}` cannot be written", path.display())]
     Full { path: PathBuf },
-    /// The file is as large as the process's files may be. The store goes on once it may grow.
+    /// The file has reached the process's file size limit. The store works again once the limit is raised.
     #[error("cannot write `{}`: files of this process cannot grow beyond {bytes} bytes", path.display())]
     Limited { path: PathBuf, bytes: u64 },
     /// The file cannot be read or written.
@@ -73,22 +73,23 @@ pub enum StoreError {
     /// Another process kept the file locked.
     #[error("the store `{}` was locked by another process for more than {} s", path.display(), BUSY_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
-    /// Another process works on the conversation.
+    /// Another process is working on the conversation.
     #[error("`{key}` is being processed by {owner}")]
     Leased { key: SessionKey, owner: String },
-    /// The lease ran out, or a `run` that started meanwhile made it void.
+    /// The lease expired, or a `run` that started meanwhile made it void.
     #[error("`{key}` was taken over by someone else")]
     LeaseLost { key: SessionKey },
     /// No conversation has this key.
     #[error("there is no conversation `{0}`")]
     UnknownSession(SessionKey),
-    /// A conversation of this key has messages, which are not to be mixed with others.
+    /// A conversation with this key has messages, which must not be mixed with others.
     #[error("conversation `{0}` already exists")]
     Exists(SessionKey),
-    /// The turn is not in a state in which this can happen to it: a bug of the caller.
+    /// The turn is not in a state that allows the operation: a bug of the caller.
     #[error("turn {turn} {why}")]
     WrongState { turn: TurnId, why: &'static str },
-    /// People have changed something about the turn, or about the window that it was begun with, since: it has to be begun anew.
+    /// People have changed something about the turn, or about the window that it was begun with: it has to be begun
+    /// anew.
     #[error("what the turn was based on has changed since it started")]
     Changed,
     /// The live window has no such position: a bug of the caller.
@@ -100,30 +101,31 @@ pub enum StoreError {
     /// The operation ended in a panic, and was undone: a bug of the store.
     #[error("the store failed because of a bug in this program: {message}")]
     Panicked { message: String },
-    /// The database refused for a reason that none of the above names.
+    /// The database failed for a reason that has no variant of its own.
     #[error("the store `{}` failed: {message}", path.display())]
     Sql { path: PathBuf, message: String },
-    /// PostgreSQL cannot be reached, or has no room for us at the moment. The store goes on once it can be.
+    /// PostgreSQL cannot be reached, or accepts no more connections at the moment. The store works again once it
+    /// can be reached.
     #[error("cannot reach the database `{}`: {message}", path.display())]
     Away { path: PathBuf, message: String },
-    /// PostgreSQL does not let us in, or not to what the store needs.
+    /// PostgreSQL denies access, or access to what the store needs.
     #[error("the database `{}` refuses access: {message}", path.display())]
     Refused { path: PathBuf, message: String },
-    /// What leads to PostgreSQL cannot be used: a password file, roots of certificates. Nobody was asked.
+    /// The connection settings cannot be used: a password file, root certificates. No connection was tried.
     #[error("cannot connect to the database `{}`: {message}", path.display())]
     Unusable { path: PathBuf, message: String, hint: Option<String> },
     /// Another host has taken the work over: this one was not heard of for longer than its lease.
     #[error("another host has taken over the database `{}`: this host was silent for too long", path.display())]
     TakenOver { path: PathBuf },
-    /// A copy to it was cut short.
+    /// A copy to this store was interrupted.
     #[error("a copy to the store `{}` is not finished", path.display())]
     Unfinished { path: PathBuf },
-    /// Another host works on the database.
+    /// Another host is using the database.
     #[error("the database `{}` is in use by {owner}", path.display())]
     InUse { path: PathBuf, owner: String },
 }
 
-/// How a home comes to have no store any more.
+/// How a home has lost its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Nothing is at its path.
@@ -147,20 +149,20 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What an error means for whoever met it.
+/// What an error means for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// The same may work later: a full disk, a file or a conversation that someone else has.
+    /// The same operation may work later: a full disk, or a file or conversation that someone else holds.
     Passing,
-    /// The same will never work, and others go on: a damaged row, a bug. What met it is put aside, for people
-    /// to look at.
+    /// The same operation will never work, but others do: a damaged row, a bug. The message it concerns is parked
+    /// for people to look at.
     Stuck,
     /// Nothing works any more, and nothing may be acknowledged: the process has to end.
     Lost,
 }
 
 impl StoreError {
-    /// What it means for whoever met it.
+    /// Returns what it means for its caller.
     pub fn kind(&self) -> StoreErrorKind {
         match self {
             StoreError::Full { .. }
@@ -195,17 +197,17 @@ impl StoreError {
         }
     }
 
-    /// Whether waiting and trying again is worth it.
+    /// Whether it is worth waiting and trying again.
     pub fn is_passing(&self) -> bool {
         self.kind() == StoreErrorKind::Passing
     }
 
-    /// Whether the whole store is gone, and not only what this operation wanted of it.
+    /// Whether the whole store is lost, and not only this operation failed.
     pub fn is_lost(&self) -> bool {
         self.kind() == StoreErrorKind::Lost
     }
 
-    /// What the operator can do about it.
+    /// Returns what the operator can do about it.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             StoreError::Newer { path, known, .. } => {
@@ -233,7 +235,7 @@ impl StoreError {
         .or_else(|| self.settled_hint().map(Cow::Borrowed))
     }
 
-    /// What can be said without looking.
+    /// Returns a hint that needs no look at the disk.
     fn settled_hint(&self) -> Option<&'static str> {
         match self {
             StoreError::Missing { path } if is_a_database(path) => {
@@ -314,7 +316,7 @@ impl StoreError {
     }
 }
 
-/// Whether a store is not a file: then its path is the address of a database, without the password.
+/// Whether a store is in a database: then its path is the database's address, without the password.
 pub(super) fn is_a_database(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(SCHEME.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Threads that wait for the answer of somebody who knows, and whose words belong to them.
+//! Escalations: threads that wait for a contact's answer, and which messages belong to them.
 
 use pmk_core::{FrontName, Place};
 
@@ -17,10 +17,11 @@ use crate::{
     ledger::{Event, TaggedEvent},
 };
 
-/// For so long is known what somebody answers who answers late.
+/// How long a closed escalation is remembered, so that a late answer is recognised.
 const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What the event id of an answer that is handed on to its asker begins with; the number of the contact's turn follows.
+/// The prefix of the event id of an answer that is handed on to its asker; the number of the contact's turn
+/// follows.
 const HANDED_ON: &str = ":answer:";
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
@@ -30,12 +31,12 @@ pub(super) const IS_WAITING: &str =
     "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
 pub(super) const IN_CHANNEL: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND closed_at IS NULL AND claimed_by IS NULL ORDER BY thread_ts DESC";
-/// The question under whose message somebody writes; also where it is answered already.
+/// The escalation under whose message somebody writes, even if it is already answered.
 pub(super) const UNDER: &str = "SELECT e.marker FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
      WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_id = ?3 ORDER BY a.turn_id DESC LIMIT 1";
-/// One whose message is just being posted, so that nobody knows its id yet.
+/// An escalation whose message is just being posted, so that its id is not known yet.
 pub(super) const UNDER_WAY: &str = "SELECT e.marker FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
@@ -50,7 +51,7 @@ pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id FROM asked_apa
 pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
        AND (claimed_by IS NULL OR claimed_by = ?4)";
-/// One that is handed on stays claimed by the turn that passes it on.
+/// An answer that was handed on stays claimed by the turn that passes it on.
 pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1
        AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND substr(event_id, 1, 8) = ':answer:')";
@@ -77,7 +78,7 @@ const CANCEL: &str = "UPDATE escalation SET closed_at = ?3
      WHERE channel = ?1 AND thread_ts = ?2 AND closed_at IS NULL AND claimed_by IS NULL RETURNING marker";
 
 impl Store {
-    /// Every thread that waits for an answer.
+    /// Returns every thread that waits for an answer.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -94,7 +95,7 @@ impl Store {
         .await
     }
 
-    /// Whether a thread waits for an answer, or for one that is just being taken in.
+    /// Whether a thread waits for an answer, or for one that is just being processed.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -106,7 +107,7 @@ impl Store {
         .await
     }
 
-    /// Takes over a thread that an existing pmk left waiting; false when the thread waits already.
+    /// Imports a thread that an existing pmk left waiting; returns false when the thread already waits.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -115,10 +116,10 @@ impl Store {
         self.write(move |conn| Ok(put(conn, IMPORT, front, &marker)? > 0)).await
     }
 
-    /// Remembers what a message was read as, for every further attempt at its turn, with what there is to tell of it.
+    /// Stores how a message was interpreted, for every further attempt at its turn, with its ledger events.
     ///
     /// # Errors
-    /// It is not remembered.
+    /// It was not stored.
     pub async fn read_as(
         &self,
         turn: TurnId,
@@ -134,8 +135,8 @@ impl Store {
         .await
     }
 
-    /// Has the answer to a question taken in by this turn, and by no other. False where another was first, or where it is
-    /// not waited for any more.
+    /// Reserves the answer of an escalation for this turn. Returns false where another turn was first, or where the
+    /// answer is no longer waited for.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -148,7 +149,8 @@ impl Store {
         .await
     }
 
-    /// The contacts who were asked in direct messages of their own, and the message of each, where it was posted.
+    /// Returns the contacts who were asked in direct messages of their own, and the message of each, where it was
+    /// posted.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -163,14 +165,15 @@ impl Store {
             let found = statement
                 .query_map(params![front_name(front), channel, thread_ts], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut found: Vec<(String, Option<String>)> = found.collect::<Result<_, _>>()?;
-            // A long question takes several messages; the first is the thread's.
+            // A long question takes several messages; the first one is the thread's parent.
             found.dedup_by(|one, before| one.0 == before.0);
             Ok(found)
         })
         .await
     }
 
-    /// Waits no longer for the answer in a thread. `None` where it does not wait, or the answer is just being taken in.
+    /// Cancels the escalation of a thread. `None` where the thread does not wait, or the answer is just being
+    /// processed.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -187,7 +190,7 @@ impl Store {
             let mut statement = conn.prepare_cached(CANCEL)?;
             let mut rows = statement.query(params![channel, thread_ts, now_ms])?;
             let mut cancelled = None;
-            // To its end, or the others are not changed.
+            // All rows must be read, otherwise the remaining ones are not changed.
             while let Some(row) = rows.next()? {
                 cancelled = Some(marker(row)?);
             }
@@ -200,8 +203,8 @@ impl Store {
     }
 }
 
-/// The answer that a contact's turn hands on to the asker's conversation, as the message that it is there. Its event id is
-/// none that anybody could send.
+/// Returns the answer that a contact's turn hands on to the asker's conversation, as the message it becomes there.
+/// No message from outside can have its event id.
 pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inbound> {
     let apart = marker.apart.as_ref()?;
     Some(Inbound {
@@ -212,7 +215,7 @@ pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inb
         reply_to: apart.reply_to.clone(),
         text: contact.text.clone(),
         attached: contact.attached.clone(),
-        // It is looked for after the question.
+        // Its position is that of the question, so that it is looked for after it.
         ts: marker.thread_ts.clone(),
     })
 }
@@ -222,7 +225,7 @@ pub fn is_handed_on(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(HANDED_ON)
 }
 
-/// Where a message may be about a question. Most are about none.
+/// Whether a message may concern an escalation at all; most do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chance {
     /// One waits in its channel.
@@ -231,7 +234,7 @@ pub(super) struct Chance {
     pub(super) apart: bool,
 }
 
-/// The question that a message may be about, and whose word it is.
+/// Returns the escalation that a message may be about, and its author's role.
 pub(super) fn concern(
     conn: &Connection,
     turn: TurnId,
@@ -244,7 +247,7 @@ pub(super) fn concern(
     if let Some(marker) = proposals::meant(conn, inbound)? {
         return Ok(Some(Concern::Contact(marker)));
     }
-    // Who attaches a file and writes nothing has said nothing yet; an order is no word on anything.
+    // A file without text is no answer yet; a command is no answer at all.
     if inbound.is_command() || inbound.text.trim().is_empty() {
         return Ok(None);
     }
@@ -271,14 +274,14 @@ pub(super) fn concern(
     }
 }
 
-/// The question that waits in the message's thread, unless somebody else has just answered it.
+/// Returns the escalation that waits in the message's thread, unless somebody else has just answered it.
 fn in_thread(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let Some(thread_ts) = &inbound.reply_to.thread_ts else { return Ok(None) };
     let place = params![front_name(inbound.key.front), inbound.reply_to.channel, thread_ts, turn.0];
     first(conn.prepare_cached(FIND_MARKER)?.query(place)?)
 }
 
-/// The question that was put to this contact in a direct message.
+/// Returns the escalation that this contact was asked in a direct message.
 fn apart(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let (contact, front) = (&inbound.user, front_name(inbound.key.front));
     let Some(thread_ts) = &inbound.reply_to.thread_ts else {
@@ -290,8 +293,8 @@ fn apart(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> 
     }
 }
 
-/// The newest question that this person has asked here and that waits; one that a contact has asked something back about
-/// goes before the others.
+/// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
+/// about takes precedence.
 fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let mut statement = conn.prepare_cached(IN_CHANNEL)?;
     let mut rows = statement.query(params![front_name(inbound.key.front), inbound.reply_to.channel])?;
@@ -310,7 +313,7 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
     Ok(newest)
 }
 
-/// From now on the answer that a contact's turn has claimed is this turn's.
+/// Transfers the claim on an answer from a contact's turn to this turn.
 fn take_over(conn: &Connection, from: &str, turn: TurnId) -> Result<Option<Marker>, Fault> {
     let from: i64 = from.parse().map_err(|_| Fault::Damaged("an answer that was passed on names no turn".into()))?;
     let mut statement = conn.prepare_cached(TAKE_OVER)?;
@@ -322,7 +325,8 @@ fn take_over(conn: &Connection, from: &str, turn: TurnId) -> Result<Option<Marke
     Ok(taken)
 }
 
-/// From now on a thread waits. Contacts who are asked apart are known by the parts that ask them.
+/// Stores that a thread waits for an answer. Contacts who are asked in direct messages are identified by the parts
+/// that ask them.
 pub(super) fn await_answer(
     conn: &Connection,
     turn: TurnId,
@@ -343,28 +347,28 @@ pub(super) fn await_answer(
     Ok(())
 }
 
-/// Somebody has said something about a question, which still waits.
+/// Stores a remark about an escalation, which still waits.
 pub(super) fn remember(
     conn: &Connection,
     (front, about): (FrontName, &Marker),
     said: &EscalationRemark,
 ) -> Result<(), Fault> {
     let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
-    // As it is now: somebody else may have said something in the meantime.
+    // The stored state, because somebody else may have made a remark in the meantime.
     let Some(mut marker) = first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? else { return Ok(()) };
     marker.exchange.push(said.clone());
     put(conn, REMEMBER, front, &marker).map(drop)
 }
 
-/// A question is not waited for any more.
+/// Closes an escalation without an answer.
 pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, now_ms];
     Ok(conn.prepare_cached(CLOSE)?.run(values)?)
 }
 
-/// What this turn has claimed is answered.
+/// Closes the escalation whose answer this turn has claimed.
 pub(super) fn absorbed(conn: &Connection, turn: TurnId, now_ms: i64) -> Result<(), Fault> {
-    // Nearly no turn has, and looking costs SQLite less: see [`writer`](super::writer).
+    // Almost no turn has claimed one, and on SQLite checking is cheaper: see [`writer`](super::writer).
     if matches!(conn, Connection::Postgres(_)) || conn.prepare_cached(IS_CLAIMING)?.exists([turn.0])? {
         conn.prepare_cached(ABSORBED)?.run(params![turn.0, now_ms])?;
     }

@@ -1,4 +1,5 @@
-//! What the ledger is to tell: written in the transaction of what it tells of, and kept until it is in the ledger's files.
+//! Ledger events in the store: written in the transaction of what they report, and kept until they are in the
+//! ledger's files.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,7 +27,7 @@ pub(super) const EXPORTED: &str = "SELECT file, length FROM exported WHERE id = 
 pub(super) const SETTLE: &str = "INSERT INTO exported (id, file, length) VALUES (1, ?1, ?2)
      ON CONFLICT (id) DO UPDATE SET file = excluded.file, length = excluded.length";
 
-// The same where several homes share a database: each has its own lines, and is the last value of all.
+// The same where several homes share a database: each has its own lines, and the home is the last parameter.
 const ADD_OF_HOME: &str = "INSERT INTO event (at, turn_id, file, line, home) VALUES (?1, ?2, ?3, ?4, ?5)";
 const WAITING_OF_HOME: &str = "SELECT id, file, line FROM event WHERE id > ?1 AND home = ?3 ORDER BY id LIMIT ?2";
 const COUNT_OF_HOME: &str = "SELECT count(*) FROM event WHERE id > ?1 AND home = ?2";
@@ -35,7 +36,7 @@ const EXPORTED_OF_HOME: &str = "SELECT file, length FROM exported WHERE home = ?
 const SETTLE_OF_HOME: &str = "INSERT INTO exported (home, file, length) VALUES (?3, ?1, ?2)
      ON CONFLICT (home) DO UPDATE SET file = excluded.file, length = excluded.length";
 
-/// What a store has to know to note events.
+/// What a store needs for recording events.
 pub(super) struct Noting {
     clock: Clock,
     series: OnceLock<Series>,
@@ -58,7 +59,7 @@ impl Noting {
     }
 }
 
-/// Writes the events of one transaction, all of them of its time.
+/// Renders the events of one transaction, all with the time of the transaction.
 #[derive(Clone, Copy)]
 pub(super) struct EventWriter {
     series: Series,
@@ -66,25 +67,25 @@ pub(super) struct EventWriter {
 }
 
 impl EventWriter {
-    /// The lines of these events.
+    /// Returns the lines of these events.
     pub fn lines(self, events: &[TaggedEvent]) -> Vec<Line> {
         events.iter().map(|noted| Line::new(self.series, noted, self.now_ms)).collect()
     }
 
-    /// Stores an event of which nobody knew before the transaction.
+    /// Stores an event that is only known inside the transaction.
     pub fn write(self, conn: &Connection, turn: Option<TurnId>, noted: impl Into<TaggedEvent>) -> Result<(), Fault> {
         add(conn, turn, &self.lines(&[noted.into()]))
     }
 }
 
 impl Store {
-    /// Has the lines of all events belong to a dry run's ledger, which nobody counts, from now on.
+    /// Marks all events from now on as those of a dry run, whose ledger is not counted.
     pub fn is_of_a_dry_run(&self) {
-        // The first call says it.
+        // Only the first call has an effect.
         let _ = self.shared.noting.series.set(Series::DryRun);
     }
 
-    /// Writes events as of now.
+    /// Returns a writer for events at this time.
     pub(super) fn pen(&self, now_ms: i64) -> EventWriter {
         EventWriter { series: self.shared.noting.series.get().copied().unwrap_or_default(), now_ms }
     }
@@ -98,7 +99,7 @@ impl Store {
         self.write_foreseen_telling(Prefetch::None, work).await
     }
 
-    /// The same of work of which that much is known before it is at work.
+    /// As [`write_with_events`](Store::write_with_events), for work some of whose reads are known in advance.
     pub(super) async fn write_foreseen_telling<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -119,7 +120,7 @@ pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Re
     Ok(())
 }
 
-/// These values, and whose home it is where that has to be said.
+/// Returns these parameters, followed by the home where a statement needs it.
 pub(super) fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
     let home = match conn {
         Connection::Sqlite(_) => None,
@@ -142,7 +143,7 @@ impl LedgerQueue for Store {
                 wake();
             }
         };
-        // It has one as long as there is a store.
+        // The writer exists as long as the store.
         let _ = self.shared.writer.queue(Prefetch::Narrow, move |conn| add(conn, None, &line), answer);
     }
 
@@ -151,7 +152,7 @@ impl LedgerQueue for Store {
         let again = lines.clone();
         let stored = self.shared.writer.write_waiting(move |conn| add(conn, None, &again));
         stored.map_err(|error| {
-            // What came meanwhile comes after them.
+            // Events recorded meanwhile come after them.
             lock(&self.shared.noting.unstored).splice(0..0, lines);
             error.to_string()
         })
@@ -215,7 +216,7 @@ impl LedgerQueue for Store {
     }
 }
 
-/// What is in it is whole whenever the lock is free.
+/// The content is consistent whenever the lock is free.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! A look at the store of a home, for somebody who wants to know whether a gateway could start with it. Nothing of it is
-//! changed, and no older schema brought up to date.
+//! Examines the store of a home, to find out whether a gateway could start with it. Nothing in it is changed, and
+//! no older schema is migrated.
 
 use std::{fs::OpenOptions, path::Path};
 
@@ -11,40 +11,40 @@ use super::{
     database, mark, run_is_alive, upgrade,
 };
 
-/// A file no larger than this, in bytes, is read as a whole.
+/// A file up to this many bytes is checked completely.
 const SMALL: u64 = 64 << 20;
 
-/// What a store is like.
+/// The state of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examined {
     pub schema: u32,
-    /// The one that this program needs, to which the next start takes it.
+    /// The version that this program needs, to which the next start migrates it.
     pub known: u32,
     pub kept: Kept,
 }
 
-/// What it is kept in.
+/// Where it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     File {
         bytes: u64,
-        /// Whether all of it was looked at, and not only whether it can be opened.
+        /// Whether the whole file was checked; otherwise only that it can be opened.
         is_read: bool,
     },
     Database {
         /// Its address, without the password.
         name: String,
-        /// Who works on it.
+        /// The host that works on it.
         host: Option<String>,
     },
 }
 
 impl Store {
-    /// Looks at the store of a home; nothing where none was made yet.
+    /// Examines the store of a home; `None` where none was created yet.
     ///
     /// # Errors
-    /// What keeps a gateway from starting with it, as [`Store::open`] would say; or it is damaged somewhere, and small
-    /// enough to be looked at as a whole.
+    /// What keeps a gateway from starting with it, as for [`Store::open`]; or damage, in a file small enough to be
+    /// checked completely.
     pub fn examine(place: &Place) -> Result<Option<Examined>, StoreError> {
         match place.link(Threads::Own)? {
             Some(link) => Ok(database::examine(&link)?.map(|(schema, host)| {

@@ -1,4 +1,4 @@
-//! Which arm a conversation has, and what came of its turns.
+//! The arm of each conversation in an experiment, and the outcomes of its turns.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment 
 const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHERE experiment = ?1 ORDER BY arm";
 const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
-/// What went by another arm than the drawn one says nothing of either.
+/// Turns that were served by another arm than the drawn one are excluded.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
             CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
@@ -51,81 +51,81 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
      LEFT JOIN inbox i ON i.id = t.id
      WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id";
 
-/// What came of a turn, beside its answer.
+/// The outcome of a turn, beside its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnOutcome {
-    /// Whose decisions it went by.
+    /// The policies that decided for it.
     pub tags: Tags,
-    /// A policy failed, or nothing made the prompt fit.
+    /// A policy failed, or no recovery made the prompt fit.
     pub failed: bool,
     /// The model refused a prompt as too long.
     pub overflowed: bool,
-    /// It asks nearly the same again.
+    /// Its question is nearly the same as the one before.
     pub reasked: bool,
-    /// Who wrote the question, where that was one person alone.
+    /// Who wrote the question, where that was one person only.
     pub asked_by: Option<String>,
 }
 
-/// What is known of one conversation of an experiment.
+/// The figures of one conversation of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArmConversation {
     /// The arm it drew.
     pub arm: String,
-    /// What it drew from.
+    /// The weights it was drawn with.
     pub weights: Weights,
-    /// Another arm has taken it over; nothing here is of the time since.
+    /// The control has taken it over from this arm; the figures exclude the time since.
     pub moved: bool,
     pub turns: u64,
     /// Turns in which a policy failed.
     pub failed: u64,
     /// Turns in which the model refused a prompt as too long.
     pub overflowed: u64,
-    /// Turns that asked nearly the same again.
+    /// Turns whose question was nearly the same as the one before.
     pub reasked: u64,
-    /// What the provider counted.
+    /// The tokens that the provider counted.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// All turns together.
+    /// The sum over all turns.
     pub latency_ms: u64,
     pub likes: u64,
     pub dislikes: u64,
 }
 
-/// How an experiment is written down, as far as its figures go by that.
+/// The configuration of an experiment, as far as its figures depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
     pub control: String,
     pub arms: Vec<DesignedArm>,
 }
 
-/// An arm as it is written down.
+/// An arm as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesignedArm {
     pub name: String,
     /// Its share of new conversations.
     pub weight: u32,
-    /// It decides, but what it decides is not done.
+    /// It decides, but its decisions are not carried out.
     pub shadow: bool,
 }
 
-/// An arm that was taken out.
+/// An arm that was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedArm {
     pub reason: String,
     pub at_ms: i64,
 }
 
-/// What became of an opinion.
+/// The result of a vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vote {
     Counted(Voted),
-    /// They have said so before.
+    /// The person has voted the same before.
     Again,
-    /// The message is part of no answer of a conversation that they can see.
+    /// The message is not part of an answer in a conversation that the person can see.
     NoAnswer,
 }
 
-/// An answer that somebody has an opinion on.
+/// The answer that was voted on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Voted {
     pub key: SessionKey,
@@ -133,7 +133,7 @@ pub struct Voted {
 }
 
 impl Store {
-    /// The arm that acts in a conversation; none where it has not drawn one.
+    /// Returns the arm that acts in a conversation; `None` where it has not drawn one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -142,7 +142,7 @@ impl Store {
         self.read(move |conn| find_arm(conn, &experiment, session)).await
     }
 
-    /// Remembers how an experiment that begins is written down, for when gateway.json has another.
+    /// Stores the configuration of an experiment that begins, for when gateway.json contains another one.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -155,7 +155,7 @@ impl Store {
         .await
     }
 
-    /// How an experiment was written down when it last began.
+    /// Returns the configuration of an experiment when it last began.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -172,7 +172,7 @@ impl Store {
         .await
     }
 
-    /// Remembers the arm that a conversation has drawn, and says which one acts: the one that it has already, or the
+    /// Stores the arm that a conversation has drawn, and returns the one that acts: the one it already has, or the
     /// control where the drawn one has just been stopped.
     ///
     /// # Errors
@@ -194,8 +194,8 @@ impl Store {
         .await
     }
 
-    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already. `event` is what
-    /// the ledger tells of it, for so many conversations.
+    /// Stops an arm, moves its conversations to the control, and returns how many were moved. `None`: it was
+    /// stopped before. `event` makes the ledger event for that number of conversations.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -221,7 +221,7 @@ impl Store {
         .await
     }
 
-    /// The arms that were taken out.
+    /// Returns the arms that were stopped.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -246,7 +246,7 @@ impl Store {
         self.read(move |conn| Ok(conn.prepare_cached(IS_KNOWN)?.exists([experiment])?)).await
     }
 
-    /// The experiment that a conversation was last drawn into.
+    /// Returns the experiment that a conversation was last drawn into.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -254,7 +254,7 @@ impl Store {
         self.read(|conn| Ok(conn.prepare_cached(NEWEST)?.query_row([], |row| row.get(0)).optional()?)).await
     }
 
-    /// What is known of every conversation of an experiment.
+    /// Returns the figures of every conversation of an experiment.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -287,7 +287,7 @@ impl Store {
         .await
     }
 
-    /// Notes what somebody thinks of the answer that a message is part of. The ledger tells of it.
+    /// Stores a person's vote on the answer that a message is part of. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -298,7 +298,7 @@ impl Store {
             let mut rows = statement.query([&reaction.ts])?;
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(1)?)?;
-                // Two channels may have a message of the same moment.
+                // Messages of two channels may have the same timestamp.
                 let is_there = match &key.place {
                     Place::Channel(channel) => *channel == reaction.channel,
                     Place::Dm(user) => *user == reaction.user,
@@ -326,7 +326,7 @@ fn find_arm(conn: &Connection, experiment: &str, session: SessionId) -> Result<O
     Ok(statement.query_row(params![experiment, session.0], |row| row.get(0)).optional()?)
 }
 
-/// Whose decisions a turn went by, from the columns `policy`, `experiment` and `arm`.
+/// Returns the policies that decided for a turn, from the columns `policy`, `experiment` and `arm`.
 pub(super) fn tags(policy: ValueRef<'_>, experiment: ValueRef<'_>, arm: ValueRef<'_>) -> Result<Tags, Fault> {
     let text = |column: ValueRef<'_>| column.as_str_or_null().map(|text| text.map(std::sync::Arc::<str>::from));
     let damaged = |_| Fault::Damaged("cannot read which policies decided in a turn".into());

@@ -1,8 +1,8 @@
-//! The files of a store, and whether they are still those that are open.
+//! The files of a store, and whether they are still the ones that are open.
 //!
-//! A database that is deleted or replaced while it is open takes every write, and loses all of it when the process
-//! ends. So the writer looks before it begins and again before it answers: what is acknowledged is in the file that
-//! the next start will find.
+//! A database that is deleted or replaced while it is open accepts every write, and loses all of it when the
+//! process ends. So the writer checks before it begins and again before it answers: what is acknowledged is in the
+//! file that the next start will find.
 
 use std::{
     cell::Cell,
@@ -17,18 +17,18 @@ use super::{
     paths,
 };
 
-/// Whether both paths lead to one file.
+/// Whether both paths lead to the same file.
 ///
 /// # Errors
-/// One cannot be asked.
+/// One cannot be read.
 pub(super) fn are_one(a: &Path, b: &Path) -> Result<bool, StoreError> {
     Ok(matches!((look(a)?, look(b)?), (Some(a), Some(b)) if Inode::of(&a) == Inode::of(&b)))
 }
 
-/// How long a file is; `None` where there is none.
+/// Returns the length of a file; `None` where there is none.
 ///
 /// # Errors
-/// It cannot be asked.
+/// It cannot be read.
 pub(super) fn length(path: &Path) -> Result<Option<u64>, StoreError> {
     Ok(look(path)?.map(|file| file.len()))
 }
@@ -41,15 +41,15 @@ fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
     }
 }
 
-/// The files of a store that is open. SQLite makes none of them anew while somebody has it open.
+/// The files of an open store. SQLite does not recreate any of them while the store is open.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Vec<(PathBuf, Inode)>,
-    /// The most bytes the database was seen to have. It never shrinks: nothing here vacuums it.
+    /// The greatest length of the database seen. It never shrinks, because nothing here vacuums it.
     longest: Cell<u64>,
 }
 
-/// What the file system calls a file, whatever its path.
+/// The file system's identity of a file, regardless of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Inode {
     device: u64,
@@ -57,7 +57,7 @@ struct Inode {
 }
 
 impl OpenFiles {
-    /// Those of a store that has just been opened.
+    /// Returns the files of a store that has just been opened.
     ///
     /// # Errors
     /// The database is gone already.
@@ -74,7 +74,7 @@ impl OpenFiles {
         }
     }
 
-    /// Whether each is still at its path.
+    /// Checks that each file is still at its path.
     ///
     /// # Errors
     /// [`StoreError::Gone`] when one is not; [`StoreError::Io`] when that cannot be told.
@@ -83,7 +83,7 @@ impl OpenFiles {
             let how = match look(path)? {
                 None => Loss::Missing,
                 Some(file) if Inode::of(&file) != *inode => Loss::Replaced,
-                // A log is empty now and then; a database never is.
+                // A log is empty at times; a database never is.
                 Some(file) if at == 0 && file.len() == 0 => Loss::Emptied,
                 Some(file) if at == 0 && file.len() < self.longest.get() => Loss::Shrunk,
                 Some(file) => {

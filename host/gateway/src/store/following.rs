@@ -1,8 +1,9 @@
-//! Who needs no mention of the bot in a thread of a channel: whoever has mentioned it there last, alone with it, until somebody
-//! else writes there.
+//! Tracks who may write to the bot in a thread of a channel without mentioning it: whoever has mentioned it there
+//! last while alone with it, until somebody else writes there.
 //!
-//! Events come in any order, and more than once: what counts is when something was written. A word of somebody else may come
-//! before the mention that it ends the following of; so the last words in a thread are remembered for a while, by who and when.
+//! Events arrive in any order, and more than once: what counts is when a message was written. Somebody else's
+//! message may arrive before the mention whose following it ends; so the last messages in a thread are remembered
+//! for a while, by author and time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,7 +18,7 @@ use super::{
     sql::{Connection, OptionalExtension, params},
 };
 
-/// So many threads are remembered, and so many words in each.
+/// How many threads are remembered, and how many messages of each.
 const MOST_THREADS: usize = 1_024;
 const MOST_WORDS: usize = 8;
 
@@ -29,19 +30,19 @@ pub(super) const INTERRUPT: &str = "UPDATE session SET followed_until = ?3
 pub(super) const FOLLOWED: &str = "SELECT followed = ?2 AS is_theirs FROM session
      WHERE key = ?1 AND followed_from < ?3 AND (followed_until IS NULL OR followed_until > ?3)";
 
-/// The mention by which somebody is followed was not written alone with the bot.
+/// The person followed was not alone with the bot when they wrote the mention.
 pub(super) const NOT_ALONE: &str = "UPDATE session SET followed_until = followed_from
      WHERE key = ?1 AND followed = ?2 AND followed_from = ?3";
 
-/// The last words that were heard in threads. What a crash loses of them is what came in between a mention and the crash.
+/// The last messages seen in threads. A crash loses those that arrived between a mention and the crash.
 #[derive(Debug, Default)]
 pub(super) struct LastWords(Mutex<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
-    /// Who has written, and when; the newest word last heard at the end.
+    /// Author and time of each message; the one seen last is at the end.
     by_thread: HashMap<SessionKey, VecDeque<(String, String)>>,
-    /// The one that was heard of first is forgotten first.
+    /// The thread that was first seen longest ago is forgotten first.
     threads: VecDeque<SessionKey>,
 }
 
@@ -63,7 +64,7 @@ impl LastWords {
         }
     }
 
-    /// The first word after this moment of anybody but this person.
+    /// Returns the first message after this moment by anybody else than this person.
     fn of_another(&self, key: &SessionKey, user: &str, ts: &str) -> Option<(String, String)> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let words = remembered.by_thread.get(key)?.iter();
@@ -71,7 +72,7 @@ impl LastWords {
     }
 }
 
-/// Whether somebody is followed in a thread as of a message of theirs.
+/// Whether this person is followed in a thread at the time of their message.
 pub(super) fn is_theirs(conn: &Connection, key: &SessionKey, user: &str, ts: &str) -> Result<bool, Fault> {
     let mut statement = conn.prepare_cached(FOLLOWED)?;
     let followed = statement.query_row(params![key.to_string(), user, ts], |row| row.get("is_theirs")).optional()?;
@@ -79,8 +80,9 @@ pub(super) fn is_theirs(conn: &Connection, key: &SessionKey, user: &str, ts: &st
 }
 
 impl Store {
-    /// Somebody has mentioned the bot in a thread, by the message of that `ts`: where they were alone with it so far, they
-    /// are followed there from now on; else whoever was followed there is no more. A conversation must be there.
+    /// Notes that a person has mentioned the bot in a thread, by the message with that `ts`: if they were alone with it
+    /// so far, they are followed there from now on; otherwise the following of any other person there ends. The
+    /// conversation must exist.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -101,7 +103,7 @@ impl Store {
             Ok(())
         })
         .await?;
-        // What was heard meanwhile found nobody followed yet.
+        // Messages that arrived meanwhile found nobody followed yet.
         match self.shared.last_words.of_another(key, user, ts) {
             Some((other, since)) if before.as_ref() != Some(&(other.clone(), since.clone())) => {
                 self.interrupt_following(key, &other, &since).await
@@ -110,8 +112,8 @@ impl Store {
         }
     }
 
-    /// Somebody is followed in a thread by the mention of that `ts`, and others turn out to have written there before: they
-    /// are not.
+    /// Notes that others had written in a thread before the mention with that `ts`, so that its author is not
+    /// followed.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -134,8 +136,8 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(how)?.run(params![values[0], values[1], values[2]])?)).await
     }
 
-    /// Whether what somebody has written in a thread without a mention, by the message of that `ts`, is for the bot. Nothing is
-    /// stored, but where it is the word that ends the following of somebody else.
+    /// Returns whether a person's message in a thread without a mention is for the bot. Stores nothing, unless the
+    /// message ends the following of somebody else.
     ///
     /// # Errors
     /// The store cannot be used.

@@ -1,13 +1,13 @@
-//! The hosts of a database that several can reach, all of which work: who is there, and what becomes of the work of one that is not
-//! heard of any more.
+//! The hosts of a shared database, all of which work: which ones are present, and what happens to the work of a
+//! host that is no longer heard of.
 //!
-//! A host is known by a number that nobody has again. Each of its transactions begins by showing that the number is still
-//! there, while nobody else writes; and whoever finds that a host was not heard of for longer than its lease takes that number
-//! away in such a transaction, and frees its conversations. So a host that was stopped for longer, and goes on, can write
-//! nothing.
+//! Each host has a number that is never reused. Each of its transactions begins by proving that the number still
+//! exists, and locks out other writers meanwhile. Whoever finds that a host was not heard of for longer than its
+//! lease deletes that number in such a transaction, and releases the host's conversations. So a host that was
+//! suspended for longer than its lease and then resumes can write nothing.
 //!
-//! Only one that was heard of all the time for as long as a lease itself takes another for gone: where the database was away
-//! for a while, everybody seems to have been silent.
+//! Only a host that was itself heard of continuously for as long as a lease declares another one gone: after the
+//! database was unreachable for a while, all hosts seem to have been silent.
 
 use std::{
     path::Path,
@@ -32,34 +32,36 @@ use super::{
 };
 use crate::ids::InboxId;
 
-/// For so long after its last sign a host is believed to live.
+/// How long a host is assumed to be alive after its last sign of life.
 pub const HOST_LEASE: Duration = Duration::from_secs(4);
 
-/// For so long after it what a host says reaches people before anybody may take it for gone.
+/// How long after its last sign a host may still post messages; shorter than the lease, so that they arrive before
+/// another host may declare it gone.
 const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
 
-/// How many signs it gives in a row where it takes longer than that to hear of each.
+/// How many signs a host gives in a row at most, when each takes longer than that to be confirmed.
 const PROOFS: u32 = 2;
 
-/// How often one that has nothing to write gives a sign.
+/// How often a host that has nothing to write gives a sign of life.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
 const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
 const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
      VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
-/// How long ago any of them was last heard of.
+/// How long ago any host was last heard of.
 const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
-/// Those that are there, whether each is gone: it has said so, or was not heard of for its lease; and whether it is about to.
+/// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
+/// and whether it is leaving.
 const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
-/// Takes away the number of one that is gone, for one that was heard of all the time.
+/// Deletes the number of a host that is gone, on behalf of a host that was itself heard of for a whole lease.
 const FORGET: &str = "DELETE FROM host h WHERE h.id = ?1 AND h.until <= pmk_now() AND (h.lease_ms = 0 OR EXISTS
             (SELECT 1 FROM host own WHERE own.id = ?2 AND own.until > pmk_now() AND own.heard_since <= pmk_now() - own.lease_ms))
      RETURNING owner, name";
-/// What a home has taken in is another's to see to.
+/// Reassigns what a home has accepted to another home.
 const TAKE_ON: &str = "UPDATE inbox SET home = ?2 WHERE home = ?1 AND message IS NOT NULL AND parked_at IS NULL";
-/// What has not begun there is the next host's to see to. What has begun is finished.
+/// Hands questions without a turn to the next host. Turns that have begun are finished here.
 const LEAVES: &str = "UPDATE host SET leaving = true WHERE id = ?1";
 const HAND_ON: &str = "UPDATE inbox SET home = (SELECT h.name FROM host h
             WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving ORDER BY h.id LIMIT 1)
@@ -70,54 +72,55 @@ const HAND_ON: &str = "UPDATE inbox SET home = (SELECT h.name FROM host h
 const IS_DEAF: &str = "UPDATE host SET deaf = (?2 <> 0) WHERE id = ?1";
 const ANYBODY_HEARS: &str =
     "SELECT 1 FROM host WHERE id <> ?1 AND until > pmk_now() AND NOT deaf AND NOT leaving LIMIT 1";
-/// What is open in the conversations that this host works on, and how often those were changed. What was said on another
-/// host's terminal is answered there.
+/// What is open in the conversations that this host works on, with their revisions. What was said on another host's
+/// terminal is answered there.
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.lease_owner = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND (s.key LIKE 'slack:%' OR i.home = ?2)
      ORDER BY i.ts, i.id";
-/// Those of some conversations that no other host works on, and whether one is about to: between two questions nobody does, either.
+/// Those of some conversations that no other host works on, and whether another host has accepted the next question
+/// in each: between two questions nobody holds the lease.
 const FREE_AMONG: &str = "SELECT k.value, EXISTS (SELECT 1 FROM host h WHERE h.id <> ?3 AND h.name =
             (SELECT i.home FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL AND i.parked_at IS NULL
              ORDER BY i.ts, i.id LIMIT 1))
      FROM jsonb_array_elements_text(CAST(?1 AS jsonb)) k LEFT JOIN session s ON s.key = k.value
      WHERE s.lease_until IS NOT NULL OR s.lease_owner IS NULL OR s.lease_owner = ?2
         OR NOT EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner)";
-/// One that has ended in an orderly way is not worth a word.
+/// Hosts that have ended in an orderly way are left out.
 const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
             (SELECT count(DISTINCT s.id) FROM inbox i JOIN session s ON s.id = i.session_id
              WHERE i.message IS NOT NULL AND s.lease_owner = h.owner), deciding, deaf
      FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id";
 
-/// A host of a database, by the clock of that.
+/// A host of a database; its times are by the database's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     pub state: HostState,
     pub machine: String,
     pub home: String,
     pub version: String,
-    /// Since when it works.
+    /// When it started.
     pub since_ms: i64,
     /// How long ago it was last heard of.
     pub silent_ms: i64,
-    /// How many conversations it is just working on.
+    /// How many conversations it is working on.
     pub turns: u64,
-    /// What decides there, once it has said so.
+    /// The policies that decide there, once it has reported them.
     pub decides: Option<HostPolicies>,
 }
 
-/// What a host does.
+/// The state of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
     Works,
-    /// It works, and hears nothing from where people talk.
+    /// It works, but receives nothing from the front.
     Deaf,
-    /// It was not heard of for longer than its lease. Nobody has taken its work over yet.
+    /// It was not heard of for longer than its lease. No other host has taken its work over yet.
     Silent,
 }
 
 impl HostState {
-    /// The word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             HostState::Works => "works",
@@ -127,15 +130,15 @@ impl HostState {
     }
 }
 
-/// What a host sees of the others.
+/// What a host knows of the others.
 #[derive(Debug)]
 pub(super) struct Peers {
-    /// Whether this one does what one does for all. Where there is no other it is.
+    /// Whether this host does the work that one host does for all. True where there is no other.
     is_first: AtomicBool,
     count: Arc<AtomicUsize>,
-    /// Whether any of them may have something that is open, those that are about to leave and those that are gone, too.
+    /// Whether any other host may have open work, including those that are leaving and those that are gone.
     any: AtomicBool,
-    /// Those that were about to leave at the last look.
+    /// Those that were leaving at the last look.
     leaving: Mutex<Vec<i64>>,
 }
 
@@ -151,20 +154,21 @@ impl Peers {
     }
 }
 
-/// Knows whether this host is one still. Does not keep the store.
+/// Tells whether this host is still one of the hosts. Does not keep the store alive.
 #[derive(Debug)]
 pub struct HostFence(Weak<Shared>);
 
 impl HostFence {
-    /// Comes back at once where nobody can have taken this host for gone: on a store of files, and for [most of a lease](SPEAKS_FOR)
-    /// after its last sign. Else it gives a sign first.
+    /// Returns at once where nobody can have declared this host gone: on a store in a file, and for
+    /// [most of a lease](SPEAKS_FOR) after its last sign. Otherwise it gives a sign first.
     ///
     /// # Errors
-    /// Others are at what this one was at; or the database, which could tell, cannot be used.
+    /// Other hosts have taken this host's work over; or the database, which could tell, cannot be used.
     pub async fn holds(&self) -> Result<(), StoreError> {
         let store = Store { shared: self.0.upgrade().ok_or(StoreError::Closed)? };
         let Some(link) = &store.shared.link else { return Ok(()) };
-        // Who is stopped while it gives one hears of that later; who is always slow gives another in vain.
+        // A host that is suspended while it gives a sign learns that from a second one; a host that is always slow
+        // gives the second in vain.
         for _ in 0..PROOFS {
             if link.silent_for() <= SPEAKS_FOR {
                 return Ok(());
@@ -175,11 +179,11 @@ impl HostFence {
     }
 }
 
-/// What is open in a conversation that this host works on.
+/// A question that is open in a conversation that this host works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnderWay {
     pub pending: Pending,
-    /// How often people have changed the conversation.
+    /// The conversation's revision: how often people have changed it.
     pub revision: i64,
 }
 
@@ -187,14 +191,14 @@ pub struct UnderWay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnleasedConversation {
     pub key: SessionKey,
-    /// Another host has taken in what comes next there, and so sees to it.
+    /// Another host has accepted the next question there, and so answers it.
     pub is_anothers_next: bool,
 }
 
 impl Store {
-    /// Gets a `run` the right to work on the store, whose home it has locked: leases of whatever `run` was there before it are
-    /// void. Says how long ago a host of the database was last heard of, in milliseconds and by its clock, for this machine's may be
-    /// wrong; nothing on a store of files.
+    /// Gives a `run`, which has locked its home, the right to work on the store: the leases of any earlier `run` of
+    /// this home become void. Returns how long ago a host of the database was last heard of, in milliseconds by the
+    /// database's clock, because this machine's may be wrong; `None` on a store in a file.
     ///
     /// # Errors
     /// The store cannot be written; [`StoreError::Newer`].
@@ -203,7 +207,7 @@ impl Store {
             self.write(lease::void_all).await?;
             return Ok(None);
         };
-        // The lock proves that whoever had this home before is gone.
+        // The lock proves that the previous `run` of this home is gone.
         let (name, owner) = (link.home().clone(), self.owner());
         let (host, silent_ms) = self.write(move |conn| enter(conn, &name, &owner)).await?;
         link.write_as(host);
@@ -211,47 +215,49 @@ impl Store {
         Ok(silent_ms)
     }
 
-    /// Whether it is in a database, which several hosts may work on.
+    /// Whether the store is in a database, which several hosts may share.
     pub fn is_shared(&self) -> bool {
         self.shared.link.is_some()
     }
 
-    /// Why the database that it is in cannot be reached, if it cannot.
+    /// Returns why the store's database cannot be reached, if it cannot.
     pub fn away(&self) -> Option<String> {
         self.shared.link.as_ref()?.away()
     }
 
-    /// Whether this host is the one that does what one does for all, as of its last look.
+    /// Whether this host does the work that one host does for all, as of its last look.
     pub fn is_first(&self) -> bool {
         self.shared.others.is_first.load(Ordering::Acquire)
     }
 
-    /// Whether others work on it, too, as of the last look.
+    /// Whether other hosts share the store, as of the last look.
     pub fn has_other_hosts(&self) -> bool {
         self.shared.others.count.load(Ordering::Acquire) > 0
     }
 
-    /// Whether others may have what belongs to a conversation of this host: also one that begins nothing any more, and one that is
-    /// gone until somebody sees to what it has left. As of the last look.
+    /// Whether other hosts may have work that belongs to a conversation of this host, including one that is
+    /// leaving, and one that is gone and whose work nobody has taken over yet. As of the last look.
     pub fn peers_may_have_work(&self) -> bool {
         self.shared.others.any.load(Ordering::Acquire)
     }
 
-    /// Says how many work on it with this one, as of the last look, and does not keep the store.
+    /// Returns a function that tells how many hosts share the store, this one included, as of the last look. It
+    /// does not keep the store alive.
     pub fn hosts_at_work(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let others = Arc::clone(&self.shared.others.count);
         move || 1 + others.load(Ordering::Acquire)
     }
 
-    /// Tells whether what this host says is still for it to say.
+    /// Returns a fence that tells whether this host may still post messages.
     pub fn footing(&self) -> HostFence {
         HostFence(Arc::downgrade(&self.shared))
     }
 
-    /// This host begins nothing any more: what it has taken in and not begun is another's, and so is what one does for all.
+    /// Announces that this host is leaving: it begins nothing any more, questions that it has accepted but not
+    /// begun go to another host, and so does the work that one host does for all.
     ///
     /// # Errors
-    /// Nothing was changed: others find out once it has left.
+    /// Nothing was changed: others notice only once it has left.
     pub async fn leaves(&self) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let (host, home) = (link.host(), link.home().clone());
@@ -262,17 +268,17 @@ impl Store {
         .await
     }
 
-    /// Tells the others whether this host hears nothing from where people talk.
+    /// Tells the other hosts whether this host receives nothing from the front.
     ///
     /// # Errors
-    /// They do not know.
+    /// They were not told.
     pub async fn says_deaf(&self, deaf: bool) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let host = link.host();
         self.write(move |conn| Ok(conn.prepare_cached(IS_DEAF)?.run([host, i64::from(deaf)])?)).await
     }
 
-    /// Whether another host hears what people say.
+    /// Whether another host receives what people say.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -282,11 +288,12 @@ impl Store {
         self.read(move |conn| Ok(conn.prepare_cached(ANYBODY_HEARS)?.exists([host])?)).await
     }
 
-    /// Looks who is there. Who was not heard of for longer than its lease is gone from now on, its conversations are
-    /// free, and what it has taken in is this host's to see to. Whether there is anything to see to since the last look.
+    /// Looks which hosts are there. Removes each host that was not heard of for longer than its lease: its
+    /// conversations are released, and this host takes over what it had accepted. Returns whether there is new work
+    /// since the last look.
     ///
     /// # Errors
-    /// The database cannot be used, or has taken this host for gone.
+    /// The database cannot be used, or has declared this host gone.
     pub async fn look_after_hosts(&self) -> Result<bool, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(false) };
         let (own, home) = (link.host(), link.home().clone());
@@ -298,13 +305,14 @@ impl Store {
             })
             .await?;
         let others = || seen.iter().filter(|(host, ..)| *host != own);
-        // One that is silent may be there all the same, until somebody has taken it for gone: where the database was away, all are.
+        // A silent host may still be alive until somebody has declared it gone: after the database was unreachable,
+        // all are silent.
         let there = || others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
         let before = there().next();
         self.shared.others.count.store(there().count(), Ordering::Release);
         self.shared.others.any.store(others().next().is_some(), Ordering::Release);
         self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
-        // Who seems silent to itself knows nothing of others.
+        // A host that is itself silent cannot judge the others.
         let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);
         let gone: Vec<i64> = others()
             .filter(|(_, is_silent, has_left, _)| *has_left || (*is_silent && is_heard))
@@ -337,7 +345,7 @@ impl Store {
         Ok(self.write(work).await? || has_handed_on)
     }
 
-    /// What is open in the conversations that this host works on, whoever has taken it in.
+    /// Returns what is open in the conversations that this host works on, whichever host has accepted it.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -360,7 +368,7 @@ impl Store {
         .await
     }
 
-    /// Those of these conversations that no other host works on.
+    /// Returns those of these conversations that no other host works on.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -380,7 +388,7 @@ impl Store {
         .await
     }
 
-    /// The hosts of the database, the first first. None on a store of files.
+    /// Returns the hosts of the database, in the order of their numbers; none on a store in a file.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -391,7 +399,7 @@ impl Store {
         }
     }
 
-    /// Those beside this one.
+    /// Returns the hosts except this one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -405,7 +413,7 @@ impl Store {
         }
     }
 
-    /// Who works on the database; nobody on a store of files.
+    /// Returns the owner name of a living host of the database; `None` on a store in a file.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -417,13 +425,13 @@ impl Store {
     }
 }
 
-/// Among the hosts from now on, in the place of whoever had this home before.
+/// Registers a host, in place of any earlier host of this home.
 fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>), Fault> {
     if let Connection::Postgres(postgres) = conn {
         schema::check(conn, Path::new(postgres.link().name()))?;
     }
     let silent_ms = conn.prepare_cached(SILENT)?.query_row([], |row| row.get(0))?;
-    // Of itself, too, for a crash is no end.
+    // Also what it wrote itself, because after a crash nothing was cleared.
     choice::begins(conn)?;
     sent_arms::begins(conn)?;
     let before: Vec<String> =
@@ -437,7 +445,7 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
     Ok((host, silent_ms))
 }
 
-/// All but one; none has the number 0.
+/// Returns all hosts except one; no host has the number 0.
 fn hosts(conn: &Connection, but: i64) -> Result<Vec<Host>, Fault> {
     let mut statement = conn.prepare_cached(HOSTS)?;
     let hosts = statement.query_map([but], |row| {
@@ -470,7 +478,7 @@ pub(super) fn living(conn: &Connection) -> Result<Option<String>, Fault> {
     Ok(conn.prepare_cached(LIVING)?.query_row([], |row| row.get(0)).optional()?)
 }
 
-/// Ends its work: whoever waits need not wait for its lease to end.
+/// Marks this host as having left, so that the others need not wait for its lease to end.
 pub(super) fn leave(conn: &Connection) -> Result<(), Fault> {
     let Connection::Postgres(postgres) = conn else { return Ok(()) };
     let host = postgres.link().host();
@@ -482,13 +490,13 @@ pub(super) fn leave(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.commit()?)
 }
 
-/// What a home is called among hosts: the machine, and the folder there.
+/// Returns a home's name among hosts: the machine, and the folder there.
 pub(super) fn name(home: &Path) -> String {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     format!("{}:{}", machine(), home.display())
 }
 
-/// How a `run` on a database is called among those of other machines.
+/// Returns the name of a `run` on a database that distinguishes it from those on other machines.
 pub(super) fn owner() -> String {
     format!("pmk-host run on {}", machine())
 }

@@ -1,4 +1,5 @@
-//! Images: the bytes that messages name. They are kept for the question that they came with, and go when it is erased.
+//! Images: the bytes that messages refer to. They are stored for the question they came with, and deleted when that
+//! is erased.
 
 use std::sync::Arc;
 
@@ -15,17 +16,17 @@ pub(super) const KEEP: &str = "INSERT INTO image (inbox_id, sha256, bytes) VALUE
 pub(super) const READ: &str = "SELECT bytes FROM image WHERE sha256 = ?1 LIMIT 1";
 pub(super) const FORGET: &str = "DELETE FROM image WHERE inbox_id = ?1";
 
-/// An image as it is kept.
+/// A stored image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredImage {
     /// The digest of the bytes.
     pub sha256: ImageId,
-    /// A whole file.
+    /// The content of the whole file.
     pub bytes: Arc<[u8]>,
 }
 
 impl Store {
-    /// The images of these names, as far as they are kept.
+    /// Returns the images with these digests, as far as they are stored.
     ///
     /// # Errors
     /// The store cannot be used.
@@ -43,7 +44,7 @@ impl Store {
     }
 }
 
-/// Keeps what came with a question.
+/// Stores the images of a question.
 pub(super) fn keep(conn: &Connection, turn: TurnId, images: &[StoredImage]) -> Result<(), Fault> {
     let mut statement = conn.prepare_cached(KEEP)?;
     for StoredImage { sha256, bytes } in images {

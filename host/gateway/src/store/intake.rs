@@ -1,4 +1,4 @@
-//! The inbox: what people wrote, until it is done with.
+//! The inbox: what people wrote, until it is finished.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,11 +17,11 @@ use super::{
 use crate::chat::Inbound;
 use crate::ids::{InboxId, SessionId};
 
-/// How long a message is recognised when it comes again.
+/// How long a redelivered message is recognised.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// One of so many accepted messages clears expired names away: more than all of them bring, so the table
-/// shrinks, and few enough that nobody waits for it.
+/// Every so many accepted messages, expired event ids are deleted: more than those messages add, so that the table
+/// shrinks, and few enough that nobody has to wait for it.
 const CLEARS: i64 = 16;
 const CLEARED_AT_ONCE: i64 = 8 * CLEARS;
 
@@ -65,16 +65,16 @@ macro_rules! open_in {
 pub(super) const OPEN_WORK: &str = open_work!("");
 pub(super) const OPEN_IN: &str = open_in!("");
 
-// Where several hosts share a database, each sees to what it has taken in, and to what nobody does any more.
+// Where several hosts share a database, each processes what it has accepted, and what no present host has.
 const OPEN_WORK_OF_HOME: &str =
     open_work!("AND (i.home = ?1 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))");
-/// A conversation in Slack goes on wherever there is time for it; what was said on another's terminal is answered there.
+/// A Slack conversation may be continued by any host; what was said on another host's terminal is answered there.
 const OPEN_IN_OF_HOME: &str = open_in!(
     "AND (s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
 );
 
 impl Store {
-    /// Takes a message in. `None`: it was taken in before, under its event id or one of its aliases,
+    /// Accepts a message into the inbox. `None`: it was accepted before, under its event id or one of its aliases,
     /// in the last 24 hours. When this returns, the message survives a crash.
     ///
     /// # Errors
@@ -87,9 +87,9 @@ impl Store {
         self.write_prefetched(prefetch, move |conn| accept(conn, &inbound, &json, now_ms)).await
     }
 
-    /// Everything that is not done with and not parked: conversations by their oldest question, the questions of
-    /// one in the order they were written. A row that cannot be read stands in nobody's way. Of a database that several hosts
-    /// work on, what this one has taken in, or one that is gone.
+    /// Returns all questions that are neither finished nor parked: conversations in the order of their oldest
+    /// question, the questions of each in the order they were written. A row that cannot be read does not affect
+    /// the others. Of a database that hosts share, returns what this host has accepted, or a host that is gone.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -97,7 +97,7 @@ impl Store {
         self.read(open_work).await
     }
 
-    /// What of it is one conversation's.
+    /// Returns the open work of one conversation.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -137,7 +137,7 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
-    // One of the same transaction may be of the same message, or the first of the conversation.
+    // Another operation of this transaction may have accepted the same message, or have created the conversation.
     conn.has_moved(|| Invalidation::Session(inbound.key.to_string()));
     for name in names(inbound) {
         conn.has_moved(|| Invalidation::Seen(name.clone()));
@@ -148,14 +148,14 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     for mut seen in seen {
         was_seen |= seen.exists()?;
     }
-    // A duplicate may bring a name that the first copy did not have.
+    // A duplicate may have an alias that the first copy did not have.
     see(conn, inbound, now_ms)?;
     if was_seen {
         return Ok(None);
     }
     let early = changes::take_early(conn, inbound, early, expired)?;
     let is_deleted = matches!(early, Some(Early::Deleted));
-    // What it said before it was deleted is not kept when it comes later.
+    // The text of a message that was deleted before it arrived is not stored.
     let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;
     if inbox.0 % CLEARS == 0 {
         clear_seen(conn, expired)?;
@@ -168,7 +168,7 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
             conn.prepare_cached(changes::SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
-        // There is nothing to answer any more.
+        // There is nothing to answer.
         Some(Early::Deleted) => {
             conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
@@ -176,7 +176,7 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     }
 }
 
-/// What there is to know of a message that comes in.
+/// What is looked up for an arriving message.
 struct Asked<'c> {
     seen: Vec<PrefetchedRows<'c>>,
     early: PrefetchedRows<'c>,
@@ -195,7 +195,7 @@ impl<'c> Asked<'c> {
     }
 }
 
-/// Whether a message was taken in before, under any of its names.
+/// Whether a message was accepted before, under any of its event ids.
 pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
     let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
     let mut is_seen = conn.prepare_cached(IS_SEEN)?;
@@ -207,7 +207,7 @@ pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Res
     Ok(false)
 }
 
-/// Whether something of this name was taken in before, on whatever front.
+/// Whether an event id was accepted before, on any front.
 pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<bool, Fault> {
     let mut is_seen = conn.prepare_cached(IS_SEEN)?;
     for front in [FrontName::Slack, FrontName::Console] {
@@ -218,7 +218,7 @@ pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<boo
     Ok(false)
 }
 
-/// A message is taken in, under all of its names.
+/// Marks a message as accepted, under all of its event ids.
 pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
     let front = front_name(inbound.key.front);
     let mut see = conn.prepare_cached(SEE)?;
@@ -229,7 +229,7 @@ pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(
     Ok(())
 }
 
-/// Forgets some of the names that have expired. In SQLite one by one: see [`writer`](super::writer).
+/// Deletes some expired event ids. In SQLite one by one: see [`writer`](super::writer).
 fn clear_seen(conn: &Connection, expired: i64) -> Result<(), Fault> {
     if let Connection::Postgres(_) = conn {
         return Ok(conn.prepare_cached(FORGET_EXPIRED)?.run(params![expired, CLEARED_AT_ONCE])?);
@@ -251,7 +251,8 @@ fn known(mut session: PrefetchedRows<'_>) -> Result<Option<SessionId>, Fault> {
     Ok(session.query_row(|row| row.get(0)).optional()?.map(SessionId))
 }
 
-/// Puts a message into the inbox, of a conversation that is known or begins with it; without its JSON it is done with.
+/// Adds a message to the inbox, and creates its conversation if that is new; without JSON the message is already
+/// finished.
 pub(super) fn enter(
     conn: &Connection,
     known: Option<SessionId>,
@@ -263,7 +264,7 @@ pub(super) fn enter(
     let key = key.to_string();
     let session = match known {
         Some(SessionId(session)) => {
-            // It may be older than one that begins in the same transaction.
+            // It may be older than a question that begins in the same transaction.
             conn.moved(|| Invalidation::Conversation(session));
             conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
             session

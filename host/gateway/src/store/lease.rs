@@ -1,7 +1,7 @@
-//! Leases: who works on a conversation.
+//! Leases: which process works on a conversation.
 //!
-//! A `run`'s lease has no end: the home lock tells whether that `run` is alive, and of the hosts of a database their
-//! [signs](super::hosts); one that was killed keeps nobody waiting. Any other command's lease runs out by itself.
+//! A `run`'s lease has no end: the home lock tells whether that `run` is alive, and for hosts of a database their
+//! [signs of life](super::hosts) do; so a killed one blocks nobody. Any other command's lease expires by itself.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -20,7 +20,7 @@ use crate::ids::SessionId;
 /// How long a command other than `run` may work on a conversation.
 pub const LEASE_FOR: Duration = Duration::from_secs(30);
 
-/// How often a taken lease is tried again.
+/// How often taking a lease that somebody holds is retried.
 const RETRY_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) const FIND_HOLDER: &str = "SELECT id, lease_owner, lease_until FROM session WHERE key = ?1";
@@ -29,8 +29,8 @@ pub(super) const RELEASE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const FREE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
-/// What is taken along by a turn comes to its end while that is under way still. Goes through what is open in the conversation, by
-/// its index, whatever the database believes of how much there is.
+/// A question that is answered along with a turn may finish while that turn is still under way. Scans what is open
+/// in the conversation, by its index, regardless of the database's statistics.
 const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
      WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2
        AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
@@ -40,11 +40,11 @@ const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 
 impl Store {
-    /// Leases a conversation to a command (`sessions reset`) for 30 seconds at most; while a turn
-    /// or another command has it, waits for up to `wait`.
+    /// Leases a conversation to a command (`sessions reset`) for 30 seconds at most; while a turn or another
+    /// command holds it, waits for up to `wait`.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when it did not become free in time.
+    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when it was not released in time.
     pub async fn lease(
         &self,
         key: &SessionKey,
@@ -65,7 +65,7 @@ impl Store {
                 Ok(session) => return Ok(Lease { session, key: key.clone(), owner }),
                 Err(holder) => holder,
             };
-            // Whose lease it was is remembered: a `run` that starts meanwhile has another name.
+            // The owner is remembered, because a `run` that starts meanwhile has another name.
             if holder.until.is_none() && !self.run_is_alive().await? {
                 dead_run = Some(holder.owner);
             } else if started.elapsed() < wait {
@@ -76,45 +76,45 @@ impl Store {
         }
     }
 
-    /// Gives a conversation back.
+    /// Releases a conversation.
     ///
     /// # Errors
-    /// [`StoreError::LeaseLost`] when someone else has it by now.
+    /// [`StoreError::LeaseLost`] when someone else holds it by now.
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.write(move |conn| end(conn, &lease)).await
     }
 }
 
-/// Makes every lease void: whoever had one is gone.
+/// Makes every lease void: all holders are gone.
 pub(super) fn void_all(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.execute(VOID_ALL, []).map(drop)?)
 }
 
-/// Makes the leases of one void, who is gone.
+/// Makes the leases of one owner void, who is gone.
 pub(super) fn void_of(conn: &Connection, owner: &str) -> Result<(), Fault> {
     Ok(conn.prepare_cached(VOID_OF)?.run([owner])?)
 }
 
-/// A name that no other process or call has.
+/// Returns a name that no other process or call has.
 pub(super) fn owner(command: &str) -> String {
     format!("`{command}` (pid {}, {:08x})", std::process::id(), RandomState::new().hash_one(()) as u32)
 }
 
-/// Who has a conversation.
+/// The holder of a lease.
 struct Holder {
     owner: String,
-    /// `None`: as long as that `run` lives.
+    /// `None`: as long as that `run` is alive.
     until: Option<i64>,
 }
 
-/// Whether a lease that ends then makes a `run` wait. One without an end is its own, or a dead `run`'s:
-/// it has the home lock.
+/// Whether a lease with that end makes a `run` wait. One without an end is its own, or a dead `run`'s, because this
+/// `run` holds the home lock.
 pub(super) fn keeps_out_a_run(conn: &Connection, until: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
     let Some(until) = until else { return Ok(false) };
     Ok(until > moment::of(conn, now_ms)?)
 }
 
-/// Takes a conversation that is free, or else says who has it. `dead_run` is an owner known to be gone.
+/// Takes a conversation that is free, or returns its holder. `dead_run` is an owner known to be gone.
 fn lease(
     conn: &Connection,
     key: &SessionKey,
@@ -150,8 +150,8 @@ pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Op
     Ok(())
 }
 
-/// Ends the lease that this `run` has, if it has it, once nothing in the conversation is under way. A file has one `run` at a
-/// time.
+/// Releases the lease of this `run`, if it has one, once nothing in the conversation is under way. A store in a
+/// file has only one `run` at a time.
 pub(super) fn free(conn: &Connection, session: SessionId, owner: &str) -> Result<(), Fault> {
     conn.moved(|| Invalidation::Conversation(session.0));
     match conn {
@@ -163,7 +163,7 @@ pub(super) fn free(conn: &Connection, session: SessionId, owner: &str) -> Result
     Ok(())
 }
 
-/// Ends a command's lease, in the transaction of what was done under it: if it was lost, nothing was done.
+/// Ends a command's lease, in the transaction of what was done under it: if the lease was lost, nothing was done.
 pub(super) fn end(conn: &Connection, lease: &Lease) -> Result<(), Fault> {
     match conn.prepare_cached(RELEASE)?.execute(params![lease.session.0, lease.owner])? {
         0 => Err(StoreError::LeaseLost { key: lease.key.clone() }.into()),

@@ -1,7 +1,7 @@
-//! What a home remembers of having had a store: a file beside it, written once the first has been made.
+//! The mark of a home that has had a store: a file beside it, written once the first store has been created.
 //!
-//! Without it an emptied or deleted database would be taken for a home that is new, and every conversation would
-//! begin anew without a word. Whoever means that says `store renew`, which takes the mark away.
+//! Without it an emptied or deleted database would be mistaken for a new home, and every conversation would
+//! silently start again. To do that on purpose, there is `store renew`, which removes the mark.
 
 use std::{
     fs, io,
@@ -14,10 +14,10 @@ use super::{
 };
 use pmk_system::home;
 
-/// Its name begins like none of the database's: `rm pmk-host.db*` leaves it.
+/// Its name has another prefix than the database's files, so that `rm pmk-host.db*` leaves it.
 const FILE_NAME: &str = "store.mark";
 
-/// For whoever looks into the folder.
+/// For people who look into the folder.
 const TEXT: &str = "This home has a store, `pmk-host.db`. While this file exists, pmk-host does not create an empty one \
                     in its place.\n`pmk-host store restore FILE` restores a backup; `pmk-host store renew` starts \
                     with an empty store.\n";
@@ -36,12 +36,12 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
         Some(0) => Loss::Emptied,
         Some(_) => return Ok(()),
     };
-    // A log says the same as the mark, of a store older than marks; SQLite would delete it.
+    // A log, too, shows that there was a store, for stores older than the mark; SQLite would delete it.
     let had_one = files::length(&of(path))?.is_some() || files::length(&paths::log(path))?.is_some_and(|log| log > 0);
     if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
 }
 
-/// Remembers that there is one. It has tables by now, so a crash before this leaves one that is not empty.
+/// Creates the mark. The store has tables by now, so after a crash before this it is not empty.
 ///
 /// # Errors
 /// The mark cannot be written.
@@ -54,10 +54,10 @@ pub(super) fn set(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Forgets it.
+/// Removes the mark.
 ///
 /// # Errors
-/// The mark cannot be taken away.
+/// The mark cannot be removed.
 pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
     let mark = of(path);
     match fs::remove_file(&mark) {

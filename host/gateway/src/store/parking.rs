@@ -1,5 +1,5 @@
-//! Parking: a question that cannot go on is set aside, so that its conversation can. It stays in the inbox until
-//! somebody takes it up again.
+//! Parking: a question that cannot be processed is set aside, so that its conversation can continue. It stays in
+//! the inbox until somebody reopens it.
 
 use pmk_core::SessionKey;
 
@@ -15,8 +15,8 @@ use crate::{chat::Inbound, ledger::Event};
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
      RETURNING session_id";
-/// A placeholder that the answer, or its first part, has taken the place of is none any more. Answered is what lacks only
-/// what others see, or what takes something away.
+/// A placeholder that was replaced by the answer or its first part no longer counts. A question counts as answered
+/// if the only unsent parts are for other readers or remove something.
 const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
             CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.part = 0 AND o.sent_at IS NOT NULL)
                  THEN NULL ELSE t.placeholder END,
@@ -34,14 +34,15 @@ const UNPARK: &str =
     "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 
 impl Store {
-    /// Sets a question aside and frees its conversation; an answer that it was taking in is awaited again. `None`
-    /// where there is nothing to set aside: the question is done with, or parked already. The ledger tells of it.
+    /// Parks a question and releases its conversation; an answer of a contact that it was processing is awaited
+    /// again. `None` where there is nothing to park: the question is finished, or parked already. Writes a ledger
+    /// event.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn park(&self, inbox: InboxId, why: &str, now_ms: i64) -> Result<Option<Parked>, StoreError> {
         let (why, pen, owner) = (why.to_owned(), self.pen(now_ms), self.owner());
-        // Whoever takes it up again may be another host.
+        // It may be reopened by another host.
         self.shared.undelivered.take(TurnId(inbox.0));
         self.write_with_events(move |conn| {
             let session: Option<i64> =
@@ -59,7 +60,7 @@ impl Store {
         .await
     }
 
-    /// Everything that is parked, in the order it came in.
+    /// Returns everything that is parked, in the order in which it arrived.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -67,7 +68,7 @@ impl Store {
         self.read(|conn| parked(conn, Wanted::All)).await
     }
 
-    /// That of it of which nobody was told.
+    /// Returns the parked questions whose authors were not told.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -75,7 +76,7 @@ impl Store {
         self.read(|conn| parked(conn, Wanted::Untold)).await
     }
 
-    /// A question as it is parked now; `None` where it is not, or not any more.
+    /// Returns a question as it is parked now; `None` where it is not parked.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -83,7 +84,7 @@ impl Store {
         self.read(move |conn| Ok(parked(conn, Wanted::One(inbox))?.pop())).await
     }
 
-    /// Remembers that the person knows.
+    /// Notes that the person was told.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -91,8 +92,8 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.run([inbox.0])?)).await
     }
 
-    /// Takes parked questions up again, those of one conversation or all: they are open work from now on. One whose
-    /// conversation cannot be read stays parked. The ledger tells of it.
+    /// Reopens parked questions, of one conversation or of all: they are open work again. One whose conversation
+    /// cannot be read stays parked. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -121,7 +122,7 @@ impl Store {
     }
 }
 
-/// Which of what is parked is read.
+/// Which parked questions to read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     All,
@@ -136,7 +137,7 @@ fn parked(conn: &Connection, wanted: Wanted) -> Result<Vec<Parked>, Fault> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Whatever is damaged in the row: it is listed.
+/// Reads a row however damaged it is, so that it is always listed.
 fn read(row: Row<'_>) -> sql::Result<Parked> {
     let text = |column: usize| -> sql::Result<Option<String>> {
         Ok(row

@@ -1,4 +1,4 @@
-//! Where the files of a store are.
+//! The paths of a store's files.
 
 use std::{
     ffi::OsString,
@@ -6,16 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What SQLite puts behind a database's name for its log, and for the index of the log.
+/// The suffixes of SQLite's log, and of the index of the log.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// The database at this path, and what belongs to it.
+/// Returns the path of the database and of its companion files.
 pub(super) fn all(path: &Path) -> [PathBuf; 3] {
     let [log, index] = BESIDE;
     [path.to_owned(), with_suffix(path, log), with_suffix(path, index)]
 }
 
-/// The write-ahead log of the database at this path.
+/// Returns the path of the database's write-ahead log.
 pub(super) fn log(path: &Path) -> PathBuf {
     with_suffix(path, BESIDE[0])
 }
@@ -26,16 +26,16 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether this is not a database, but what SQLite keeps beside one.
+/// Whether this is one of SQLite's companion files rather than a database.
 pub(super) fn is_beside(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
-/// What stands between the database's name and the time at which it was moved aside.
+/// Separates the database's name from the time at which it was moved aside.
 pub(super) const ASIDE: &str = ".until-";
 
-/// What was moved aside last, by a restore or a renewal.
+/// Returns the database that a restore or a renewal moved aside last.
 pub(super) fn last_aside(path: &Path) -> Option<PathBuf> {
     let prefix = format!("{}{ASIDE}", path.file_name()?.to_str()?);
     let entries = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
@@ -43,24 +43,24 @@ pub(super) fn last_aside(path: &Path) -> Option<PathBuf> {
         aside.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
             && !is_beside(aside)
     };
-    // They are named after the time.
+    // Their names end with the time.
     entries.filter(is_database).max()
 }
 
-/// What stands between the database's name and the number of the schema that a backup has.
+/// Separates the database's name from the schema version of a backup.
 const SCHEMA: &str = ".schema-";
 
-/// Where the backup goes that is made of a store of this schema before it is changed.
+/// Returns the path of the backup that is made of a store with this schema before it is changed.
 pub(super) fn of_schema(path: &Path, schema: u32) -> PathBuf {
     with_suffix(path, &format!("{SCHEMA}{schema}"))
 }
 
-/// The backup beside a store that is the last which a program that knows this schema can read.
+/// Returns the newest backup beside a store that a program with this schema can read.
 pub(super) fn way_back(path: &Path, known: u32) -> Option<PathBuf> {
     of_schemas(path).into_iter().filter(|(schema, _)| *schema <= known).max().map(|(_, path)| path)
 }
 
-/// The schema of each such backup beside a store, and where it is.
+/// Returns the schema version and path of each such backup beside a store.
 pub(super) fn of_schemas(path: &Path) -> Vec<(u32, PathBuf)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return vec![] };
     let prefix = format!("{}{SCHEMA}", name.to_string_lossy());

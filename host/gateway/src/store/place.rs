@@ -1,4 +1,4 @@
-//! Where a store is: in a home, or in a PostgreSQL that a home leads to.
+//! The location of a store: a file in a home, or a PostgreSQL database that a home refers to.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,12 +10,12 @@ use pmk_system::{error::Failure, threads::Threads};
 use super::{Store, StoreError, hosts, sql::Link};
 use crate::database::Database;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// What else the store goes with: the ledger, atoms, the lock.
+    /// The home that the store belongs to, with the ledger, atoms and the lock.
     pub home: PathBuf,
-    /// `None`: it is a file in the home.
+    /// `None`: the store is a file in the home.
     pub database: Option<Database>,
 }
 
@@ -26,7 +26,7 @@ impl<P: AsRef<Path> + ?Sized> From<&P> for Place {
 }
 
 impl Place {
-    /// How it is called where people read it: without a password.
+    /// Returns the name shown to people: without a password.
     pub fn name(&self) -> String {
         match &self.database {
             Some(database) => database.name().to_owned(),
@@ -34,7 +34,7 @@ impl Place {
         }
     }
 
-    /// The way to its database, where it is in one.
+    /// Creates the link to the store's database, if it is in one.
     pub(super) fn link(&self, threads: Threads) -> Result<Option<Arc<Link>>, StoreError> {
         let Some(database) = &self.database else { return Ok(None) };
         let link = || -> Result<Link, Failure> {

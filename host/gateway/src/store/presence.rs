@@ -1,4 +1,4 @@
-//! What is owed after an outage: people to tell, conversations to read back.
+//! What is to be done after an outage: people to notify, conversations to read back.
 
 use std::collections::HashSet;
 
@@ -16,16 +16,16 @@ use crate::ids::InboxId;
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET since = CASE WHEN outage.since < excluded.since THEN outage.since
             WHEN outage.since IS NOT NULL THEN excluded.since END, until = excluded.until, reason = excluded.reason";
-/// Where there is one already of which people are to be told, that is all they need to know.
+/// Where an outage that people are to be told of is already stored, that one is enough.
 pub(super) const OWE_NO_NEWS: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO NOTHING";
 pub(super) const OWED: &str = "SELECT since, until, reason FROM outage WHERE id = 1";
 pub(super) const SETTLED: &str = "DELETE FROM outage WHERE id = 1";
-/// Conversations that have been quiet since then are not read, whatever was wished before.
+/// Conversations that were inactive since then are not read back, even if that was requested before.
 pub(super) const FORGET_READING: &str =
     "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL AND active_at < ?1";
-/// From the last message that was known when the gateway went, and not from longer ago than a day before that: nobody
-/// else knows what was answered then. An earlier wish to read stands.
+/// Requests reading from the last message that was known when the gateway stopped, and from at most a day before it
+/// stopped: what was answered earlier cannot be known. An earlier request stands.
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
@@ -45,40 +45,40 @@ pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (
 pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
 pub(super) const UNTOLD: &str = "DELETE FROM told WHERE listener = ?1";
 
-/// So many conversations are read back after an outage, those that were active last,
+/// How many conversations are read back after an outage, the most recently active first,
 const MOST_READ_BACK: u32 = 200;
-/// and none that was quiet for longer.
+/// and how long ago they may have been active.
 const READ_BACK_ACTIVE_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
-/// A day, in seconds as Slack's timestamps count.
+/// How far back messages are read: a day, in seconds, as Slack's timestamps count.
 const READ_BACK_MOST_S: i64 = 24 * 60 * 60;
 
-/// Messages may have arrived out of order: so much of what is known is read again. What Slack sends again comes within
-/// that time.
+/// Messages may have arrived out of order, so this many seconds before the last known message are read again. Slack
+/// repeats its deliveries within that time.
 const OVERLAP_S: i64 = 6 * 60;
 
 /// An outage that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When the gateway was last there, milliseconds since the epoch, where that is known.
+    /// When the gateway was last alive, milliseconds since the epoch, where that is known.
     pub since_ms: Option<i64>,
     pub until_ms: i64,
-    /// What people are to see of it.
+    /// What people are shown of it.
     pub announce: Option<Announce>,
     /// Whether conversations are to be read back.
     pub read: bool,
 }
 
-/// What people are to see of an outage.
+/// What people are shown of an outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announce {
     /// Why the gateway was away.
     pub reason: String,
-    /// Whether they are to be told, and not only to see no longer that it is away.
+    /// Whether people get a notice; otherwise only the notice that the gateway is away is removed.
     pub is_news: bool,
 }
 
-/// An outage of which people are to see something.
+/// An outage that people are still to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnannouncedOutage {
     pub since_ms: Option<i64>,
@@ -91,32 +91,32 @@ pub struct UnannouncedOutage {
 pub struct MissedConversation {
     pub key: SessionKey,
     pub channel: String,
-    /// The `ts` after which.
+    /// The `ts` of the message after which reading begins.
     pub after: String,
 }
 
-/// Somebody who talks with the gateway by direct message.
+/// A person who talks with the gateway by direct message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DmUser {
     pub user: String,
-    /// Of the direct message itself, where it is known.
+    /// The channel of the direct message itself, where it is known.
     pub channel: Option<String>,
 }
 
-/// How somebody may be told.
+/// How a person may be notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// By a new message, which counts as sent from now on.
     New,
-    /// In the place of this one, for it is not long ago.
+    /// By editing this message, because it is recent.
     InPlaceOf(String),
-    /// Not at all: there was one not long ago, and nobody knows which.
+    /// Not at all: there was a recent message, but its id is not known.
     Not,
 }
 
 impl Store {
-    /// Remembers what is owed after an outage; what people are to be told of now, where there is anything. One of
-    /// which they were not told before is part of it.
+    /// Stores what is to be done after an outage; returns what people are to be told now, if anything. An earlier
+    /// outage that they were not told of is included.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -140,7 +140,7 @@ impl Store {
         .await
     }
 
-    /// What people are still to be told of.
+    /// Returns the outage that people are still to be told of.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -148,7 +148,7 @@ impl Store {
         self.read(owed).await
     }
 
-    /// Everybody was told.
+    /// Notes that everybody was told of the outage.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -156,7 +156,7 @@ impl Store {
         self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.run([])?)).await
     }
 
-    /// Conversations that are to be read back, the last active first.
+    /// Returns the conversations that are to be read back, the most recently active first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -179,7 +179,7 @@ impl Store {
         .await
     }
 
-    /// A conversation was read back.
+    /// Notes that a conversation was read back.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -188,8 +188,8 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.run([&key])?)).await
     }
 
-    /// As [`accept`](Store::accept), for a message that was found by reading back: it may have come in longer ago than
-    /// names are remembered.
+    /// As [`accept`](Store::accept), for a message that was found by reading back: it may have arrived longer ago
+    /// than event ids are remembered.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -205,8 +205,8 @@ impl Store {
         .await
     }
 
-    /// The direct messages of a front that were active since, and there by then, the last active first; a person may be there
-    /// more than once.
+    /// Returns the direct messages of a front that were active since `since_ms` and existed by `by_ms`, the most
+    /// recently active first. A person may occur more than once.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -226,7 +226,7 @@ impl Store {
         .await
     }
 
-    /// The message by which somebody was told last, where that was since then, and it is known which it is.
+    /// Returns the message that a person was last notified by, where that was since `since_ms` and its id is known.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -235,16 +235,16 @@ impl Store {
         self.read(move |conn| Ok(last_told(conn, &listener, (since_ms, i64::MAX))?.flatten())).await
     }
 
-    /// Claims the right to tell somebody something: by a new message only where there was none for so long. Of hosts that share a
-    /// database it is by the clock of that.
+    /// Claims the right to notify a person: by a new message only where there was none for `peace_ms`. On a
+    /// database that hosts share, the database's clock decides.
     ///
     /// # Errors
-    /// Nothing was stored: they must not be told.
+    /// Nothing was stored: the person must not be notified.
     pub async fn claim_telling(&self, listener: &str, now_ms: i64, peace_ms: i64) -> Result<Telling, StoreError> {
         let listener = listener.to_owned();
         self.write(move |conn| {
             let now_ms = moment::of(conn, now_ms)?;
-            // What lies further ahead was told before the clock went back.
+            // A time further ahead is from before the clock was set back.
             let of_late = (now_ms.saturating_sub(peace_ms), now_ms.saturating_add(peace_ms));
             Ok(match last_told(conn, &listener, of_late)? {
                 Some(Some(message)) => Telling::InPlaceOf(message),
@@ -258,7 +258,7 @@ impl Store {
         .await
     }
 
-    /// Remembers by which message they were told.
+    /// Stores the message that a person was notified by.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -267,7 +267,7 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.run(params![listener, message])?)).await
     }
 
-    /// They were not told after all.
+    /// Withdraws the claim: the person was not notified after all.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -277,7 +277,7 @@ impl Store {
     }
 }
 
-/// Whether somebody was told in between, and by which message, as far as that is known.
+/// Returns whether a person was notified in between, and by which message, as far as that is known.
 fn last_told(
     conn: &Connection,
     listener: &str,
@@ -287,8 +287,8 @@ fn last_told(
     Ok(statement.query_row(params![listener, after_ms, before_ms], |row| row.get(0)).optional()?)
 }
 
-/// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any
-/// of them. Each with when it was last active.
+/// Adds the channels in which the gateway was only active in threads for as long as anything is read back: a new
+/// thread there is in none of the known ones. Each conversation comes with when it was last active.
 fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Result<Vec<MissedConversation>, Fault> {
     let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
     let mut added = HashSet::new();
@@ -300,7 +300,7 @@ fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Res
             places.push(MissedConversation { key, ..thread.clone() });
         }
     }
-    // Before their threads: the wish to read goes with those.
+    // Before their threads, because the request to read is stored with the threads.
     places.extend(unread.into_iter().map(|(conversation, _)| conversation));
     Ok(places)
 }
@@ -313,12 +313,12 @@ fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {
     Ok(owed.optional()?)
 }
 
-/// A second as Slack writes it.
+/// Returns a second as a Slack timestamp.
 fn ts(seconds: i64) -> String {
     format!("{seconds}.000000")
 }
 
-/// The `ts` from which reading begins, a little before the last message that is known.
+/// Returns the `ts` from which reading begins, a little before the last known message.
 fn earlier(last: &str) -> String {
     match last.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()) {
         Some(seconds) => ts(seconds - OVERLAP_S),

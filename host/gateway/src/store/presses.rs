@@ -1,4 +1,4 @@
-//! Buttons that were pressed. A front is told of each once, so that none may get lost once it is acknowledged.
+//! Button presses. The front delivers each only once, so each is stored before it is acknowledged.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,8 @@ pub(super) const TAKE: &str =
      ON CONFLICT (id) DO NOTHING";
 pub(super) const AFTER: &str = "SELECT number, id, \"user\", channel, thread_ts, ts, choice, shows, atom FROM press WHERE number > ?1 ORDER BY number";
 pub(super) const SHOW: &str = "UPDATE press SET shows = ?2, atom = ?3 WHERE number = ?1";
-/// Of what was said by a reaction. A later one on the same message is a press of its own, once this is forgotten.
+/// A verdict given by a reaction. A later one on the same message is a press of its own, once the earlier one is
+/// deleted.
 pub(super) const FORGET_SHOWING: &str = "DELETE FROM press WHERE id = ?1";
 pub(super) const TAKE_SHOWING: &str =
     "INSERT INTO press (id, \"user\", channel, ts, choice, shows, atom) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -27,27 +28,27 @@ pub(super) const TAKE_SHOWING: &str =
 pub(super) const CARRIED_OUT: &str = "UPDATE press SET atom = NULL WHERE number = ?1 AND atom IS NOT NULL";
 pub(super) const DONE: &str = "DELETE FROM press WHERE number = ?1";
 
-/// A press that is not done with.
+/// A press that is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pressed {
     /// Later ones have higher numbers.
     pub number: i64,
     pub press: Press,
-    /// What its message is to say, once what it asks for is done.
+    /// The text its message is to show, once what it requests is done.
     pub shows: Option<String>,
-    /// The atom that it is a verdict on, while that is not carried out: its message says so before.
+    /// The atom that it is a verdict on, until the verdict is carried out: its message shows the text before that.
     pub atom: Option<JudgedAtom>,
 }
 
-/// An atom that somebody has judged.
+/// An atom that received a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedAtom {
     pub id: String,
-    /// Its file.
+    /// The path of its file.
     pub path: PathBuf,
 }
 
-/// How a word that counts was said.
+/// How a verdict was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictSource {
     Reaction,
@@ -56,7 +57,7 @@ pub enum VerdictSource {
 }
 
 impl Store {
-    /// Takes a press in; one that waits already is not taken twice.
+    /// Stores a press; one that is already stored is not stored twice.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -69,7 +70,7 @@ impl Store {
         .await
     }
 
-    /// Those after that number, in the order in which they came.
+    /// Returns the presses after that number, in the order in which they arrived.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -101,7 +102,7 @@ impl Store {
         .await
     }
 
-    /// What a press asks for is done, and its message is to say this.
+    /// Notes that what a press requests is done, and the text its message is to show.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -111,7 +112,8 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(SHOW)?.run(params![number, text, atom])?)).await
     }
 
-    /// Somebody's word on an atom is going to be carried out, and its message is to say this; the press that stands for that.
+    /// Stores that a verdict on an atom is going to be carried out, and the text its message is to show; returns
+    /// the number of its press.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -126,7 +128,7 @@ impl Store {
         self.write(move |conn| keep(conn, (&word, yes), said_by, &text, Some(&atom))).await
     }
 
-    /// A verdict is carried out. The ledger tells of it, once.
+    /// Notes that a verdict was carried out. Writes a ledger event, once.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -139,7 +141,7 @@ impl Store {
         .await
     }
 
-    /// Nothing is left to be done about it.
+    /// Deletes a press that is finished.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -148,8 +150,8 @@ impl Store {
     }
 }
 
-/// A word counts, and its message is to say this: kept with what the word does, so that a crash leaves both or neither. The
-/// press that stands for it, which a word said by a reaction has as well.
+/// Stores a verdict and the text its message is to show, in the transaction of what the verdict does, so that a
+/// crash leaves both or neither. Returns the number of its press; a verdict given by a reaction gets a press, too.
 pub(super) fn keep(
     conn: &Connection,
     (word, yes): (&Reaction, bool),
@@ -164,7 +166,7 @@ pub(super) fn keep(
     }
     let Reaction { user, channel, ts, .. } = word;
     let choice = if yes { Choice::Yes } else { Choice::No }.name();
-    // No id from outside has a colon at this place.
+    // No id from outside begins with a colon.
     let id = format!(":reaction:{channel}:{ts}");
     conn.prepare_cached(FORGET_SHOWING)?.run([&id])?;
     let values = params![id, user, channel, ts, choice, text, atom];

@@ -1,4 +1,5 @@
-//! Questions to people that wait for the word of who they are asked for.
+//! Proposals: questions to people that wait for the asker's confirmation, and messages of contacts that may be
+//! answers.
 
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use crate::{
     ledger::Event,
 };
 
-/// How long a word is waited for: as long as for one on an atom.
+/// How long a confirmation is waited for: as long as for a verdict on an atom.
 pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) const PROPOSE: &str =
     "INSERT INTO proposal (turn_id, part, marker, confirmation, proposed_at) VALUES (?1, ?2, ?3, ?4, ?5)";
-/// What was confirmed is known until it is carried out.
+/// A confirmed proposal is kept until it is carried out.
 pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AND confirmed_by IS NULL";
 pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by
      FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
@@ -32,42 +33,43 @@ pub(super) const REOPEN: &str = "UPDATE proposal SET confirmed_by = NULL, propos
 pub(super) const CARRIED_OUT: &str =
     "DELETE FROM proposal WHERE confirmed_by = (SELECT event_id FROM inbox WHERE id = ?1)";
 
-/// What the event id of a yes begins with; the proposing turn's number and the time follow. No id from outside has a
-/// colon at this place: nobody can send one first, and have the yes taken for a duplicate.
+/// The prefix of the event id of a confirmation; the proposing turn's number and the time follow. No id from
+/// outside begins with a colon, so nobody can send such an id first and have the confirmation treated as a
+/// duplicate.
 const YES: &str = ":confirmed:";
 
-/// The same of the message of a contact that nobody could tell to be an answer, and that is one by their own word.
+/// The same for a contact's message that could not be classified as an answer, and that the contact says is one.
 const MEANT: &str = ":meant:";
 
-/// A question that its asker is shown first; or what a contact has written, where they are asked whether it is an
-/// answer.
+/// An escalation that is first shown to its asker; or a contact's message, where the contact is asked whether it is
+/// an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Which of the turn's messages shows it.
+    /// Which part of the turn's answer shows it.
     pub part: u32,
     pub marker: Marker,
-    /// The message that a yes becomes: it goes through the inbox as any other.
+    /// The message that a confirmation becomes: it goes through the inbox like any other.
     pub confirmation: Box<Inbound>,
 }
 
-/// What a reaction has done to a proposal.
+/// The effect of a reaction on a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalVerdict {
-    /// This is to be taken in.
+    /// It is confirmed: this message is to be accepted.
     Confirmed(Box<Inbound>),
-    /// It will not be asked.
+    /// It is rejected: nobody will be asked.
     Dropped,
-    /// It was too late: it will not be asked either.
+    /// The confirmation came too late: nobody will be asked.
     Expired,
-    /// A contact has answered: this is to be taken in as the answer.
+    /// The contact says that it is an answer: this message is to be accepted as the answer.
     Meant(Box<Inbound>),
-    /// What a contact has written was no answer, or they said so too late.
+    /// The contact says that it is no answer, or answered too late.
     NotMeant,
-    /// Somebody else is asked for their word.
+    /// Another person's confirmation is needed.
     NotTheirs,
 }
 
-/// What a message says whose proposal has come to its end.
+/// The texts that the message of a closed proposal then shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     pub dropped: String,
@@ -76,7 +78,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// What it says after this.
+    /// Returns the text after this verdict.
     pub fn of(&self, judged: &ProposalVerdict) -> Option<&str> {
         match judged {
             ProposalVerdict::Dropped => Some(&self.dropped),
@@ -88,7 +90,7 @@ impl Ends {
 }
 
 impl Proposal {
-    /// One that is shown in answer to this message, by this turn.
+    /// Returns a proposal that this turn shows in reply to this message.
     pub fn new(turn: TurnId, asked: &Inbound, marker: Marker) -> Proposal {
         let confirmation = Inbound {
             event_id: format!("{YES}{turn}"),
@@ -101,22 +103,22 @@ impl Proposal {
         Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
     }
 
-    /// One that asks a contact whether this is their answer.
+    /// Returns a proposal that asks a contact whether this message is their answer.
     pub fn meant(turn: TurnId, said: &Inbound, marker: Marker) -> Proposal {
         let confirmation = Inbound { event_id: format!("{MEANT}{turn}"), aliases: vec![], ..said.clone() };
         Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
     }
 }
 
-/// Whether a message is an answer by its author's own word.
+/// Whether a message is an answer because its author has said so.
 pub fn is_meant(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(MEANT)
 }
 
 impl Store {
-    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or one that is decided. Where it
-    /// ends the proposal, its message is to say so in the words of `ends`, which is kept with that. The ledger tells of a
-    /// question that is not asked because of it.
+    /// Applies a person's verdict to the proposal that a message shows. `None`: the message shows none, or one that
+    /// is decided already. If the verdict closes the proposal, the text from `ends` that its message is to show is
+    /// stored with it. A rejected or expired escalation gets a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -143,7 +145,7 @@ impl Store {
     }
 }
 
-/// From now on a question waits for its asker's word.
+/// Stores a proposal that waits for its confirmation.
 pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_ms: i64) -> Result<(), Fault> {
     conn.prepare_cached(FORGET)?.run([expired(now_ms)])?;
     let Proposal { part, marker, confirmation } = proposal;
@@ -152,19 +154,19 @@ pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_
     Ok(())
 }
 
-/// What a message has confirmed waits for a word again, from now on.
+/// Makes the proposal that a message has confirmed wait for confirmation again.
 pub(super) fn reopen(conn: &Connection, confirmed_by: &str, now_ms: i64) -> Result<(), Fault> {
     conn.prepare_cached(REOPEN)?.run(params![confirmed_by, now_ms])?;
     Ok(())
 }
 
-/// A turn is over, and with it the proposal that it was the yes to.
+/// Deletes the proposal that a finished turn was the confirmation of.
 pub(super) fn carried_out(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     conn.prepare_cached(CARRIED_OUT)?.run([turn.0])?;
     Ok(())
 }
 
-/// What a message confirms, if it is one that a yes has become.
+/// Returns the escalation that a message confirms, if it is a confirmation.
 pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     if !inbound.event_id.starts_with(YES) {
         return Ok(None);
@@ -172,7 +174,7 @@ pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<M
     find_confirmed(conn, inbound)
 }
 
-/// What a message answers, if it is one that a contact's word has made an answer.
+/// Returns the escalation that a message answers, if it is one that its contact has said to be an answer.
 pub(super) fn meant(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     if !is_meant(inbound) {
         return Ok(None);
@@ -196,7 +198,7 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     }
     let is_late = proposed_at <= expired(now_ms);
     if confirmed_by.is_some() && (is_late || !yes) {
-        // It goes out, whatever is said now.
+        // It goes out regardless.
         return Ok(None);
     }
     let is_answer = is_meant(&confirmation);
@@ -208,27 +210,28 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
             false => ProposalVerdict::Dropped,
         }));
     }
-    // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.
+    // The same confirmation repeated is the same message; a later one, after the first could not be carried out, is
+    // a new message.
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.run(params![turn, confirmation.event_id])?;
     if is_answer {
         return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
-    // It takes the place of what was shown, and is looked for after it.
+    // It replaces the message that showed the proposal, and is looked for after it.
     confirmation.ts.clone_from(&word.ts);
     Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
 }
 
-/// A proposal as it is stored: its turn, when it was made, who confirmed it, and what its asker had said.
+/// A stored proposal: its turn, when it was made, the event id that confirmed it, and the confirmation.
 type Found = (i64, i64, Option<String>, Inbound);
 
-/// The proposal that a message shows.
+/// Returns the proposal that a message shows.
 fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
     let mut rows = statement.query([&word.ts])?;
     while let Some(row) = rows.next()? {
         let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
-        // Two channels may have a message of the same moment.
+        // Messages of two channels may have the same timestamp.
         if confirmation.reply_to.channel == word.channel {
             return Ok(Some((row.get(0)?, row.get(2)?, row.get(3)?, confirmation)));
         }

@@ -1,6 +1,6 @@
-//! A few threads read, each over a connection of its own: a long read holds up neither the writer nor
-//! the async runtime. What is short is read over the same connections by whoever wants to know it, for the way to another
-//! thread and back costs more; and everything where there are to be no threads.
+//! The readers: a few threads, each with a connection of its own, so that a long read blocks neither the writer nor
+//! the async runtime. Short reads run on the calling thread over the same connections, because handing them to
+//! another thread and back costs more; and so does everything where there are to be no threads.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,21 +19,21 @@ use super::{
     sql::Connection,
 };
 
-/// How many reads can go on at once.
+/// How many reads can run at once.
 const THREADS: usize = 2;
 
 type Read = Box<dyn FnOnce(&Connection) + Send>;
 
-/// One for each thread.
+/// One connection for each thread.
 type Connections = Arc<[Mutex<Connection>]>;
 
-/// What reads. Dropping it lets what is queued finish.
+/// The readers. Dropping them lets queued reads finish.
 pub(super) struct Readers {
     path: PathBuf,
     way: Way,
 }
 
-/// Who reads.
+/// How reads are run.
 enum Way {
     Threads { queue: Option<Sender<Read>>, threads: Vec<JoinHandle<()>>, connections: Connections },
     Caller(Mutex<Connection>),
@@ -74,8 +74,8 @@ impl Readers {
         self.queue(work)?.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Runs `work`, which takes no longer than a moment, here and now. `None` where it has found that it would, or where all
-    /// connections are in use: then it is for [`read`](Self::read).
+    /// Runs `work`, which must be short, on the calling thread. `None` where it has found that it would not be
+    /// short, or where all connections are in use: then use [`read`](Self::read).
     pub(super) fn read_here<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<Option<T>, Fault>,
@@ -84,17 +84,17 @@ impl Readers {
             Way::Threads { connections, .. } => connections.iter().find_map(idle),
             Way::Caller(conn) => Some(lock(conn)),
         };
-        // One that is at the other end of a network takes longer than a moment, and is waited for on threads that may.
+        // A connection over a network is not short; it is waited for on threads that may block.
         let Some(conn) = conn.filter(|conn| matches!(**conn, Connection::Sqlite(_))) else { return Ok(None) };
         guarded(|| work(&conn)).map_err(|fault| fault.at(&self.path))
     }
 
-    /// Looks at what was read already.
+    /// Decodes rows that were already read.
     pub(super) fn look<T>(&self, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
         guarded(work).map_err(|fault| fault.at(&self.path))
     }
 
-    /// The same as [`read`](Self::read) for a thread that may wait; in the async runtime it panics.
+    /// As [`read`](Self::read), for a thread that may block; panics in the async runtime.
     pub(super) fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -128,12 +128,12 @@ impl Readers {
     }
 }
 
-/// What a read that has panicked leaves behind is a connection as good as before.
+/// A read that has panicked leaves its connection usable.
 fn lock(conn: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
     conn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection that nobody reads over at the moment.
+/// Locks a connection if it is idle.
 fn idle(conn: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
     match conn.try_lock() {
         Ok(conn) => Some(conn),
@@ -142,7 +142,7 @@ fn idle(conn: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
     }
 }
 
-/// Whoever is idle waits here for the next read, one at a time.
+/// An idle thread waits here for the next read, one at a time.
 fn next(reads: &Mutex<Receiver<Read>>) -> Option<Read> {
     reads.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }

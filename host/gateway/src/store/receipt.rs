@@ -1,9 +1,10 @@
-//! Receipts: what each request of a turn to the model was made from, so that the decision behind it can be made again.
+//! Receipts: what each request of a turn to the model was made from, so that the decision behind it can be
+//! reproduced.
 //!
-//! A receipt names things rather than repeating them: messages of the archive by their ids, every other text by its
-//! digest. Such texts are stored beside the receipts, each once, whoever refers to it. All of it is written with the turn,
-//! in one transaction: there is a receipt for every answered turn that asked a model, and none for an attempt that came
-//! to nothing.
+//! A receipt refers to things rather than repeating them: to messages of the archive by their ids, to every other
+//! text by its digest. Such texts are stored beside the receipts, each once, however many receipts refer to it. All
+//! of it is written with the turn, in one transaction: there is a receipt for every request of an answered turn,
+//! and none for an attempt that failed.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -27,21 +28,21 @@ use crate::ids::{SessionId, TurnId};
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Those that may have a text of a message: they show some in another form, or again.
+/// Receipts that may refer to a text of a message: they show some message in another form, or again.
 const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
-/// Those that have a text of what was said before in a thread.
+/// Receipts that have a text of what was said before in a thread.
 pub(super) const BACKGROUNDS: &str =
     "SELECT json_extract(body, '$.background') FROM receipt WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
-/// SHA-256 of something, in lower-case hexadecimal.
+/// A SHA-256 digest, in lower-case hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digest(pub(super) Arc<str>);
 
 impl Digest {
-    /// That of these bytes.
+    /// Returns the digest of these bytes.
     pub fn of(bytes: impl AsRef<[u8]>) -> Digest {
         Digest::written(Sha256::digest(bytes))
     }
@@ -50,7 +51,7 @@ impl Digest {
         Digest(hex(digest.as_ref()).into())
     }
 
-    /// That of a request, serialised as JSON.
+    /// Returns the digest of a request, serialised as JSON.
     pub fn of_request(request: &Request) -> Digest {
         #[derive(Serialize)]
         struct Serialised<'a> {
@@ -59,11 +60,11 @@ impl Digest {
             max_answer_tokens: u32,
             tools: &'a [Tool],
         }
-        // The messages name the images by their digests.
+        // The messages refer to the images by their digests.
         let Request { system, messages, max_answer_tokens, tools, images: _ } = request;
         let messages = messages.iter().map(|message| &**message).collect();
         let max_answer_tokens = *max_answer_tokens;
-        // Hashed as it is written: a request may hold megabytes.
+        // Hashed while it is serialised: a request may hold megabytes.
         let mut hashing = io::BufWriter::new(Hashing(Sha256::new()));
         let written = serde_json::to_writer(&mut hashing, &Serialised { system, messages, max_answer_tokens, tools });
         written.expect("what we serialise has texts for keys, and no hash fails");
@@ -103,39 +104,39 @@ fn is_not(flag: &bool) -> bool {
 pub struct Receipt {
     /// Which request of the turn, counted from 0.
     pub call: u32,
-    /// When it was decided on, milliseconds since the epoch.
+    /// When the decision was made, milliseconds since the epoch.
     pub at_ms: i64,
-    /// The policies' word for what it is for: `first` or `synthesise`.
+    /// The purpose of the request, as policies are told it: `first` or `synthesise`.
     pub phase: String,
-    /// What was there to decide on.
+    /// The window before the decision.
     pub before: Before,
-    /// What was done about it; nothing where there was nothing to decide.
+    /// What the decision did; `None` where there was nothing to decide.
     pub plan: Option<Plan>,
     /// The stack of policies, the deciding one first.
     pub policies: Vec<Layer>,
     pub budget: Budget,
-    /// What was known of how the model counts.
+    /// What was known of how the model counts tokens.
     pub calibration: Calibrated,
-    /// The system prompt, a text.
+    /// The digest of the system prompt.
     pub system: Digest,
-    /// The definitions of the tools, a text: JSON.
+    /// The digest of the tool definitions, as JSON.
     pub tools: Digest,
-    /// What was found for the new message.
+    /// The atoms found for the new message.
     pub atoms: Vec<FoundAtom>,
-    /// What had been said before in the thread of the new message, as the model was shown it: a text, JSON.
+    /// The digest of what had been said before in the thread of the new message, as the model was shown it: JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Digest>,
-    /// What the provider counted, the cache included; nothing where it gave no answer.
+    /// What the provider counted, the cache included; `None` where it gave no answer.
     pub usage: Option<Usage>,
-    /// The version of what makes a request from all this.
+    /// The version of the code that makes a request from all this.
     pub renderer: u32,
-    /// Whether calls and results went as text, because the server takes no tools.
+    /// Whether tool calls and results were sent as text, because the server supports no tools.
     #[serde(default, skip_serializing_if = "is_not")]
     pub as_text: bool,
-    /// Whether the history was repaired, because the provider refused it as it was.
+    /// Whether the history was repaired, because the provider refused it unchanged.
     #[serde(default, skip_serializing_if = "is_not")]
     pub repaired: bool,
-    /// The request as it was sent, serialised.
+    /// The digest of the serialised request as it was sent.
     pub request: Digest,
 }
 
@@ -147,7 +148,7 @@ pub struct Before {
     pub messages: Vec<Reference>,
     /// Turns that had been dropped.
     pub dropped_turns: u32,
-    /// A policy's own words for the marker of those, a text.
+    /// The digest of a policy's own text for the marker of those turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<Digest>,
 }
@@ -156,17 +157,18 @@ pub struct Before {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reference {
-    /// One of the archive, as it is there.
+    /// A message of the archive, unchanged.
     Whole(i64),
-    /// One of the archive that something else stood for, and that, a text: JSON.
+    /// A message of the archive that was reduced, and the digest of the reduced one, as JSON.
     Reduced(i64, Digest),
-    /// What is no message of the archive, a text: JSON. A marker, or a block that is shown with the new message.
+    /// The digest of something that is no message of the archive, as JSON: a marker, or a block that is shown with
+    /// the new message.
     Text { text: Digest },
-    /// One that this turn adds: which of [`Recorded::messages`](super::Recorded::messages). Stored as
+    /// A message that this turn adds: its index in [`Recorded::messages`](super::Recorded::messages). Stored as
     /// [`Whole`](Reference::Whole).
     #[serde(skip)]
     Added(usize),
-    /// The same, reduced.
+    /// As [`Added`](Reference::Added), but reduced.
     #[serde(skip)]
     AddedReduced(usize, Digest),
 }
@@ -175,17 +177,18 @@ pub enum Reference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub decided_by: Decider,
-    /// What left the request, ascending.
+    /// The messages that left the request, ascending.
     pub removed: Vec<u32>,
-    /// What stood reduced from then on, and as what, a text: JSON.
+    /// The messages that were reduced, and the digest of each reduced one, as JSON.
     pub replaced: Vec<(u32, Digest)>,
-    /// The words of a marker that it wrote, a text, and the index it stood before.
+    /// The digest of the marker's text, where the plan wrote one, and the index it stood before.
     pub marker: Option<(Digest, u32)>,
-    /// The ids of archived messages that were shown again, and the block that shows them, a text: JSON.
+    /// The ids of archived messages that were shown again; `recall` is the digest of the block that shows them, as
+    /// JSON.
     pub recalled: Vec<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Digest>,
-    /// What it wanted summed up, from the first index to before the last one.
+    /// The range that it wanted summarized, from the first index up to and without the last.
     pub compaction: Option<(u32, u32)>,
     pub turns_dropped: u32,
     pub tokens_before: u64,
@@ -206,26 +209,26 @@ pub struct Decider {
 pub struct Layer {
     #[serde(flatten)]
     pub policy: Identity,
-    /// Its settings, a text: JSON.
+    /// The digest of its settings, as JSON.
     pub settings: Digest,
 }
 
-/// How the model's window was shared out.
+/// How the model's window was divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     pub window: u64,
     /// What was left for messages: the hard limit.
     pub limit: u64,
-    /// Kept for the answer.
+    /// Reserved for the answer.
     pub answer: u32,
-    /// Whether the seed pair might go.
+    /// Whether the seed pair could be removed.
     pub seed_may_go: bool,
 }
 
-/// What was known of how the model counts, and of what it takes.
+/// What was known of how the model counts tokens, and of which sizes it accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibrated {
-    /// Provider's tokens for one of the host's estimate.
+    /// How many of the provider's tokens one of the host's estimate is.
     pub factor: f64,
     /// Tokens that the provider counts beyond what is sent.
     pub overhead: f64,
@@ -233,7 +236,7 @@ pub struct Calibrated {
     pub refused: Option<(u64, u64)>,
     /// The window that a refusal has named, in the provider's tokens.
     pub named: Option<u64>,
-    /// The largest request that was answered of late, as the host estimates it.
+    /// The largest request that was answered recently, as the host estimates it.
     pub answered: Option<u64>,
 }
 
@@ -241,7 +244,7 @@ pub struct Calibrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundAtom {
     pub id: String,
-    /// Of its file, as we write it.
+    /// The digest of its file, as the gateway writes it.
     pub sha256: Digest,
 }
 
@@ -253,7 +256,7 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// Has a text stored that a receipt refers to.
+    /// Adds a text that a receipt refers to, and returns its digest.
     pub fn keep(&mut self, text: impl Into<Arc<str>>) -> Digest {
         let text = text.into();
         let digest = Digest::of(&*text);
@@ -261,12 +264,12 @@ impl Receipts {
         digest
     }
 
-    /// The same for something that is stored as JSON.
+    /// As [`keep`](Receipts::keep), for a value that is stored as JSON.
     pub fn keep_json(&mut self, value: &impl Serialize) -> Digest {
         self.keep(codec::to_json(value))
     }
 
-    /// How many there are.
+    /// Returns the number of receipts.
     pub fn count(&self) -> u32 {
         u32::try_from(self.calls.len()).unwrap_or(u32::MAX)
     }
@@ -277,22 +280,23 @@ impl Receipts {
     }
 }
 
-/// Texts that are stored for certain, so that a turn need not write its system prompt once more to find that out.
+/// Texts that are known to be stored, so that a turn need not write its system prompt again just to learn that it
+/// is stored.
 #[derive(Debug, Default)]
 pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
 
-/// So many are remembered; then it is begun anew.
+/// How many digests are remembered at most; when it is exceeded, the set is cleared.
 const MOST_TEXTS: usize = 1_024;
 
 impl StoredTexts {
-    /// Takes those out that are stored, and says which are left to store.
+    /// Removes the texts that are stored already, and returns the digests of those still to be stored.
     pub(super) fn fresh(&self, receipts: &mut Receipts) -> Vec<Digest> {
         let stored = self.lock();
         receipts.texts.retain(|digest, _| !stored.contains(digest));
         receipts.texts.keys().cloned().collect()
     }
 
-    /// These were stored, and the transaction is committed.
+    /// Notes that these were stored; the transaction is committed.
     pub(super) fn are_stored(&self, digests: Vec<Digest>) {
         let mut stored = self.lock();
         if stored.len() + digests.len() > MOST_TEXTS {
@@ -301,19 +305,19 @@ impl StoredTexts {
         stored.extend(digests);
     }
 
-    /// Some may be stored no more.
+    /// Forgets all, because some texts may have been erased.
     pub(super) fn forget(&self) {
         self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
-        // An insertion is whole or did not happen, and a text too few is only written once more.
+        // An insertion is atomic, and a missing digest only causes its text to be written once more.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Receipt {
-    /// The texts that say what the model was shown beside the conversation.
+    /// Returns the texts that the model was shown beside the conversation.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Digest> {
         let blocks = self.before.messages.iter().filter_map(|message| match message {
             Reference::Text { text } => Some(text),
@@ -324,7 +328,8 @@ impl Receipt {
 }
 
 impl Receipt {
-    /// The texts that a message of the archive is told from: what stood for it, and what has shown it again.
+    /// Returns the texts that reveal a message of the archive: its reduced forms, and blocks that have shown it
+    /// again.
     pub(super) fn texts_of(&self, id: i64) -> Vec<Digest> {
         let mut texts = Vec::new();
         let mut places = Vec::new();
@@ -347,7 +352,7 @@ impl Receipt {
     }
 }
 
-/// Stores a turn's receipts; `ids` are those of the messages that it adds, in their order.
+/// Stores a turn's receipts; `ids` are those of the messages that the turn adds, in their order.
 pub(super) fn keep(
     conn: &Connection,
     (session, turn): (SessionId, TurnId),
@@ -370,8 +375,9 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Erases the texts that receipts of a conversation keep of one of its messages: what stood for it, and blocks that have
-/// shown it again. The receipts themselves name things, and stay; what they were made from cannot be made again.
+/// Erases the texts that receipts of a conversation keep of one of its messages: its reduced forms, and blocks that
+/// have shown it again. The receipts themselves only refer to things, and stay; the requests can no longer be
+/// reproduced.
 pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> Result<(), Fault> {
     let mut texts = Vec::new();
     {
@@ -389,8 +395,8 @@ pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> 
     Ok(())
 }
 
-/// Erases what receipts of a conversation keep of what people had said in its thread before: somebody has deleted something
-/// there. Which of them it was in nobody can tell.
+/// Erases the texts of earlier thread messages that receipts of a conversation refer to, after somebody has deleted
+/// one of those messages. Which of the texts contain it cannot be determined.
 pub(super) fn erase_background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
     let mut statement = conn.prepare_cached(BACKGROUNDS)?;
     let texts: Vec<Option<String>> = statement.query_map([session.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -438,7 +444,7 @@ mod runs {
 }
 
 impl Reference {
-    /// Names a message that the turn adds by the id that it has now.
+    /// Replaces a reference to a message that the turn adds by one to the id that it was given.
     fn resolve(&mut self, ids: &[i64]) -> Result<(), Fault> {
         let id = |index: usize| {
             let unknown = || Fault::Damaged(format!("a receipt names message {index} of a turn that has none"));

@@ -1,5 +1,5 @@
-//! [Receipts](super::receipt), read again: of a turn, of a conversation, and with all that a conversation needs to be gone through
-//! again.
+//! Reads [receipts](super::receipt): of a turn, of a conversation, and together with all that is needed to replay a
+//! conversation.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ pub(super) const OF_TURN: &str = "SELECT turn_id, body FROM receipt
      WHERE session_id = (SELECT session_id FROM turn WHERE id = ?1) AND turn_id = ?1 ORDER BY call";
 pub(super) const OF_SESSION: &str = "SELECT turn_id, body FROM receipt WHERE session_id = ?1 ORDER BY turn_id, call";
 
-/// A conversation, to be gone through again.
+/// A conversation to be replayed.
 #[derive(Clone, Debug)]
 pub struct Replayable {
     pub dump: SessionDump,
     /// The first receipt of each turn that has one, oldest first.
     pub receipts: Vec<Receipt>,
-    /// What they say was shown beside the conversation.
+    /// The texts that the model was shown beside the conversation.
     pub texts: BTreeMap<Digest, String>,
 }
 
 impl Store {
-    /// The receipts of a turn, in the order of its requests.
+    /// Returns the receipts of a turn, in the order of its requests.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -39,7 +39,7 @@ impl Store {
         Ok(receipts.into_iter().map(|(_, receipt)| receipt).collect())
     }
 
-    /// The receipts of a conversation, oldest first, and whose turn each is of.
+    /// Returns the receipts of a conversation, oldest first, each with its turn.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
@@ -52,7 +52,8 @@ impl Store {
         .await
     }
 
-    /// A conversation with what its turns were begun from, as of one moment. For a thread that may wait.
+    /// Returns a conversation with the receipts of its turns' first requests, as of one moment. For a thread that
+    /// may block.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
@@ -78,7 +79,7 @@ impl Store {
         })
     }
 
-    /// A text that a receipt refers to; `None` where none of this digest is stored.
+    /// Returns a text that a receipt refers to; `None` where no text with this digest is stored.
     ///
     /// # Errors
     /// The store cannot be read.

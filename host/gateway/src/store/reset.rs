@@ -1,4 +1,4 @@
-//! Giving up a part of the live window for good: the archive keeps it.
+//! Removes a part of the live window for good; the archive keeps it.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ pub(super) const FORGET_DROPPED: &str =
 /// What a cut has left of a live window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Turns that stay.
+    /// Turns that were kept.
     pub turns_kept: usize,
-    /// Turns that went.
+    /// Turns that were removed.
     pub turns_removed: usize,
-    /// Messages that went.
+    /// Messages that were removed.
     pub messages_removed: usize,
 }
 
 impl Store {
-    /// Empties a conversation's live window; the archive keeps everything. Waits a few seconds for a
-    /// turn that is under way. Says how many messages have left it; nothing where it was empty already.
+    /// Empties a conversation's live window; the archive keeps everything. Waits a few seconds for a turn that is
+    /// under way. Returns how many messages were removed; `None` where it was empty already.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn goes on.
+    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn does not finish.
     pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<Option<usize>, StoreError> {
         let lease = self.lease(key, "pmk-host sessions reset", TURN_WAIT, now_ms).await?;
         let windows = self.windows();
@@ -43,9 +43,9 @@ impl Store {
         .await
     }
 
-    /// Cuts a conversation's live window back to its first turns and what stands before them; the archive
-    /// keeps everything. Turns that a tool call ties together stay together: then more stay than were asked
-    /// for. Waits as [`reset`](Store::reset) does.
+    /// Cuts a conversation's live window back to its first turns and what precedes them; the archive keeps
+    /// everything. Turns that a tool call ties together stay together: then more turns stay than requested. Waits
+    /// as [`reset`](Store::reset) does.
     ///
     /// # Errors
     /// As [`reset`](Store::reset).

@@ -1,4 +1,4 @@
-//! A conversation from elsewhere, on its way in: all of it in one transaction, or nothing.
+//! Imports a conversation from elsewhere: all of it in one transaction, or nothing.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,18 +32,18 @@ pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (id, session_id, role, origin, blocks, tokens, chars, created_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
-/// How a conversation came in.
+/// The result of importing a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its messages, those included that were there.
+    /// The number of its messages, including those that were already there.
     pub messages: usize,
-    /// Whether they have other ids than where they come from, because those were taken.
+    /// Whether they have other ids than in the source, because those were taken.
     pub renumbered: bool,
-    /// Cases that were open and are closed now, because their channel has another one open.
+    /// Cases that were open in the source and are now closed, because their channel has another one open.
     pub cases_closed: usize,
 }
 
-/// A dump that is ready to be stored: encoded and counted before the writer sees it.
+/// A dump ready to be stored: encoded and counted before the writer gets it.
 struct Ready {
     key: SessionKey,
     created_at_ms: i64,
@@ -59,15 +59,16 @@ struct Ready {
 }
 
 impl Store {
-    /// Takes a whole conversation in. One that has messages is never mixed with it: with `replace` its live
-    /// window is emptied first and its archive stays, without it nothing happens. What the archive has already, as where
-    /// a conversation comes back that was written to a file here, is shown from there and not stored once more.
+    /// Imports a whole conversation. It is never mixed with one that has messages: with `replace` the live window
+    /// of that one is emptied first and its archive stays; without `replace` nothing happens. Messages that the
+    /// archive already has, for example when a conversation exported here comes back, are shown from there and not
+    /// stored again.
     ///
-    /// Messages keep their ids where those are free; else all get new ones, and notices that name an id are
-    /// made to name the new one. Waits a few seconds for a turn that is under way.
+    /// Messages keep their ids where those are free; otherwise all get new ones, and notices that name an id are
+    /// changed to the new one. Waits a few seconds for a turn that is under way.
     ///
     /// # Errors
-    /// [`StoreError::Exists`]; [`StoreError::Leased`] when a turn goes on. Nothing was stored.
+    /// [`StoreError::Exists`]; [`StoreError::Leased`] when the turn does not finish. Nothing was stored.
     pub async fn restore(&self, dump: SessionDump, replace: bool, now_ms: i64) -> Result<Restored, StoreError> {
         let ready = Arc::new(Ready::new(dump, now_ms));
         let new = Arc::clone(&ready);
@@ -109,7 +110,7 @@ impl Ready {
     }
 }
 
-/// Stores a conversation of which nothing is known; `None` when something is. Nobody can have it leased.
+/// Stores a conversation that does not exist yet; `None` when it does. Nobody can hold its lease.
 fn restore_new(conn: &Connection, ready: &Ready) -> Result<Option<Restored>, Fault> {
     if sessions::find(conn, &ready.key)?.is_some() {
         return Ok(None);
@@ -119,8 +120,8 @@ fn restore_new(conn: &Connection, ready: &Ready) -> Result<Option<Restored>, Fau
     fill(conn, session, ready, are_free(conn, ready)?, Known::default()).map(Some)
 }
 
-/// Stores a conversation over one that is leased to us. What is new of its messages comes after those that are there, so it
-/// gets new ids.
+/// Stores a conversation over one that is leased to us. Its new messages come after the existing ones, so they get
+/// new ids.
 fn restore_over(conn: &Connection, ready: &Ready, replace: bool, lease: &Lease) -> Result<Restored, Fault> {
     if !replace {
         refuse_messages(conn, &ready.key)?;
@@ -152,7 +153,7 @@ fn are_free(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Messages that are there, the oldest first of those that are alike: when they were written, by whom, and what they say.
+/// Existing messages by time, role, origin and blocks; the ids of equal ones are in order, oldest first.
 type Known = HashMap<(i64, String, String, String), VecDeque<i64>>;
 
 fn known(conn: &Connection, session: SessionId) -> Result<Known, Fault> {

@@ -1,4 +1,4 @@
-//! Which schemas a program knows of a store in PostgreSQL, and whether it may work on the one that is there.
+//! The schema versions that this program knows of a store in PostgreSQL, and whether it may work on the stored one.
 
 use std::{cmp::Ordering, path::Path};
 
@@ -9,7 +9,7 @@ use super::{
 
 type Schema = (u32, &'static str);
 
-/// Each takes the schema to that version, in order. The first makes all of it.
+/// Each migrates the schema to its version, in order. The first creates all of it.
 const SCHEMAS: &[Schema] = &[
     (20, include_str!("migrations/postgres/0020_base.sql")),
     (21, include_str!("migrations/postgres/0021_waiting.sql")),
@@ -22,24 +22,24 @@ const SCHEMAS: &[Schema] = &[
     (28, include_str!("migrations/postgres/0028_sizes.sql")),
 ];
 
-/// Programs that know this one or a later one work on the last beside those that know it: what came since only adds, tables, and
-/// columns that nobody has to fill. Where one does more, it is its number.
+/// Programs that know this version or a later one can work on the latest schema beside current ones: later versions
+/// only add tables, and columns that may stay empty. A version that changes more has to be entered here.
 const OLDEST: u32 = 24;
 
-/// From here on hosts say which one their program knows.
+/// From this version on, hosts report which version their program knows.
 pub(super) const FIRST_TOLD: u32 = 24;
 
-/// What a program knows.
+/// The versions that a program knows.
 pub(super) struct Known<'a> {
     pub schemas: &'a [Schema],
-    /// Programs of which schemas may work beside it.
+    /// The oldest version whose programs may work beside it.
     pub oldest: u32,
 }
 
 pub(super) const OURS: Known<'static> = Known { schemas: SCHEMAS, oldest: OLDEST };
 
 const VERSION: &str = "SELECT version FROM pmk_schema";
-/// One that is newer says this.
+/// A newer program stores this.
 const OLDEST_PROGRAM: &str = "SELECT coalesce(oldest, version) FROM pmk_schema";
 
 impl Known<'_> {
@@ -48,10 +48,10 @@ impl Known<'_> {
     }
 }
 
-/// A newer program may have changed the schema since the store was opened.
+/// Checks whether a newer program has changed the schema since the store was opened.
 ///
 /// # Errors
-/// [`StoreError::Newer`]: in a way that this one does not know.
+/// [`StoreError::Newer`]: in a way that this program does not know.
 pub(super) fn check(conn: &Connection, name: &Path) -> Result<(), Fault> {
     of_ours(conn, name, &OURS).map(drop)
 }
@@ -63,7 +63,7 @@ pub(super) enum SchemaState {
     Known,
 }
 
-/// Of a database with a store in it.
+/// Returns the schema state of a database that has a store.
 pub(super) fn of_ours(conn: &Connection, name: &Path, known: &Known<'_>) -> Result<SchemaState, Fault> {
     let (found, known) = (conn.query_row(VERSION, [], |row| row.get::<_, u32>(0))?, known.version());
     match found.cmp(&known) {

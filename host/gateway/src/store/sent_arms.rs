@@ -1,5 +1,5 @@
-//! The arms of an experiment, each as the host had it that began it first: all hosts of a database go by those, until all of them
-//! have ended.
+//! The arms of an experiment, each with the components of the host that loaded it first: all hosts of a database
+//! use those, until all of them have ended.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +15,24 @@ use super::{
 const SEND: &str = "INSERT INTO sent_arms (id, experiment, start, arms) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET experiment = excluded.experiment, start = excluded.start, arms = excluded.arms";
 const SENT: &str = "SELECT arms FROM sent_arms WHERE experiment = ?1 AND start = ?2";
-/// Where all have ended, the first that begins it again says anew what they are.
+/// Once all have ended, the first host that starts the experiment again sends its arms anew.
 const FORGET: &str = "DELETE FROM sent_arms WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
-/// An experiment, as long as it is on: begun anew it is another one.
+/// An experiment from its start to its end: started again, it is another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentId {
     pub name: String,
     pub start: String,
 }
 
-/// An arm that has policies of its own.
+/// An arm that has its own policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentArm {
     pub name: String,
-    /// What gateway.json names: where that changes, it is another arm.
+    /// The files named in gateway.json: if they change, it is another arm.
     pub files: Vec<String>,
-    /// Who has sent it: machine and home.
+    /// The host that has sent it: machine and home.
     pub host: String,
-    /// The top one last; none where the embedded policy decides alone.
+    /// The top layer last; empty where the embedded policy decides alone.
     pub layers: Vec<SentLayer>,
 }
 
@@ -43,7 +43,7 @@ impl SentArm {
 }
 
 impl Store {
-    /// The arms that were sent of this experiment; none on a store of files.
+    /// Returns the arms that were sent for this experiment; none on a store in a file.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -55,8 +55,8 @@ impl Store {
         self.read(move |conn| sent(conn, &of)).await
     }
 
-    /// Has all hosts go by these arms of an experiment, each with its files and components, but for those that others have sent before.
-    /// What all go by then; none on a store of files.
+    /// Makes all hosts use these arms of an experiment, each with its files and components, except for arms that
+    /// others have sent before. Returns the arms that all use then; none on a store in a file.
     ///
     /// # Errors
     /// Nothing was sent.
@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-/// What all go by; `None` where a component is gone again.
+/// Returns the arms that all use; `None` where one of the components was deleted again.
 fn send(conn: &Connection, of: &ExperimentId, ours: &[SentArm]) -> Result<Option<Vec<SentArm>>, Fault> {
     let before = sent(conn, of)?;
     let of_all = ours.iter().map(|arm| before.iter().find(|other| other.is_for(arm)).unwrap_or(arm).clone());
@@ -94,11 +94,11 @@ fn send(conn: &Connection, of: &ExperimentId, ours: &[SentArm]) -> Result<Option
     Ok(Some(of_all))
 }
 
-/// Those whose components are there: an older program may have dropped some.
+/// Returns the arms whose components exist: an older program may have deleted some.
 fn sent(conn: &Connection, of: &ExperimentId) -> Result<Vec<SentArm>, Fault> {
     let mut statement = conn.prepare_cached(SENT)?;
     let arms = statement.query_row(params![of.name, of.start], |row| row.get::<_, String>(0)).optional()?;
-    // What makes no sense was written by a later program.
+    // Arms that cannot be parsed were written by a newer program.
     let mut arms: Vec<SentArm> = arms.and_then(|arms| serde_json::from_str(&arms).ok()).unwrap_or_default();
     if !arms.is_empty() {
         let there = components::digests(conn)?;
@@ -111,7 +111,7 @@ fn is_there(arm: &SentArm, there: &BTreeSet<String>) -> bool {
     arm.layers.iter().all(|layer| there.contains(&layer.sha256))
 }
 
-/// Of a host that begins: where all have ended, it too, nothing is sent.
+/// Deletes the sent arms when a host starts after all, itself included, have ended.
 pub(super) fn begins(conn: &Connection) -> Result<(), Fault> {
     Ok(conn.prepare_cached(FORGET)?.run([])?)
 }

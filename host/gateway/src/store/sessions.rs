@@ -1,4 +1,4 @@
-//! What other commands see of conversations while a gateway runs.
+//! Lists conversations and messages, for other commands while a gateway runs.
 
 use pmk_core::SessionKey;
 
@@ -40,7 +40,7 @@ pub(super) const ALL_MESSAGES: &str = concat!(
 );
 
 impl Store {
-    /// Every conversation, the most recently active first.
+    /// Returns every conversation, the most recently active first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -57,7 +57,7 @@ impl Store {
         .await
     }
 
-    /// One conversation.
+    /// Returns one conversation.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
@@ -74,7 +74,7 @@ impl Store {
         .await
     }
 
-    /// The live window of a conversation or, with `all`, everything ever said in it; oldest first.
+    /// Returns the live window of a conversation or, with `all`, its whole archive; oldest first.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
@@ -99,7 +99,7 @@ fn summary(row: Row<'_>) -> Result<SessionSummary, Fault> {
     })
 }
 
-/// The conversation of that key.
+/// Returns the conversation with that key.
 pub(super) fn find(conn: &Connection, key: &SessionKey) -> Result<Option<SessionId>, Fault> {
     let mut statement = conn.prepare_cached(FIND_SESSION)?;
     Ok(statement.query_row([key.to_string()], |row| row.get(0)).optional()?.map(SessionId))

@@ -1,9 +1,8 @@
-//! One way to talk to a database, whichever it is: SQLite in the home, or PostgreSQL. Statements are written once, in the
-//! SQL that both take, with parameters as `?1`; the few that only one of them takes are chosen between by
-//! [`Connection::either`].
+//! One interface to both databases: SQLite in the home, or PostgreSQL. Statements are written once, in the SQL that
+//! both accept, with parameters as `?1`; for the few that only one of them accepts, [`Connection::either`] chooses.
 //!
-//! Values are SQLite's, since PostgreSQL's columns hold no other: whole numbers, real ones, texts and bytes. Access waits for
-//! the database, on the store's own threads.
+//! Values are SQLite's types, because PostgreSQL's columns hold no others: integers, reals, texts and bytes. All
+//! access blocks, on the store's own threads.
 
 mod link;
 mod pooler;
@@ -28,7 +27,7 @@ pub(super) use postgres::{NO_OPTIONS, Postgres, words};
 pub(super) use prefetch::{Invalidation, Prefetched};
 pub(super) use values::without_nul;
 
-/// A connection.
+/// A connection to either database.
 pub(super) enum Connection {
     Sqlite(rusqlite::Connection),
     Postgres(Box<Postgres>),
@@ -40,19 +39,20 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Why a statement did not do what it should.
+/// Why a statement failed.
 #[derive(Debug)]
 pub(super) enum Error {
     Sqlite(rusqlite::Error),
-    /// What PostgreSQL says.
+    /// An error that PostgreSQL reports.
     Postgres(tokio_postgres::Error),
-    /// PostgreSQL cannot be reached, or was lost amid what was asked of it.
+    /// PostgreSQL cannot be reached, or the connection was lost during a request.
     Away(String),
-    /// What was to be committed was undone, for a statement of it has failed: this way, or in one that was told of it.
+    /// What was to be committed was rolled back because one of its statements has failed: with this error, or with
+    /// one that was already reported.
     Undone(Option<tokio_postgres::Error>),
-    /// A single row was asked for, and there is none.
+    /// A row was expected, and there is none.
     NoRow,
-    /// A column that holds something else than it should.
+    /// A column that holds another value than it should.
     Column {
         name: String,
         why: String,
@@ -83,7 +83,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Makes nothing of there being no row.
+/// Turns the absence of a row into `None`.
 pub(super) trait OptionalExtension<T> {
     fn optional(self) -> Result<Option<T>>;
 }
@@ -99,7 +99,7 @@ impl<T> OptionalExtension<T> for Result<T> {
 }
 
 impl Connection {
-    /// Of two ways to say the same the one that this database takes.
+    /// Returns the one of two equivalent statements that this database accepts.
     pub(super) fn either<'a>(&self, sqlite: &'a str, postgres: &'a str) -> &'a str {
         match self {
             Connection::Sqlite(_) => sqlite,
@@ -114,8 +114,8 @@ impl Connection {
         })
     }
 
-    /// Asks for rows that are wanted in a while, for the answer comes with what is waited for before that. They may be as they
-    /// are now, or as they are when they are looked at: nothing that changes them is to come between.
+    /// Requests rows that are needed later: their answer arrives with the next request that is waited for. They may
+    /// show the state of now or of when they are read, so nothing may change them in between.
     pub(super) fn ahead<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<PrefetchedRows<'c>> {
         Ok(match self {
             Connection::Sqlite(conn) => {
@@ -128,23 +128,26 @@ impl Connection {
         })
     }
 
-    /// So many rows will be [inserted](Statement::insert) into a table: their numbers come with what is waited for before that.
+    /// Announces that so many rows will be [inserted](Statement::insert) into a table: their ids arrive with the
+    /// next request that is waited for.
     pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
         match self {
-            // It gives numbers as they are wanted.
+            // SQLite assigns ids at the insert.
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(conn) => conn.ids_ahead(table, count),
         }
     }
 
-    /// What others of this transaction have [asked ahead](Connection::ahead) of it does not hold any more.
+    /// Marks rows that other operations of this transaction have [requested in advance](Connection::ahead) as
+    /// invalid.
     pub(super) fn moved(&self, what: impl FnOnce() -> Invalidation) {
         if let Connection::Postgres(conn) = self {
             conn.moved(what());
         }
     }
 
-    /// Whether that is so of something that this operation goes by, or would. What it asks ahead from here on is asked anew.
+    /// Whether rows that this operation relies on, or would rely on, were marked so. What it requests in advance
+    /// from here on is queried anew.
     pub(super) fn has_moved(&self, what: impl FnOnce() -> Invalidation) -> bool {
         match self {
             Connection::Sqlite(_) => false,
@@ -168,7 +171,7 @@ impl Connection {
         self.prepare_cached(sql)?.query_row(params, read)
     }
 
-    /// Several statements, without parameters.
+    /// Runs several statements without parameters.
     pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
         match self {
             Connection::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
@@ -176,16 +179,16 @@ impl Connection {
         }
     }
 
-    /// Has the rows that a table gets numbered after those that it was given with their numbers.
+    /// Sets a table's id sequence after the ids of the rows that were inserted with ids.
     pub(super) fn follow_ids(&self, table: &str) -> Result<()> {
         match self {
-            // It goes by what is there.
+            // SQLite continues after the highest id.
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(conn) => conn.follow_ids(table),
         }
     }
 
-    /// Begins what is to be written as a whole. Nobody else writes until it ends.
+    /// Begins a transaction that writes. Nobody else writes until it ends.
     pub(super) fn begin(&self) -> Result<()> {
         match self {
             Connection::Sqlite(conn) => Ok(conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop)?),
@@ -207,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// Waits for what nobody has waited for yet: what was [run](Statement::run).
+    /// Waits for statements that were only [sent](Statement::run).
     pub(super) fn settle(&self) -> Result<()> {
         match self {
             Connection::Sqlite(_) => Ok(()),
@@ -215,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// A word about a savepoint.
+    /// Runs a statement about a savepoint.
     pub(super) fn savepoint(&self, word: &str) -> Result<()> {
         match self {
             Connection::Sqlite(conn) => Ok(conn.prepare_cached(word)?.execute([]).map(drop)?),
@@ -231,8 +234,8 @@ impl Connection {
         }
     }
 
-    /// The number of a transaction in which what was asked ahead may be from before what was written since; another once some of
-    /// it was undone.
+    /// Returns the number of a transaction in which rows requested in advance may be older than later writes; it
+    /// changes once a part was rolled back. `None` on SQLite.
     pub(super) fn transaction(&self) -> Option<u64> {
         match self {
             Connection::Sqlite(_) => None,
@@ -240,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// Counts what was written and what has to be undone: the same number means that nothing has to be.
+    /// Counts what was written or has to be rolled back: the same number means that nothing has to be.
     pub(super) fn changes(&self) -> u64 {
         match self {
             Connection::Sqlite(conn) => conn.total_changes(),
@@ -248,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Reads from one state of the database, whatever others commit, until it is dropped.
+    /// Reads one state of the database until it is dropped, whatever others commit.
     pub(super) fn snapshot(&self) -> Result<Snapshot<'_>> {
         match self {
             Connection::Sqlite(conn) => conn.execute_batch("BEGIN")?,
@@ -263,19 +266,19 @@ pub(super) struct Snapshot<'c>(&'c Connection);
 
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        // Nothing was written. Where this fails the connection is no good, and the next to use it finds that out.
+        // Nothing was written. If this fails, the connection is unusable, and its next user finds that out.
         let _ = self.0.roll_back();
     }
 }
 
-/// A statement, as often as it is wanted.
+/// A prepared statement.
 pub(super) enum Statement<'c> {
     Sqlite(rusqlite::CachedStatement<'c>),
     Postgres(&'c Postgres, translate::Translated),
 }
 
 impl Statement<'_> {
-    /// How many rows it has changed.
+    /// Runs it, and returns how many rows it has changed.
     pub(super) fn execute(&mut self, params: impl Params) -> Result<usize> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params)?)),
@@ -283,8 +286,8 @@ impl Statement<'_> {
         }
     }
 
-    /// The same where nobody asks how many. What is wrong with it is said by what is waited for next, the commit at the latest,
-    /// which has none of it then.
+    /// As [`execute`](Statement::execute), where the number is not needed. An error is reported by the next request
+    /// that is waited for, at the latest by the commit, which then commits nothing.
     pub(super) fn run(&mut self, params: impl Params) -> Result<()> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.execute(params).map(drop)?)),
@@ -292,7 +295,8 @@ impl Statement<'_> {
         }
     }
 
-    /// The same where it is asked how many once they are committed: none means that nothing was.
+    /// As [`run`](Statement::run), where the number is needed once they are committed: zero means that nothing was
+    /// changed.
     pub(super) fn run_counting(&mut self, params: impl Params) -> Result<Changed> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(Changed::Known(statement.execute(params)?))),
@@ -300,8 +304,8 @@ impl Statement<'_> {
         }
     }
 
-    /// Inserts a row by `INSERT INTO table (…) VALUES (…)`, and says which `id` it gets. As after [`run`](Statement::run), it is
-    /// there once something was waited for.
+    /// Inserts a row by `INSERT INTO table (…) VALUES (…)`, and returns the `id` it gets. As after
+    /// [`run`](Statement::run), the row exists only once a later request was waited for.
     pub(super) fn insert(&mut self, params: impl Params) -> Result<i64> {
         match self {
             Statement::Sqlite(statement) => params.with(|params| Ok(statement.insert(params)?)),
@@ -324,7 +328,7 @@ impl Statement<'_> {
         }
     }
 
-    /// The first row that it finds.
+    /// Reads the first row.
     ///
     /// # Errors
     /// [`Error::NoRow`] where it finds none.
@@ -343,7 +347,7 @@ impl Statement<'_> {
     }
 }
 
-/// How many rows were changed by what is committed.
+/// How many rows a statement has changed, known once it is committed.
 pub(super) enum Changed {
     Known(usize),
     Asked(Arc<Asked>),
@@ -358,9 +362,9 @@ impl Changed {
     }
 }
 
-/// Rows that were asked for before they are wanted.
+/// Rows that were requested before they are needed.
 pub(super) enum PrefetchedRows<'c> {
-    /// Here they are near.
+    /// On SQLite they are queried when they are read.
     Sqlite {
         conn: &'c rusqlite::Connection,
         sql: &'c str,
@@ -383,12 +387,12 @@ impl PrefetchedRows<'_> {
         })
     }
 
-    /// Whether there is any.
+    /// Whether there is any row.
     pub(super) fn exists(&mut self) -> Result<bool> {
         Ok(self.query()?.next()?.is_some())
     }
 
-    /// The first.
+    /// Reads the first row.
     ///
     /// # Errors
     /// [`Error::NoRow`] where there is none.
@@ -401,7 +405,7 @@ impl PrefetchedRows<'_> {
 }
 
 impl PrefetchedRows<'_> {
-    /// All of them, for another thread to look at; nothing where rows stay with their connection.
+    /// Returns all rows, for another thread to read; `None` where rows cannot leave their connection.
     pub(super) fn found(self) -> Result<Option<Found>> {
         match self {
             PrefetchedRows::Sqlite { .. } => Ok(None),
@@ -410,7 +414,7 @@ impl PrefetchedRows<'_> {
     }
 }
 
-/// Rows that have come.
+/// Rows that have arrived.
 pub(super) struct Found(Vec<tokio_postgres::Row>);
 
 impl Found {
@@ -423,7 +427,7 @@ fn own(value: &dyn ToSql) -> Result<Value> {
     let owned = match value.to_sql()? {
         ToSqlOutput::Owned(value) => Ok(value),
         ToSqlOutput::Borrowed(value) => value.try_into(),
-        // No statement is given anything else.
+        // No statement gets other values.
         _ => Ok(Value::Null),
     };
     owned.map_err(|why: FromSqlError| rusqlite::Error::ToSqlConversionFailure(Box::new(why)).into())
@@ -447,7 +451,7 @@ impl Rows<'_> {
     }
 }
 
-/// Rows, each made something of.
+/// Rows that are each mapped to a value.
 pub(super) struct Mapped<'s, F> {
     rows: Rows<'s>,
     read: F,
@@ -471,7 +475,7 @@ pub(super) enum Row<'r> {
     Postgres(&'r tokio_postgres::Row),
 }
 
-/// Which column: by its place or its name.
+/// A column, by its index or its name.
 pub(super) trait Index: rusqlite::RowIndex + fmt::Debug + Copy {
     fn place(self, columns: &[tokio_postgres::Column]) -> Option<usize>;
 }
@@ -496,7 +500,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// The column as it is, without a copy of it.
+    /// Returns the column's value without copying it.
     pub(super) fn get_ref(&self, column: impl Index) -> Result<ValueRef<'r>> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(column)?),
@@ -512,7 +516,7 @@ fn no_value(column: impl Index, why: &FromSqlError) -> Error {
     Error::Column { name: format!("{column:?}"), why: why.to_string() }
 }
 
-/// What goes into a statement in the place of its `?1` and so on.
+/// The values of a statement's parameters, `?1` and so on.
 pub(super) trait Params {
     fn with<T>(self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T;
 }

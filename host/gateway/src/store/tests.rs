@@ -1,5 +1,5 @@
-//! The store on real databases, one topic a module. What is true of either is tried on both; what only a file can be, on
-//! SQLite.
+//! Tests of the store on real databases, one topic per module. What holds for both databases is tested on both;
+//! what only a file can do, on SQLite.
 
 mod backups;
 mod copies;
@@ -35,7 +35,7 @@ use crate::chat::{Attachments, Inbound, ReplyTo};
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::ledger::report::TurnReport;
 
-/// Some moment.
+/// An arbitrary time.
 const NOW: i64 = 1_760_000_000_000;
 
 fn home() -> TempDir {
@@ -46,7 +46,7 @@ fn open(home: &TempDir) -> Store {
     Store::open(home.path()).unwrap()
 }
 
-/// The file as anybody else would see it.
+/// The file as another program would see it.
 fn sql(home: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(Store::path(home)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Which models take tools.
+//! Which models support tools.
 
 use super::{
     Store, StoreError,
@@ -10,7 +10,7 @@ pub(super) const LEARN: &str = "INSERT INTO model_tools (provider, model, takes)
 const RECALL: &str = "SELECT takes FROM model_tools WHERE provider = ?1 AND model = ?2";
 
 impl Store {
-    /// Whether a model's server takes tools; `None` where nobody has seen it yet.
+    /// Returns whether a model's server supports tools; `None` where that is not known yet.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -23,10 +23,10 @@ impl Store {
         .await
     }
 
-    /// Remembers it.
+    /// Stores whether it does.
     ///
     /// # Errors
-    /// It is not remembered.
+    /// It was not stored.
     pub async fn learn_tools(&self, provider: &str, model: &str, takes: bool) -> Result<(), StoreError> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         self.write(move |conn| {

@@ -1,9 +1,8 @@
 //! Conversations as files, in two formats.
 //!
-//! `pmk` is the JSON tree of an existing pmk ([`tree`] says which file is which conversation, [`pmk`] what is in
-//! it). It holds texts, so a conversation of ours loses something on the way out; it is written because whoever moves in
-//! from pmk is promised the way back. `full` is a file of JSON lines
-//! that loses nothing ([`full`]).
+//! `pmk` is the JSON tree of an existing pmk ([`tree`] maps files to conversations, [`pmk`] handles their content).
+//! It holds only texts, so a conversation of this gateway loses something in it; it is written because people who
+//! migrate from pmk must be able to go back. `full` is a lossless file of JSON lines ([`full`]).
 
 mod error;
 mod flatten;

@@ -1,4 +1,4 @@
-//! A turn's way through the store: [begun](beginning), answered, delivered.
+//! The stages of a turn in the store: [begun](beginning), answered, delivered.
 
 pub(super) mod beginning;
 
@@ -41,8 +41,8 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
             placeholder = coalesce(?15, placeholder)
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
-/// Where the answer of a turn goes: whether it waits for one, the conversation, how often it was changed, and its next place in
-/// the live window.
+/// The state of a turn when its answer is recorded: whether it waits for one, the conversation and its revision,
+/// the next position in the live window, and the holder of the lease.
 pub(super) const STANDING: &str = "SELECT t.answered_at IS NULL AND t.delivered_at IS NULL, t.session_id, s.revision,
             (SELECT coalesce(max(l.position) + 1, 0) FROM live l WHERE l.session_id = t.session_id), s.lease_owner
      FROM turn t JOIN session s ON s.id = t.session_id WHERE t.id = ?1";
@@ -58,25 +58,26 @@ pub(super) const UNSENT_PARTS: &str =
 pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4, body = NULL WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
-/// What is left to do of a turn: a row for each part that has not gone out, and at least one.
+/// What is still to be sent of a turn: a row for each part that was not sent, and at least one row.
 pub(super) const OUTSTANDING: &str = "SELECT t.session_id, t.delivered_at IS NOT NULL, o.part
      FROM turn t LEFT JOIN outbox o ON o.turn_id = t.id AND o.sent_at IS NULL WHERE t.id = ?1";
-/// Whether something of an answer that waits is still to go to a channel. Goes through what waits, by its index.
+/// Whether a part of an unfinished answer is still to be sent to a channel. Scans the waiting messages, by their
+/// index.
 pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
 pub(super) const EMPTY_PARTS: &str =
     "UPDATE outbox SET body = NULL WHERE turn_id = ?1 AND sent_at IS NOT NULL AND body IS NOT NULL";
 pub(super) const DELIVERED: &str =
     "UPDATE turn SET delivered_at = ?2, report = NULL WHERE id = ?1 AND delivered_at IS NULL";
-/// What came with it stays, but not what others had said before in its thread: that was for this turn alone. Nothing came with
-/// most, of which no JSON is read.
+/// Keeps what was attached, but not what others had said before in its thread: that was for this turn alone. Most
+/// messages have no attachments, and for those no JSON is parsed.
 pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
             attached = CASE WHEN message LIKE '%\"attached\":%' AND json_valid(message)
                 THEN json_remove(json_extract(message, '$.attached'), '$.thread') END
      WHERE id = ?1";
 
 impl Store {
-    /// Remembers, before it is so, that this may be shown of an answer: after a crash it is looked for.
+    /// Stores in advance that a preview of the answer may be shown: after a crash it is looked for.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
@@ -93,8 +94,8 @@ impl Store {
         not_over(turn, &changed)
     }
 
-    /// Remembers the message that the answer will take the place of: before whatever is stored after this call, whether
-    /// or not anybody waits for what it returns.
+    /// Stores the message that the answer will replace: before everything that is stored after this call, even if
+    /// the returned future is dropped.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
@@ -112,7 +113,8 @@ impl Store {
         async move { not_over(turn, &changed.await?) }
     }
 
-    /// Whether another message than this one is what the answer takes the place of, or none is. `None` while that is open.
+    /// Returns whether the answer replaces another message than this one, or none. `None` while that is not
+    /// decided.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -131,7 +133,7 @@ impl Store {
         .await
     }
 
-    /// Remembers with the question what was read of what came with it: run again, the turn reads the same.
+    /// Stores with the question what was read of its attachments, so that the turn reads the same if it runs again.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
@@ -156,7 +158,7 @@ impl Store {
         .await
     }
 
-    /// Changes what the people of a conversation are shown of tool calls.
+    /// Changes what the people of a conversation see of tool calls.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -168,8 +170,8 @@ impl Store {
         .await
     }
 
-    /// Stores an answer: messages, usage, session and outbox in one transaction. From now on the model
-    /// is not asked again for this turn.
+    /// Stores an answer: messages, usage, session and outbox in one transaction. From now on the model is not asked
+    /// again for this turn.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer; [`StoreError::Changed`] when people have changed the
@@ -220,7 +222,7 @@ impl Store {
                 return Err(StoreError::WrongState { turn, why: "has an answer or is finished" }.into());
             };
             let session = SessionId(session);
-            // Another host's by now, which has begun it anew.
+            // Another host has taken the conversation over and begun the turn anew.
             let is_elsewhere = hosts::is_one(conn) && leased.as_ref() != Some(&host);
             if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
                 return Err(StoreError::Changed.into());
@@ -288,7 +290,7 @@ impl Store {
                 Some(EscalationUpdate::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
                 Some(EscalationUpdate::HandedOn) | None => Ok(()),
             }?;
-            // What was answered along may have left it.
+            // Messages that were answered along may have been removed from the window.
             Ok((session, known.filter(|_| also.is_empty()), added))
         };
         let prefetch = Prefetch::asks(move |conn| prefetch.ask(conn).map(drop));
@@ -303,8 +305,8 @@ impl Store {
         Ok(())
     }
 
-    /// Remembers that a part went out, with what there is to tell of it. Worth its commit for every part but the last
-    /// one sent, which [`finish`](Store::finish) takes.
+    /// Stores that a part was sent, with its ledger events. Worth its own commit for every part but the last, which
+    /// [`finish`](Store::finish) takes.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when no such part was to be sent.
@@ -329,7 +331,7 @@ impl Store {
         Ok(())
     }
 
-    /// Who asked what a turn has answered along with its own question, each once.
+    /// Returns who asked the questions that a turn has answered along with its own, each person once.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -344,7 +346,7 @@ impl Store {
         .await
     }
 
-    /// Whether something of an answer is still to go out in a channel, or has gone and that is not known yet.
+    /// Whether a part of an answer is still to be sent to a channel, or was sent without that being stored yet.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -353,12 +355,12 @@ impl Store {
         self.read(move |conn| Ok(conn.prepare_cached(DELIVERING_TO)?.exists([channel])?)).await
     }
 
-    /// Ends a turn: these last parts went out, the question is done with, the conversation is free. A
-    /// turn that never got an answer (its author is blocked) may end like this as well. What there is to tell of its
-    /// end is stored with it.
+    /// Finishes a turn: these last parts were sent, the question is closed, the lease is released. A turn that
+    /// never got an answer (its author is blocked) may be finished like this, too. Ledger events of its end are
+    /// stored with it.
     ///
     /// # Errors
-    /// [`StoreError::WrongState`] when the turn is over, or parts of its answer have not gone out.
+    /// [`StoreError::WrongState`] when the turn is finished, or parts of its answer were not sent.
     pub async fn finish(
         &self,
         turn: TurnId,
@@ -374,7 +376,7 @@ impl Store {
             let outstanding = match &known {
                 Some(known) => known.clone(),
                 None => {
-                    // An earlier version may have sent some of it, and kept what that said.
+                    // An earlier version may have sent some of the parts and kept their text.
                     conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
                     outstanding(conn, turn)?.ok_or_else(|| wrong("is finished"))?
                 }
@@ -405,13 +407,13 @@ impl Store {
     }
 }
 
-/// What an answer needs to be recorded.
+/// What recording an answer looks up first.
 #[derive(Clone)]
 struct Standpoint {
     turn: TurnId,
-    /// What it teaches of its model.
+    /// What was learnt about the model.
     calibration: Option<ModelCalibration>,
-    /// How many messages it adds.
+    /// How many messages the turn adds.
     messages: usize,
 }
 
@@ -424,10 +426,11 @@ impl Standpoint {
     }
 }
 
-/// Whether a turn waits for its answer, its conversation, how often that was changed, its next place there, and who has leased it.
+/// Whether a turn waits for its answer, its conversation, that one's revision, the next position in its window, and
+/// who has leased it.
 type Standing = (bool, i64, i64, i64, Option<String>);
 
-/// What a turn that is over does not take has changed nothing.
+/// Fails where a statement has changed no row because the turn is finished.
 fn not_over(turn: TurnId, changed: &Changed) -> Result<(), StoreError> {
     match changed.rows() {
         0 => Err(StoreError::WrongState { turn, why: "is finished" }),
@@ -463,7 +466,7 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
     Ok(parts)
 }
 
-/// What an outgoing message is beside its text.
+/// What an outgoing message consists of beside its text.
 #[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
 struct How {
     pings: Vec<String>,

@@ -1,4 +1,4 @@
-//! What goes into the store and what comes out.
+//! Types that the store takes and returns.
 
 use std::{ops::Range, sync::Arc};
 
@@ -16,67 +16,68 @@ use crate::{
     ledger::{TaggedEvent, Tags, report::TurnReport},
 };
 
-/// A question that is not done with.
+/// A question that is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     pub inbox: InboxId,
     pub key: SessionKey,
-    /// Its place among the questions of its conversation, as [`Inbound::ts`].
+    /// Its position among the questions of its conversation, as [`Inbound::ts`].
     pub ts: String,
 }
 
-/// Everything that is not done with and not parked.
+/// All questions that are neither finished nor parked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenWork {
     pub pending: Vec<Pending>,
-    /// Questions of which nobody can tell whose they are, and why.
+    /// Questions whose conversation cannot be read, and why.
     pub unreadable: Vec<(InboxId, String)>,
 }
 
-/// A question that was set aside because it could not go on.
+/// A question that was set aside because it could not be processed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     pub inbox: InboxId,
-    /// The conversation, as the store has it.
+    /// The conversation's key, as stored.
     pub key: String,
-    /// Its place among the questions of its conversation.
+    /// Its position among the questions of its conversation.
     pub ts: String,
-    /// When, milliseconds since the epoch.
+    /// When it was parked, milliseconds since the epoch.
     pub at_ms: i64,
-    /// What stood in the way, for the operator.
+    /// Why it was parked, for the operator.
     pub why: String,
-    /// Whether the person knows.
+    /// Whether the person who asked was told.
     pub told: bool,
-    /// What was asked; `None` where that cannot be read.
+    /// The question; `None` where it cannot be read.
     pub message: Option<Inbound>,
     /// The message that shows the person that an answer is being made.
     pub placeholder: Option<String>,
-    /// Whether the person has the whole answer, and only something beside it could not be delivered.
+    /// Whether the whole answer was delivered, and only something beside it could not be.
     pub answered: bool,
-    /// Where it has an answer that could not be delivered: all that the answer is for, by the front's names.
+    /// Where its answer could not be delivered: the event ids of all messages that the answer is for.
     pub event_ids: Vec<String>,
 }
 
-/// Parked questions that were taken up again.
+/// Parked questions that were reopened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unparked {
     pub pending: Vec<Pending>,
-    /// So many stay parked, because nobody can tell whose they are.
+    /// How many stay parked, because their conversation cannot be read.
     pub unreadable: usize,
 }
 
-/// What there is to do about a question.
+/// What remains to be done for a question.
 #[derive(Debug)]
 pub enum BeginOutcome {
-    /// A command works on the conversation; try again in a moment.
+    /// A command is working on the conversation; try again in a moment.
     Busy,
-    /// Another host works on the conversation, or is owed an earlier question in it: look what is open in it, and try again.
+    /// Another host is working on the conversation, or has an earlier question in it to answer: read what is open
+    /// in it, and try again.
     Elsewhere,
     /// It has no answer yet.
     Ask(OpenTurn),
-    /// A crash came between answer and delivery.
+    /// The answer is stored but not delivered, because of a crash.
     Deliver(Answered),
-    /// Nothing: it has been delivered.
+    /// Nothing: the answer was delivered.
     Done,
 }
 
@@ -90,53 +91,53 @@ pub struct OpenTurn {
     pub received_at_ms: i64,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
-    /// What an earlier attempt may have shown beside that.
+    /// What an earlier attempt may have shown beside the placeholder.
     pub begun_with: Begun,
-    /// It is remembered already that a placeholder may be shown.
+    /// Whether it is already stored that a placeholder may be shown.
     pub may_place: bool,
-    /// What people of this conversation are shown of tool calls.
+    /// What people in this conversation see of tool calls.
     pub verbosity: Verbosity,
-    /// There was an earlier attempt, of which nobody knows how far it came.
+    /// There was an earlier attempt, and it is unknown how far it got.
     pub resumed: bool,
-    /// What the message may answer, where it is by somebody who was asked.
+    /// The escalation that the message may answer, where its author is one of the contacts asked.
     pub absorbs: Option<Box<Marker>>,
-    /// What the message may be about, where it is by who has asked and waits.
+    /// The escalation that the message may be about, where its author is the asker and still waits.
     pub awaits: Option<Box<Marker>>,
-    /// What an earlier attempt has read it as.
+    /// How an earlier attempt has interpreted the message.
     pub reading: Option<Box<Reading>>,
-    /// What the message lets go out, where it is its asker's yes.
+    /// The proposal that the message confirms, where it is its asker's consent.
     pub confirms: Option<Box<Marker>>,
-    /// The case that it belongs to.
+    /// The case that the turn belongs to.
     pub case: Option<CaseId>,
-    /// Why it gets no answer of the model's any more.
+    /// Why the model is not to answer it any more.
     pub called_off: Option<CalledOff>,
     pub live: Live,
-    /// What the conversation's requests have met with.
+    /// Sizes of the conversation's earlier requests, refused and answered.
     pub sizes: Sizes,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
 }
 
-/// Who else is at work in the conversation when a turn begins.
+/// Who else is working in the conversation when a turn begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Alone,
-    /// Nobody, and that a [placeholder](PreviewKind::Placeholder) may be shown is remembered at once.
+    /// As `Alone`, and it is stored at once that a [placeholder](PreviewKind::Placeholder) may be shown.
     Showing,
-    /// The turn that takes it along: the live window stays as that knows it.
+    /// The turn that answers this one along with its own: the live window stays as that turn knows it.
     Along,
 }
 
-/// What people may see of an answer before it is whole.
+/// What people may see of an answer before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreviewKind {
-    /// A message that the answer takes the place of.
+    /// A message that the answer replaces.
     Placeholder,
-    /// The answer itself, as far as it is made.
+    /// The answer itself, as far as it has been generated.
     Stream,
 }
 
-/// Which of these an attempt may have shown.
+/// Which previews an attempt may have shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Begun {
     pub placeholder: bool,
@@ -144,23 +145,23 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Whether there is something that may have to be looked for.
+    /// Whether there may be a preview to look for.
     pub const fn is_any(self) -> bool {
         self.placeholder || self.stream
     }
 }
 
-/// Why a question that waits gets no answer.
+/// Why a waiting question gets no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalledOff {
-    /// Its asker, or an admin, has said so.
+    /// Its asker or an admin has stopped it.
     Stopped,
-    /// It is not there any more.
+    /// The message was deleted.
     Deleted,
 }
 
 impl CalledOff {
-    /// The word for it.
+    /// Returns its name, as stored.
     pub(super) const fn name(self) -> &'static str {
         match self {
             CalledOff::Stopped => "stopped",
@@ -211,34 +212,34 @@ impl OpenTurn {
     }
 }
 
-/// What a message may be about, and whose it is.
+/// The escalation that a message may be about, by the role of the message's author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
-    /// One of those who were asked.
+    /// The author is one of the contacts who were asked.
     Contact(Marker),
-    /// Who has asked.
+    /// The author is the one who asked.
     Asker(Marker),
 }
 
-/// What people are shown of tool calls (specification 004 §3).
+/// What people see of tool calls (specification 004 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verbosity {
-    /// Nothing at all, not even that something goes on.
+    /// Nothing at all, not even that work is going on.
     Off,
-    /// How it is getting on, for as long as it does.
+    /// The progress, while the turn is under way.
     #[default]
     Progress,
-    /// One line a call.
+    /// One line for each call.
     Summary,
-    /// And what came of it.
+    /// One line for each call, and its result.
     Full,
 }
 
 impl Verbosity {
     const ALL: [Verbosity; 4] = [Verbosity::Off, Verbosity::Progress, Verbosity::Summary, Verbosity::Full];
 
-    /// The word for it.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Verbosity::Off => "off",
@@ -248,13 +249,13 @@ impl Verbosity {
         }
     }
 
-    /// The verbosity of that word.
+    /// Returns the verbosity of that name.
     pub fn from_name(name: &str) -> Option<Verbosity> {
         Verbosity::ALL.into_iter().find(|verbosity| verbosity.name().eq_ignore_ascii_case(name))
     }
 }
 
-/// A turn whose answer is stored but not, or not wholly, delivered.
+/// A turn whose answer is stored but not, or not fully, delivered.
 #[derive(Debug)]
 pub struct Answered {
     pub turn: TurnId,
@@ -264,14 +265,14 @@ pub struct Answered {
     pub received_at_ms: i64,
     /// When the answer was recorded.
     pub answered_at_ms: i64,
-    /// Whose decisions it went by.
+    /// The policies that decided for it.
     pub tags: Tags,
     pub placeholder: Option<String>,
-    /// What its first part was sent as, where an earlier attempt has sent it.
+    /// The id of its first part, where an earlier attempt has sent it.
     pub reply_ts: Option<String>,
-    /// What is not known to be sent, in order.
+    /// The parts that are not known to be sent, in order.
     pub parts: Vec<Part>,
-    /// There was an earlier attempt: the first of them may have been sent just before its end.
+    /// There was an earlier attempt: the first of these parts may have been sent just before it ended.
     pub resumed: bool,
     /// That attempt, or one before it, may have shown a part of the answer.
     pub is_streamed: bool,
@@ -279,7 +280,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// One that was just recorded, of which nothing has gone out yet.
+    /// Returns an answer that was just recorded and of which nothing was sent yet.
     pub(crate) fn recorded(
         turn: &OpenTurn,
         tags: Tags,
@@ -312,15 +313,15 @@ pub struct Part {
     pub outgoing: Outgoing,
 }
 
-/// What the readers of a message may press under it, beside what its purpose says.
+/// Which button a message has, beside those that follow from its purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offers {
     #[default]
     Nothing,
-    /// What they think of the answer that it ends.
+    /// To rate the answer that the message ends.
     Opinion,
-    /// That the question is asked once more.
+    /// To ask the question once more.
     Again,
 }
 
@@ -330,21 +331,21 @@ impl Offers {
     }
 }
 
-/// One message on its way out.
+/// One message to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outgoing {
     pub speech: MessageBody,
-    /// Another thread of the channel than the question's.
+    /// The thread to post in, where that is another of the channel than the question's.
     pub thread_ts: Option<String>,
-    /// A person who gets it in a direct message, where that is not the question's place; outside of threads unless
-    /// `thread_ts` names one.
+    /// The person who gets it as a direct message, where the question was asked elsewhere; outside of threads
+    /// unless `thread_ts` names one.
     pub to: Option<String>,
     pub purpose: Purpose,
     pub offers: Offers,
 }
 
 impl Outgoing {
-    /// A piece of the reply.
+    /// Returns a part of the reply.
     pub fn reply(text: impl Into<String>) -> Self {
         Outgoing { speech: MessageBody { text: text.into(), pings: vec![] }, ..Outgoing::default() }
     }
@@ -354,40 +355,39 @@ impl Outgoing {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "kebab-case")]
 pub enum Purpose {
-    /// It answers the question; the first takes the placeholder's place.
+    /// It answers the question; the first replaces the placeholder.
     #[default]
     Reply,
-    /// It passes an answer on to who asked for it, as a message of its own: an edit notifies nobody.
+    /// It passes an answer on to the asker, as a new message, because an edit notifies nobody.
     PassedOn,
-    /// It is the whole reply as a file, which the later parts of the reply are left out for; they are posted
-    /// where the file is refused.
+    /// It is the whole reply as a file, sent in place of the later parts of the reply; those are posted if the file
+    /// is refused.
     Document,
-    /// It asks the people who may know.
+    /// It asks the contacts.
     Escalation,
-    /// It asks the asker whether they are to be asked, or a contact whether they have answered.
+    /// It asks the asker whether the contacts are to be asked, or a contact whether they have answered.
     Proposal,
-    /// It is a reaction to the question, which shows that it was taken in; where there can be none it is its words.
+    /// It is a reaction to the question that acknowledges it; on a front without reactions its text is posted.
     Mark {
         /// The emoji, by Slack's name.
         emoji: String,
     },
-    /// It is no message: an answer goes on to the conversation of who asked.
+    /// Not a message: an answer is handed on to the conversation of the asker.
     HandOn {
-        /// The answer, as the message that it is there.
+        /// The answer, as the message it becomes there.
         answer: Box<Inbound>,
     },
-    /// It tells what the answer has added to a case.
+    /// It says what the answer has added to a case.
     Tracked,
-    /// It is no message: it takes away what shows that a question is being answered, where the answer takes the place of
-    /// something else.
+    /// Not a message: removes the placeholder of a question, where the answer replaces another message.
     Withdraw {
-        /// The question, by which it is looked for, and its place.
+        /// The question's event id, by which the placeholder is looked for, and the question's position.
         event_id: String,
         ts: String,
-        /// The message, where it is known: else there may be none.
+        /// The placeholder, where it is known: otherwise there may be none.
         placeholder: Option<String>,
     },
-    /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
+    /// It asks for a verdict on an atom, whose file is saved just before; it replaces the placeholder.
     Notice {
         /// The file's text.
         atom: String,
@@ -401,16 +401,16 @@ pub struct Live {
     pub entries: Vec<LiveEntry>,
     /// How many turns were dropped so far; the marker is made from it (guard rule 6).
     pub dropped_turns: u32,
-    /// A policy's own words for the marker.
+    /// A policy's own text for the marker.
     pub marker_template: Option<String>,
-    /// Which state of the conversation this is; `None` where nothing else can change it.
+    /// The revision of the conversation; `None` where nothing else can change the window.
     pub revision: Option<i64>,
 }
 
 /// One message of the live window.
 #[derive(Clone, Debug)]
 pub struct LiveEntry {
-    /// Where it stands: ascending, with gaps where messages were dropped.
+    /// Its position: ascending, with gaps where messages were dropped.
     pub position: i64,
     pub entry: Entry,
 }
@@ -418,30 +418,30 @@ pub struct LiveEntry {
 /// What a plan does to the live window.
 #[derive(Clone, Debug, Default)]
 pub struct WindowEdit {
-    /// Positions that leave it.
+    /// Positions to remove.
     pub removed: Vec<i64>,
-    /// Messages that stand for the ones at these positions from now on.
+    /// Reduced messages that replace the ones at these positions.
     pub replaced: Vec<Replacement>,
-    /// Turns dropped since the conversation began, these included.
+    /// Turns dropped since the conversation began, including the ones dropped by this edit.
     pub dropped_turns_total: u32,
-    /// A policy's own words for the marker.
+    /// A policy's own text for the marker.
     pub marker_template: Option<String>,
-    /// The state of the conversation that it was made for.
+    /// The revision of the conversation that the edit was made for.
     pub revision: Option<i64>,
 }
 
-/// A part of the live window that gives way to a summary.
+/// A range of the live window that is replaced by a summary.
 #[derive(Clone, Debug)]
 pub struct FoldEdit {
-    /// The first and last position that go.
+    /// The first and last position to remove.
     pub first: i64,
     pub last: i64,
-    /// What stands in their place from now on, at the first position.
+    /// What replaces them, at the first position.
     pub summary: Option<Message>,
-    /// Turns that the window's marker stands for from now on.
+    /// Turns that the window's marker then stands for.
     pub dropped_turns: u32,
     pub marker_template: Option<String>,
-    /// The state of the conversation that it was made for.
+    /// The revision of the conversation that the edit was made for.
     pub revision: Option<i64>,
 }
 
@@ -460,74 +460,75 @@ pub struct Replacement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseEntry {
     pub case: CaseId,
-    /// Who wrote the question, where that was one person alone.
+    /// Who wrote the question, where that was one person only.
     pub user: Option<String>,
     pub asked_at_ms: i64,
-    /// What the answer adds to the case; what it has already, it has once.
+    /// What the answer adds to the case; notes that the case already has are not repeated.
     pub notes: Vec<Note>,
 }
 
-/// An answer, and everything that is to be remembered of the turn.
+/// An answer, and everything that is to be stored of the turn.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What the turn adds, in order: the question, what it produced, the answer. Those with the id 0 are
-    /// new to the archive, the others were put there by [`Store::archive`](super::Store::archive).
+    /// What the turn adds, in order: the question, what it produced, the answer. Entries with the id 0 are new to
+    /// the archive; [`Store::archive`](super::Store::archive) has already stored the others.
     pub messages: Vec<Entry>,
     pub usage: Usage,
-    /// Turns that this answer is for, too, and who wrote each; they are over with it.
+    /// Other turns that this answer also closes, and who wrote each.
     pub also: Vec<(TurnId, String)>,
-    /// Where the first message is of several people's, or of several that one has written: whose bytes of its text are which.
+    /// Where the first message combines the messages of several turns: the byte range of each turn's text in it.
     pub pieces: Vec<(TurnId, Range<usize>)>,
     /// The ids of the atoms that the model was shown for the answer.
     pub atoms: Vec<String>,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
-    /// What was learnt of the model.
+    /// What was learnt about the model.
     pub calibration: Option<ModelCalibration>,
-    /// What is known by now of the sizes of the conversation's requests; nothing where that is what it was.
+    /// The updated sizes of the conversation's requests; `None` where they have not changed.
     pub sizes: Option<Sizes>,
-    /// What becomes of a question to people.
+    /// What happens to an escalation.
     pub escalation: Option<EscalationUpdate>,
-    /// What is kept with a case.
+    /// What is stored with a case.
     pub case: Option<CaseEntry>,
     /// What the front is told after delivery.
     pub report: TurnReport,
-    /// What is counted of it.
+    /// What is counted of the turn for experiments.
     pub outturn: TurnOutcome,
-    /// Whether the next request holds the messages. Not when the turn was given up: what could not be
-    /// answered once must not make the next turn fail.
+    /// Whether the messages enter the live window. Not when the turn was given up: what could not be answered once
+    /// must not make the next turn fail.
     pub keep_live: bool,
-    /// What the ledger is to tell of it.
+    /// The events that the ledger gets.
     pub events: Vec<TaggedEvent>,
-    /// What its requests to the model were made from.
+    /// What the turn's requests to the model were made from.
     pub receipts: Receipts,
-    /// The state of the conversation that the turn was begun with; `None` where nothing else can change it.
+    /// The revision of the conversation when the turn began; `None` where nothing else can change it.
     pub revision: Option<i64>,
-    /// The message that the answer takes the place of; `None` where there is none but the one that was
+    /// The message that the answer replaces; `None` where that can only be the one that was
     /// [placed](super::Store::placed).
     pub placeholder: Option<String>,
 }
 
-/// What becomes of a question to people.
+/// What happens to an escalation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EscalationUpdate {
-    /// It goes out: a thread waits for the answer from now on.
+    /// It is sent: from now on a thread waits for the answer.
     Asked(FrontName, Marker),
-    /// Its asker is shown it first.
+    /// It is first shown to its asker for confirmation.
     Proposed(Proposal),
-    /// It was confirmed, by the message of this event id, and cannot go out now: it waits for a word again.
+    /// It was confirmed, by the message with this event id, but cannot be sent now: it waits for confirmation
+    /// again.
     Reopened(String),
-    /// Somebody has said something about it, and it still waits.
+    /// Somebody has commented on it, and it still waits.
     Said(FrontName, Marker, EscalationRemark),
     /// A contact is asked whether they have answered it.
     Unsure(Proposal),
-    /// Its answer goes on to the conversation of who asked, where it is taken in.
+    /// Its answer is handed on to the conversation of the asker, where it is accepted as a message.
     HandedOn,
-    /// It is not waited for any more.
+    /// It is no longer waited for.
     Withdrawn(FrontName, Marker),
 }
 
-/// A part that went out: its number, and the front's id of it, where it has ids.
+/// A part that was sent: its number, and the front's id of it, where the front has ids.
 pub type Sent = (u32, Option<String>);
 
 /// What `sessions list` shows of a conversation.
@@ -542,16 +543,16 @@ pub struct SessionSummary {
     pub archived_messages: u64,
     /// Turns that the live window's marker stands for.
     pub dropped_turns: u32,
-    /// A policy's own words for that marker.
+    /// A policy's own text for that marker.
     pub marker_template: Option<String>,
-    /// When a message last came in, milliseconds since the epoch.
+    /// When a message last arrived, milliseconds since the epoch.
     pub active_at_ms: i64,
 }
 
 /// A stored message, as `sessions show` shows it.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
-    /// The message, and what stands in its place where it was reduced.
+    /// The message, and what replaces it where it was reduced.
     pub entry: Entry,
     /// Whether the live window holds it.
     pub live: bool,
@@ -559,7 +560,7 @@ pub struct StoredMessage {
     pub created_at_ms: i64,
 }
 
-/// The right to change a conversation while no turn of it is under way.
+/// The right to change a conversation while none of its turns is under way.
 #[derive(Debug)]
 #[must_use = "a lease that is not released blocks the conversation until it runs out"]
 pub struct Lease {

@@ -1,4 +1,4 @@
-//! What is known of answers on their way to people, so that their ends need not ask the database.
+//! A cache of what is still to be delivered of answers, so that finishing a turn needs no query.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,12 +7,11 @@ use std::{
 
 use crate::ids::{SessionId, TurnId};
 
-/// What is left to do of turns that were recorded here, so that nobody has to ask. Nobody else delivers them while this host
-/// may write.
+/// What is still to be done of turns that were recorded here. While this host may write, nobody else delivers them.
 #[derive(Debug, Default)]
 pub(super) struct Undelivered(Mutex<HashMap<TurnId, Outstanding>>);
 
-/// So many are remembered; then it is begun anew.
+/// How many turns are cached at most; when that is reached, the cache is cleared.
 const MOST_UNDELIVERED: usize = 1_024;
 
 impl Undelivered {
@@ -29,7 +28,7 @@ impl Undelivered {
     }
 }
 
-/// What is left to do of a turn.
+/// What is still to be done of a turn.
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     pub(super) session: SessionId,

@@ -1,5 +1,5 @@
-//! The backup that is made before the schema changes: beside the database, named after the schema it has, and kept until
-//! the next change. It is the way back to the program of before, which cannot read what this one makes of the store.
+//! The backup made before the schema changes: beside the database, named after its schema, and kept until the next
+//! change. It allows going back to the previous program, which cannot read the migrated store.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use rustix::fs::statvfs;
 
 use super::{backup, connection, error::StoreError, paths};
 
-/// The backup is about as large as the database, and so is what a migration may write at most.
+/// The backup is about as large as the database, and a migration writes at most as much again.
 const TIMES_THE_STORE: u64 = 2;
 
-/// From which schema to which.
+/// The schema versions before and after a migration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub found: u32,
@@ -22,18 +22,18 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Why the store stays as it was.
+    /// Returns the error of a migration that left the store unchanged.
     pub fn failed(self, path: &Path, why: &impl ToString, backup: Option<PathBuf>) -> StoreError {
         let Step { found, known } = self;
         StoreError::NotUpgraded { path: path.to_owned(), found, known, why: why.to_string(), backup }
     }
 }
 
-/// Backs up the store at this path as it is, in place of an earlier backup of the same schema. Nobody may write to it
-/// meanwhile; `free` says how many bytes the disk of a folder has room for.
+/// Backs up the store at this path, replacing an earlier backup of the same schema. Nobody may write to the store
+/// meanwhile; `free` returns the free bytes on a folder's disk.
 ///
 /// # Errors
-/// [`StoreError::NoRoom`], or it cannot be written: there is no new backup.
+/// [`StoreError::NoRoom`], or the backup cannot be written: there is no new backup.
 pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) -> Result<PathBuf, StoreError> {
     let to = paths::of_schema(path, step.found);
     let conn = connection::as_committed(path)?;
@@ -43,7 +43,7 @@ pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) 
     Ok(to)
 }
 
-/// Whether the disk has room for the upgrade of a store of so many bytes; `free` says how many it has room for.
+/// Checks that the disk has space for the upgrade of a store of so many bytes; `free` returns the free bytes.
 ///
 /// # Errors
 /// [`StoreError::NoRoom`].
@@ -52,12 +52,12 @@ pub(super) fn check_room(path: &Path, bytes: u64, free: impl FnOnce(&Path) -> u6
     if free < needed { Err(StoreError::NoRoom { path: path.to_owned(), needed, free }) } else { Ok(()) }
 }
 
-/// How many bytes the disk of this folder has room for. Where nobody can tell, writing will.
+/// Returns the free bytes on this folder's disk; the maximum where that is unknown, so that writing decides.
 pub(super) fn free(folder: &Path) -> u64 {
     statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Tells what was done, and lets the backups of earlier changes go.
+/// Logs the upgrade, and deletes the backups of earlier ones.
 pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
     tracing::info!(
         "the store was upgraded from schema {found} to {known}; a backup from before is in `{}`",

@@ -14,10 +14,10 @@ use super::{
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::ledger::TaggedEvent;
 
-/// A window of so many entries and bytes is read in a fraction of a millisecond.
+/// A window with at most so many entries and bytes is read in a fraction of a millisecond.
 pub(super) const SHORT_ENTRIES: usize = 128;
 pub(super) const SHORT_BYTES: usize = 128 << 10;
-/// About as many, of messages as they were stored and as they stand.
+/// About the same size in characters, counting both the original and the reduced messages.
 const SHORT_CHARS: i64 = 128 << 10;
 
 pub(super) const READ_LIVE: &str = concat!(
@@ -25,7 +25,7 @@ pub(super) const READ_LIVE: &str = concat!(
     entry_columns!(),
     ", l.position FROM live l JOIN message m ON m.id = l.message_id WHERE l.session_id = ?1 ORDER BY l.position"
 );
-/// The same of the conversation of a question, where it is short; nothing where it is long.
+/// The live window of a question's conversation, if it is short; no rows if it is long.
 pub(super) const READ_SHORT: &str = concat!(
     "SELECT ",
     entry_columns!(),
@@ -46,8 +46,8 @@ pub(super) const REPLACE_LIVE: &str =
 pub(super) const MARK_SESSION: &str = "UPDATE session SET dropped_turns = ?2, marker = ?3 WHERE id = ?1";
 
 impl Store {
-    /// Carries a plan out on the live window. The archive stays as it is. Committed before the model is
-    /// asked, so that a prune is never made twice, with what there is to tell of it.
+    /// Applies a plan to the live window; the archive is not changed. Committed before the model is called, so that
+    /// a prune is never done twice. The ledger events are stored with it.
     ///
     /// # Errors
     /// [`StoreError::NoSuchPosition`] when a replaced message is not in the window, [`StoreError::Changed`] when people have
@@ -100,8 +100,8 @@ impl Store {
         Ok(())
     }
 
-    /// Puts a summary in the place of a part of the live window, with what there is to tell of it. The archive keeps what
-    /// it stands for.
+    /// Replaces a range of the live window by a summary, and stores the ledger events with it. The archive keeps
+    /// the messages it stands for.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -130,9 +130,9 @@ impl Store {
         .await
     }
 
-    /// Opens a conversation with a seed pair: the seed is archived whole, and stands in the live window as
-    /// the cap's verdict says, its notice in that language. Returns the entries, and the sizes of what was capped in characters, before
-    /// and after.
+    /// Begins a conversation with a seed pair: the seed is archived in full, and in the live window it is capped by
+    /// the verdict, with its notice in that language. Returns the entries, and for everything capped its size in
+    /// characters before and after.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -162,8 +162,8 @@ impl Store {
         .await
     }
 
-    /// Puts what a turn has produced so far into the archive, before its end: what a search of minutes
-    /// has found is not lost to whatever happens next. Returns the ids.
+    /// Archives what a turn has produced so far, before its end, so that the result of a search that took minutes
+    /// is not lost. Returns the ids.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -186,7 +186,7 @@ pub(super) fn next_position(conn: &Connection, session: SessionId) -> Result<i64
     Ok(conn.prepare_cached(NEXT_POSITION)?.query_row([session.0], |row| row.get(0))?)
 }
 
-/// Puts an archived message into the live window.
+/// Adds an archived message to the live window.
 pub(super) fn show(
     conn: &Connection,
     session: SessionId,
@@ -199,28 +199,28 @@ pub(super) fn show(
     Ok(())
 }
 
-/// The live window of the conversation of a question, where that is short, as it is now.
+/// Requests the live window of a question's conversation, as it is now, if it is short.
 pub(super) fn short(conn: &Connection, inbox: InboxId) -> Result<PrefetchedRows<'_>, Fault> {
     Ok(conn.ahead(READ_SHORT, params![inbox.0, SHORT_ENTRIES as i64, SHORT_CHARS])?)
 }
 
-/// What was found of it; nothing where it may be long.
+/// Decodes those rows; `None` where the window may be long.
 pub(super) fn found(found: Found) -> Result<Option<Vec<LiveEntry>>, Fault> {
     let entries = entries_in(found.rows(), (usize::MAX, usize::MAX))?;
     Ok(entries.filter(|entries| !entries.is_empty()))
 }
 
-/// The entries of the live window, oldest first.
+/// Returns the entries of the live window, oldest first.
 pub(super) fn read(conn: &Connection, session: SessionId) -> Result<Vec<LiveEntry>, Fault> {
     Ok(read_most(conn, session, (usize::MAX, usize::MAX))?.unwrap_or_default())
 }
 
-/// The same where it is short enough to be read on a thread that has other things to do; `None` where it is not.
+/// As [`read`], if the window is short enough to be read on a busy thread; otherwise `None`.
 pub(super) fn read_short(conn: &Connection, session: SessionId) -> Result<Option<Vec<LiveEntry>>, Fault> {
     read_most(conn, session, (SHORT_ENTRIES, SHORT_BYTES))
 }
 
-/// The same where it has so many entries and bytes at most.
+/// As [`read`], if the window has at most so many entries and bytes.
 fn read_most(conn: &Connection, session: SessionId, most: (usize, usize)) -> Result<Option<Vec<LiveEntry>>, Fault> {
     let mut statement = conn.prepare_cached(READ_LIVE)?;
     entries_in(statement.query([session.0])?, most)
@@ -238,7 +238,7 @@ fn entries_in(mut rows: Rows<'_>, (most_entries, most_bytes): (usize, usize)) ->
     Ok(Some(entries))
 }
 
-/// A window without what was removed of it, and with what was replaced.
+/// Returns a window with the removals and replacements applied.
 fn edited(entries: &[LiveEntry], removed: &[(i64, i64)], replaced: &[(Replacement, String)]) -> Vec<LiveEntry> {
     let stays = |live: &&LiveEntry| !removed.iter().any(|&(first, last)| (first..=last).contains(&live.position));
     let mut entries: Vec<LiveEntry> = entries.iter().filter(stays).cloned().collect();
@@ -252,7 +252,7 @@ fn edited(entries: &[LiveEntry], removed: &[(i64, i64)], replaced: &[(Replacemen
     entries
 }
 
-/// Positions as first and last of each unbroken run.
+/// Returns the first and last position of each run of consecutive positions.
 fn ranges(mut positions: Vec<i64>) -> Vec<(i64, i64)> {
     positions.sort_unstable();
     let mut ranges: Vec<(i64, i64)> = Vec::new();

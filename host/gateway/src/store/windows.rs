@@ -1,8 +1,9 @@
-//! Live windows as they are stored, so that a turn need not read again what the turn before has left.
+//! A cache of live windows as they are stored, so that a turn need not read again what the previous turn has left.
 //!
-//! What is known of one holds as long as nothing has changed it since: not what people change about messages, which counts as a
-//! revision or has it [forgotten](Windows::forget), and no other process, of which SQLite tells. All is asked and forgotten
-//! within the transaction that it is about, in their order. Of a database that others write to as well nothing is known.
+//! A cached window is valid until something changes it: changes by people raise the revision or
+//! [remove](Windows::forget) the window, and SQLite reports commits of other processes. All lookups and removals
+//! happen inside the transaction that they concern, in order. On a database that others write to as well, nothing
+//! is cached.
 
 use std::{
     collections::HashMap,
@@ -19,18 +20,18 @@ use super::{
 };
 use crate::ids::SessionId;
 
-/// So many conversations are remembered, and so many messages and characters of them; then it is begun anew.
+/// How many conversations, messages and characters are cached at most; when that is exceeded, the cache is cleared.
 const MOST_WINDOWS: usize = 2_048;
 const MOST_ENTRIES: usize = 8_192;
 const MOST_CHARS: usize = 1 << 20;
 
-/// Another number whenever another process has committed something.
+/// A number that changes whenever another process has committed something.
 pub(super) const OTHERS: &str = "PRAGMA data_version";
 
 /// The messages of a window, oldest first.
 pub(super) type Entries = Arc<Vec<LiveEntry>>;
 
-/// Windows that are known.
+/// The cached windows.
 #[derive(Debug, Default)]
 pub(super) struct Windows(Mutex<Known>);
 
@@ -43,24 +44,24 @@ struct Known {
     last: u64,
 }
 
-/// What is known of one.
+/// A cached window.
 #[derive(Debug)]
 struct Window {
     state: State,
     place: Place,
-    /// Nothing, until somebody has put them there.
+    /// `None` until the entries are put in.
     entries: Option<Entries>,
 }
 
-/// What nothing has changed a window since.
+/// The state of the store for which a cached window is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// How often people had changed the conversation.
+    /// The conversation's revision.
     revision: i64,
     others: i64,
 }
 
-/// Where the entries of a window belong that it has in a transaction; once it is forgotten they belong nowhere.
+/// Where a window that was read in a transaction is to be cached; after the window is removed, the place is void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     session: SessionId,
@@ -68,7 +69,8 @@ pub(super) struct Place {
 }
 
 impl Windows {
-    /// The window of a conversation that was changed by people so often, if it is known; else where it belongs once it was read.
+    /// Returns the window of a conversation at this revision, if it is cached; otherwise the place where it belongs
+    /// once it is read.
     pub(super) fn find(
         &self,
         conn: &Connection,
@@ -83,7 +85,8 @@ impl Windows {
         Ok((Some(known.expect(session, state)), None))
     }
 
-    /// The same of a window that this transaction changes: where it belongs as it is then, once that is committed.
+    /// Returns a cached window that this transaction changes, with the place where the changed window belongs once
+    /// it is committed.
     pub(super) fn take(
         &self,
         conn: &Connection,
@@ -96,7 +99,7 @@ impl Windows {
         Ok(found.map(|entries| (known.expect(session, state), entries)))
     }
 
-    /// Remembers a window that is there by now.
+    /// Caches a window at its place.
     pub(super) fn put(&self, place: Place, entries: Entries) {
         let (count, chars) = (entries.len(), chars(&entries));
         if count > SHORT_ENTRIES || chars > MOST_CHARS {
@@ -113,18 +116,18 @@ impl Windows {
         }
     }
 
-    /// This window is changed by the transaction.
+    /// Removes a window that the transaction changes.
     pub(super) fn forget(&self, session: SessionId) {
         self.known().remove(session);
     }
 
-    /// Any may be changed by it.
+    /// Removes all windows, because the transaction may change any of them.
     pub(super) fn forget_all(&self) {
         self.known().clear();
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Whole after each of its methods.
+        // Every method leaves it consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,14 +165,14 @@ impl Known {
 }
 
 impl Window {
-    /// Whether it is this place, and nothing is there yet.
+    /// Whether it is this place, and its entries are not set yet.
     fn is_empty_place(&self, place: Place) -> bool {
         self.place == place && self.entries.is_none()
     }
 }
 
 impl State {
-    /// As of this transaction; `None` where others may change a window of which nobody is told.
+    /// Returns the state as of this transaction; `None` where others may change a window without being noticed.
     fn of(conn: &Connection, revision: i64) -> Result<Option<State>, Fault> {
         match conn {
             Connection::Sqlite(_) => {
@@ -181,7 +184,7 @@ impl State {
     }
 }
 
-/// How much text is held for them.
+/// Returns how many characters of text the entries hold.
 fn chars(entries: &[LiveEntry]) -> usize {
     let of = |Entry { chars, original, .. }: &Entry| {
         let original = original.as_ref().map_or(0, |original| message::chars(&original.blocks));

@@ -1,23 +1,25 @@
-//! One thread writes. What arrives while it commits shares the next commit.
+//! The writer: one thread writes, and operations that arrive while it commits share the next commit.
 //!
-//! A commit waits for the disk (about 0.3 ms); what is in it hardly matters. So the writer takes
-//! everything that is waiting into one transaction, and answers nobody before it is committed.
+//! A commit waits for the disk (about 0.3 ms), almost regardless of how much it contains. So the writer takes all
+//! waiting operations into one transaction, and answers no caller before that is committed.
 //!
-//! An operation that fails is undone alone. Nearly none fails after it has written something, and a savepoint for each
-//! costs more than what most of them write: SQLite keeps a copy of every page, and its index of words is written out at
-//! each. So all are run without; where one leaves something behind, the transaction is undone, and what it held is run
-//! again with savepoints. An operation may therefore be run twice, and does nothing but read and write the database.
+//! An operation that fails is undone alone. Almost none fails after it has written something, and a savepoint for
+//! each costs more than what most of them write: SQLite keeps a copy of every page, and writes out its full-text
+//! index at each savepoint. So all operations run without savepoints; if a failed one leaves something behind, the
+//! transaction is rolled back, and its operations run again with savepoints. An operation may therefore run twice,
+//! and must do nothing but read and write the database.
 //!
-//! For the same reason no statement of an ordinary turn may be one that SQLite would have to undo by itself: one that writes
-//! several rows, or says what it has written (`RETURNING`), and may fail amid them. The index of words is written out before
-//! each of those, though it changes nothing. So a turn looks first, and writes row by row.
+//! For the same reason no statement of an ordinary turn may be one that SQLite would have to undo by itself: one
+//! that writes several rows, or returns what it has written (`RETURNING`), and may fail in the middle. The
+//! full-text index is written out before each such statement, although it does not change it. So a turn checks
+//! first, and writes row by row.
 //!
-//! A database is waited for each time that something is asked of it. What the operations of a group will ask is asked for all of
-//! them at once, as far as that is [known](Prefetch).
+//! A PostgreSQL database costs a round trip for each query. What the operations of a group will query is queried
+//! for all of them at once, as far as it is [known in advance](Prefetch).
 //!
-//! It answers only for the file that the next start will find: see [`OpenFiles`].
+//! The writer answers only for the file that the next start will find: see [`OpenFiles`].
 //!
-//! In a runtime of one thread that is to do everything in one order, a task does the same.
+//! In a single-threaded runtime that has to run everything in one order, a task does the same.
 
 use std::{
     cell::{Cell, RefCell},
@@ -45,13 +47,13 @@ use super::{
     sql::{self, Connection, Postgres, Prefetched},
 };
 
-/// How many operations one commit takes at most, so that the first does not wait for ever.
+/// How many operations one commit takes at most, so that the first one does not wait for ever.
 const MAX_GROUP: usize = 256;
 
-/// How often a store that nobody writes to is looked at: people are told before they have written in vain.
+/// How often an idle store is checked, so that a loss is reported before something is written in vain.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What writes. Dropping it lets what is queued finish.
+/// The writer. Dropping it lets queued operations finish.
 pub(super) struct Writer {
     queue: Queue,
     lost: watch::Receiver<Option<StoreError>>,
@@ -59,13 +61,14 @@ pub(super) struct Writer {
 
 type Queued = Box<dyn Operation>;
 
-/// What is known of an operation before it is run.
+/// What is known of an operation before it runs.
 pub(super) enum Prefetch {
-    /// Nothing: what those after it will ask is asked once it is done.
+    /// Nothing: the queries of later operations are made after it has run.
     None,
-    /// It changes nothing that others ask ahead, or says that it has [moved](sql::Invalidation).
+    /// It invalidates no prefetched rows of other operations, or declares which it
+    /// [invalidates](sql::Invalidation).
     Narrow,
-    /// Nor does this, and it asks ahead what is asked here.
+    /// As `Narrow`; and these queries of it can be made in advance.
     Asks(Ask),
 }
 
@@ -77,7 +80,7 @@ impl Prefetch {
     }
 }
 
-/// Who works on what is queued.
+/// What runs the queued operations.
 enum Queue {
     Thread { operations: Option<Sender<Queued>>, thread: Option<JoinHandle<()>> },
     Task(Arc<Task>),
@@ -103,16 +106,16 @@ impl Writer {
         Ok(Writer { queue, lost })
     }
 
-    /// Waits until the store is lost, and says how; for ever where it is not.
+    /// Waits until the store is lost, and returns how; for ever if it is not lost.
     pub(super) async fn lost(&self) -> StoreError {
         let mut lost = self.lost.clone();
         let how = lost.wait_for(Option::is_some).await.ok().and_then(|how| how.clone());
-        // The thread only ends with the store, unless it has panicked.
+        // The thread ends only with the store, unless it has panicked.
         how.unwrap_or(StoreError::Closed)
     }
 
-    /// Has `work` run in a transaction, after whatever was queued before this call; what it returns waits until that is
-    /// committed. Where nobody waits the work is done all the same.
+    /// Runs `work` in a transaction, after everything that was queued before this call; the returned future waits
+    /// until that is committed. The work runs even if the future is dropped.
     pub(super) fn write<T, F>(
         &self,
         prefetch: Prefetch,
@@ -123,8 +126,9 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        // A caller that has gone away does not need to know. One that has not gets the work back as well, to be freed where
-        // such things are made: the allocator keeps what a thread frees for that thread, and this one makes nothing.
+        // A caller that has gone away does not need to know. Otherwise the work is sent back too, to be freed on
+        // the caller's thread: the allocator keeps memory for the thread that frees it, and this thread allocates
+        // nothing of that kind.
         let queued = self.queue(prefetch, work, |result, work| drop(caller.send((result, work))));
         async move {
             queued?;
@@ -133,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// The same for a thread that may wait; in the async runtime it panics.
+    /// As [`write`](Writer::write), for a thread that may block; panics in the async runtime.
     pub(super) fn write_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -150,11 +154,11 @@ impl Writer {
         }
     }
 
-    /// Has `work` run in a transaction, and `answer` called on the writer's thread once it is known what came of it; it gets the
-    /// work, too.
+    /// Runs `work` in a transaction, and calls `answer` with its result and the work on the writer's thread once
+    /// the transaction has ended.
     ///
     /// # Errors
-    /// There is no writer any more: neither is called.
+    /// The writer has ended: neither is called.
     pub(super) fn queue<T, F, A>(&self, prefetch: Prefetch, work: F, answer: A) -> Result<(), StoreError>
     where
         T: Send + 'static,
@@ -180,7 +184,7 @@ impl Drop for Writer {
             Queue::Thread { operations, thread } => {
                 drop(operations.take());
                 if let Some(thread) = thread.take() {
-                    // It only fails when the thread panicked, which has been printed.
+                    // This fails only if the thread panicked, which has been printed.
                     let _ = thread.join();
                 }
             }
@@ -192,7 +196,7 @@ impl Drop for Writer {
     }
 }
 
-/// The work as tasks of a runtime: one for whatever is queued until it gets to run.
+/// Runs the writer as tasks of a runtime: one task commits whatever is queued until it runs.
 struct Task {
     hand: Mutex<WriterLoop>,
     queued: Mutex<VecDeque<Queued>>,
@@ -222,7 +226,7 @@ impl Task {
             queued.push_back(operation);
             queued.len() == 1
         };
-        // Outside of a runtime, what is queued is committed when somebody waits for it.
+        // Outside of a runtime, what is queued is committed when a caller waits for it.
         if is_first && let Ok(runtime) = Handle::try_current() {
             let task = Arc::clone(self);
             runtime.spawn(async move {
@@ -252,22 +256,23 @@ impl Task {
 
 /// One caller's part of a group.
 trait Operation: Send {
-    /// Asks what it will ask. Says whether that may be done for those after it as well, before this one is run.
+    /// Makes its queries in advance. Returns whether those of the next operations may be made in advance, too,
+    /// before this one runs.
     fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool;
 
-    /// Does the work, inside the group's transaction; whatever an earlier run came to is forgotten.
+    /// Runs the work inside the group's transaction; replaces the result of an earlier run.
     ///
     /// # Errors
     /// It failed.
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError>;
 
-    /// Whether it was run, and that is not forgotten.
+    /// Whether it has a result.
     fn has_run(&self) -> bool;
 
-    /// What an earlier run came to is not true any more.
+    /// Discards the result of an earlier run.
     fn forget(&mut self);
 
-    /// Tells the caller, now that the fate of the transaction is known.
+    /// Sends the result to the caller, now that the transaction has ended.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -287,14 +292,14 @@ where
 {
     fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool {
         if let Prefetch::Asks(ask) = &self.prefetch {
-            // What comes of it when it cannot be asked, comes of it again when it is wanted.
+            // An error of a query in advance occurs again when the rows are needed.
             self.foreseen = Some(database.foresee(|| guarded(|| ask(conn))));
         }
         !matches!(self.prefetch, Prefetch::None)
     }
 
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
-        // What was foreseen is of the transaction that the group was begun with.
+        // Prefetched rows belong to the transaction that the group was begun with.
         let foreseen = self.foreseen.take().filter(|_| undoing == Undoing::Together);
         let work = || {
             let done = match (conn, foreseen) {
@@ -303,7 +308,7 @@ where
                 }
                 _ => (self.work)(conn),
             }?;
-            // What is undone alone has failed alone.
+            // An operation that is undone alone must also report its errors alone.
             if undoing == Undoing::Alone {
                 conn.settle()?;
             }
@@ -333,24 +338,24 @@ where
     }
 }
 
-/// How what an operation leaves behind when it fails is undone.
+/// How the writes of a failed operation are undone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Undoing {
-    /// By undoing all of the transaction.
+    /// By rolling back the whole transaction.
     Together,
     /// By a savepoint of its own.
     Alone,
 }
 
-/// What writing takes.
+/// The state of the writer's loop.
 struct WriterLoop {
     conn: Connection,
     path: PathBuf,
-    /// Those of the database, where it is one of files.
+    /// The open files, for a store in a file.
     files: Option<OpenFiles>,
-    /// Whether the files were seen where they belong, and nothing was waited for since.
+    /// Whether the files were checked, and nothing was waited for since.
     has_looked: Cell<bool>,
-    /// Where it says that the store is lost.
+    /// Reports that the store is lost.
     lose: watch::Sender<Option<StoreError>>,
 }
 
@@ -373,7 +378,7 @@ impl WriterLoop {
         }
     }
 
-    /// What is to be done though there is nothing to write.
+    /// Does what is due while there is nothing to write.
     fn look_idly(&self) {
         self.tell_loss(&self.look().and_then(|()| self.give_sign()));
     }
@@ -408,7 +413,7 @@ impl WriterLoop {
             }
             self.tell_loss(&committed);
             if committed.as_ref().is_err_and(|error| !error.is_lost()) {
-                // What has not had its turn by then waits for the next.
+                // Operations that have not run yet wait for the next transaction.
                 let mut group = group.extract_if(1.., |operation| !operation.has_run()).collect();
                 waiting.borrow_mut().append(&mut group);
             }
@@ -424,8 +429,9 @@ impl WriterLoop {
         group: &mut Vec<Queued>,
         more: impl Fn() -> Option<Queued>,
     ) -> Result<(), StoreError> {
-        // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
-        // will be found. What was seen after the last is not old where this one was waiting already.
+        // Checked before the transaction, so that nothing is written to a truncated file; and after it, so that
+        // everything written is where it will be found. The check after the last commit is still valid if this
+        // operation was already waiting.
         let looked = if self.has_looked.get() { Ok(()) } else { self.look() };
         let begun = looked.and_then(|()| self.said(self.conn.begin()));
         group.push(first);
@@ -441,29 +447,32 @@ impl WriterLoop {
                 self.run_again(&mut group[..=at])?;
             }
             at += 1;
-            // Hosts wait for each other, and what arrives meanwhile for the next transaction.
+            // On a database other hosts wait for this transaction, so operations that arrive meanwhile go into the
+            // next one.
             if self.files.is_some() && at < MAX_GROUP {
                 group.extend(more());
             }
         }
         match self.conn.commit() {
-            // Whose it was that has failed is told by running each alone.
+            // Running each operation alone shows which one has failed.
             Err(sql::Error::Undone(_)) if undoing == Undoing::Together => {
                 self.run_again(group)?;
                 self.said(self.conn.commit())?;
             }
             committed => self.said(committed)?,
         }
-        // It is committed: where one cannot look, what was seen before holds.
+        // It is committed: if the check itself fails, the result of the last check holds.
         let looked = self.look();
         self.has_looked.set(looked.is_ok());
         looked.or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 
+    /// Makes the queries of a group in advance.
+    ///
     /// # Errors
-    /// The connection was lost with that, and the transaction with it: what came after would be in none, and nobody's.
+    /// The connection was lost, and the transaction with it: later statements would run outside of a transaction.
     fn foresee(&self, database: &Postgres, operations: &mut [Queued]) -> Result<(), StoreError> {
-        // By itself an operation asks as soon.
+        // A single operation gains nothing by it.
         if operations.len() == 1 {
             return Ok(());
         }
@@ -479,7 +488,7 @@ impl WriterLoop {
         Ok(())
     }
 
-    /// Runs operations anew, whose transaction is undone.
+    /// Rolls back the transaction, and runs its operations again, each with a savepoint.
     fn run_again(&self, group: &mut [Queued]) -> Result<(), StoreError> {
         group.iter_mut().for_each(|operation| operation.forget());
         if !self.conn.is_autocommit() {
@@ -492,10 +501,10 @@ impl WriterLoop {
         Ok(())
     }
 
-    /// Runs an operation, and says whether it has failed and what it left behind is still there.
+    /// Runs an operation; returns whether it has failed and its writes still have to be undone.
     ///
     /// # Errors
-    /// All of the transaction is lost.
+    /// The whole transaction is lost.
     fn run(&self, operation: &mut dyn Operation, undoing: Undoing) -> Result<bool, StoreError> {
         let WriterLoop { conn, path, .. } = self;
         let before = conn.changes();
@@ -503,7 +512,7 @@ impl WriterLoop {
             self.said(conn.savepoint("SAVEPOINT operation"))?;
         }
         let ran = operation.run(conn, path, undoing);
-        // A full disk made SQLite give it up.
+        // On a full disk, SQLite has rolled the transaction back.
         if conn.is_autocommit() {
             return Err(ran.err().unwrap_or(StoreError::Closed));
         }
@@ -523,12 +532,12 @@ impl WriterLoop {
         }
     }
 
-    /// Whether the database is still what is open.
+    /// Checks that the database files are still the ones that are open.
     fn look(&self) -> Result<(), StoreError> {
         self.files.as_ref().map_or(Ok(()), OpenFiles::check)
     }
 
-    /// That this host lives, where it is one of a database.
+    /// Gives a sign of life, where this is a host of a database.
     fn give_sign(&self) -> Result<(), StoreError> {
         match &self.conn {
             Connection::Postgres(conn) if conn.link().host() != 0 => {

@@ -1,5 +1,5 @@
-//! What a home and the store were when they were last the same, file by file. In a file of the home, which is replaced as a whole:
-//! without it nothing is lost, but nobody knows any more who has changed what.
+//! The state in which a home and the store last agreed, file by file. Kept in a file of the home that is replaced
+//! as a whole: without it no text is lost, but it is unknown who has changed what.
 
 use std::{
     collections::BTreeMap,
@@ -16,24 +16,24 @@ use crate::sharing::shared::SharingError;
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "atoms.json";
 
-/// What both had.
+/// The agreed state of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Agreed {
-    /// The store's.
+    /// The store's version.
     pub version: i64,
-    /// Of the text; nothing where it was deleted.
+    /// The digest of the text; `None` where it was deleted.
     pub sha256: Option<TextDigest>,
 }
 
-/// What is in the file.
+/// The content of the manifest file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
-    /// What tells the folder from another in its place.
+    /// The identity of the folder, which another folder in its place does not have.
     folder: Option<u64>,
     files: BTreeMap<AtomPath, Agreed>,
 }
 
-/// The file, and what is in it.
+/// The manifest file and its content.
 #[derive(Debug)]
 pub(super) struct Manifest {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// That of a home; an empty one where there is none that can be read.
+    /// Opens the manifest of a home; it is empty where no readable file exists.
     pub fn open(home: &Path) -> Manifest {
         let path = home::gateway_dir(home).join(FILE_NAME);
         let kept = match files::read_text(&path) {
@@ -56,43 +56,43 @@ impl Manifest {
         Manifest { path, kept, is_saved: true }
     }
 
-    /// What tells the folder from another in its place, where it was looked at before.
+    /// Returns the identity of the folder, where it was looked at before.
     pub fn folder(&self) -> Option<u64> {
         self.kept.folder
     }
 
-    /// The folder is that one now.
+    /// Sets the identity of the folder.
     pub fn is_of(&mut self, folder: u64) {
         (self.kept.folder, self.is_saved) = (Some(folder), false);
     }
 
-    /// What was agreed upon of a file.
+    /// Returns the agreed state of a file.
     pub fn get(&self, path: &AtomPath) -> Option<&Agreed> {
         self.kept.files.get(path)
     }
 
-    /// The files of which something was.
+    /// Returns the files that have an agreed state.
     pub fn paths(&self) -> impl Iterator<Item = &AtomPath> {
         self.kept.files.keys()
     }
 
-    /// Both have that now.
+    /// Sets the agreed state of a file.
     pub fn set(&mut self, path: AtomPath, agreed: Agreed) {
         self.is_saved = false;
         self.kept.files.insert(path, agreed);
     }
 
-    /// Nothing was agreed upon but of these.
+    /// Drops the agreed state of all other files.
     pub fn retain(&mut self, keeps: impl Fn(&AtomPath, &Agreed) -> bool) {
         let before = self.kept.files.len();
         self.kept.files.retain(|path, agreed| keeps(path, agreed));
         self.is_saved &= self.kept.files.len() == before;
     }
 
-    /// Writes what has changed.
+    /// Saves the manifest if it has changed.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then.
+    /// It cannot be written; the previous file is unchanged.
     pub fn save(&mut self) -> Result<(), SharingError> {
         if self.is_saved {
             return Ok(());

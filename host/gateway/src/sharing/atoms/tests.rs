@@ -1,4 +1,4 @@
-//! Real folders, and a real PostgreSQL between them.
+//! Tests with real folders, and a real PostgreSQL between them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ struct Base {
     address: String,
 }
 
-/// A home that shares it.
+/// A home on that database.
 struct House {
     folder: TempDir,
     store: Store,
@@ -38,7 +38,7 @@ struct House {
 }
 
 impl Base {
-    /// None where tests are to do without PostgreSQL, which the server says.
+    /// `None` where tests are to run without PostgreSQL, which the server helper prints.
     fn new() -> Option<Base> {
         let server = postgres::server()?;
         Some(Base { server, address: server.schema() })
@@ -68,14 +68,14 @@ impl House {
         self.folder.path().join("knowledge")
     }
 
-    /// As somebody does who edits a file in its place.
+    /// Edits a file in place.
     fn write(&self, path: &str, text: &str) {
         let file = self.root().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
 
-    /// As a program does that puts a file in the place of another.
+    /// Replaces a file by another, as some programs do.
     fn replace(&self, path: &str, text: &str) {
         let file = self.root().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -90,7 +90,7 @@ impl House {
         fs::read_to_string(self.root().join(path)).ok()
     }
 
-    /// What is in the folder, but for the lock: by path.
+    /// Returns the files of the folder by path, except for the lock.
     fn files(&self) -> BTreeMap<String, String> {
         let entries = |path: &Path| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
         let scopes = entries(&self.root()).filter(|path| path.is_dir());
@@ -99,12 +99,12 @@ impl House {
         files.map(|file| (named(file.clone()), fs::read_to_string(file).unwrap())).collect()
     }
 
-    /// Of them those that a library reads.
+    /// Returns those that the library reads.
     fn atoms(&self) -> BTreeMap<String, String> {
         self.files().into_iter().filter(|(path, _)| AtomPath::parse(path).is_some()).collect()
     }
 
-    /// Of them those that were kept beside others.
+    /// Returns the texts that were kept beside other files.
     fn kept(&self) -> Vec<String> {
         self.files().into_iter().filter(|(path, _)| path.contains(".md.kept-")).map(|(_, text)| text).collect()
     }
@@ -113,7 +113,7 @@ impl House {
         self.sharing.pass().unwrap();
     }
 
-    /// As after a start.
+    /// As after a restart.
     fn starts_again(&mut self) {
         self.sharing = opened(&self.lock, &self.store);
     }
@@ -127,7 +127,7 @@ fn atoms(expected: &[(&str, &str)]) -> BTreeMap<String, String> {
     expected.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }
 
-/// Passes until all homes have the same: a change in a file's place is told by the system within moments.
+/// Runs passes until all homes have the same files: the operating system reports a change in place within moments.
 fn settle(houses: &mut [&mut House], expected: &[(&str, &str)]) {
     until(&format!("all have {expected:?}"), || {
         houses.iter_mut().for_each(|house| house.pass());
@@ -151,7 +151,7 @@ fn what_is_new_edited_and_deleted_in_one_home_is_so_in_the_other() {
     other.write("財務/如何.md", "在財務報表");
     one.remove("erp/a.md");
     settle(&mut [&mut one, &mut other], &[("財務/如何.md", "在財務報表")]);
-    // What was deleted may come back.
+    // A deleted file may be created again.
     other.write("erp/a.md", "an answer");
     settle(&mut [&mut one, &mut other], &[("erp/a.md", "an answer"), ("財務/如何.md", "在財務報表")]);
     assert_eq!((one.files().len(), other.files().len()), (2, 2), "nothing is kept beside anything");
@@ -195,7 +195,7 @@ fn of_two_who_change_one_file_the_first_has_its_place_and_both_texts_are_there()
     other.write("erp/a.md", "by the second");
     settle(&mut [&mut other, &mut one], &[("erp/a.md", "by the first")]);
     assert_eq!((other.kept(), one.kept()), (vec!["by the second".to_owned()], vec![]));
-    // Another edit of what was deleted meanwhile.
+    // Another edit of a file that was deleted meanwhile.
     one.remove("erp/a.md");
     one.pass();
     other.write("erp/a.md", "once more");
@@ -204,7 +204,7 @@ fn of_two_who_change_one_file_the_first_has_its_place_and_both_texts_are_there()
         other.kept().into_iter().collect::<BTreeSet<_>>(),
         ["by the second", "once more"].map(String::from).into()
     );
-    // One who has deleted what another has changed gets that.
+    // A home that has deleted a file which another has changed gets the changed file.
     one.write("erp/b.md", "as it was");
     settle(&mut [&mut one, &mut other], &[("erp/b.md", "as it was")]);
     one.write("erp/b.md", "changed");
@@ -249,7 +249,7 @@ fn a_row_writes_nowhere_but_where_a_library_has_its_atoms() {
         let row = format!("'{path}', {version}, '{}', 'x'", digest.as_str());
         shared.sql(&format!("INSERT INTO atom_file (path, version, sha256, body) VALUES ({row})"));
     }
-    // Nor is a text taken that is another than is said, or longer than an atom's.
+    // Nor is a text taken that does not match its digest, or that is too long for an atom.
     shared.sql("INSERT INTO atom_file (path, version, sha256, body) VALUES ('erp/other.md', 100, 'abc', 'x')");
     let row = format!("'erp/huge.md', 101, '{}', repeat('x', 2000000)", digest.as_str());
     shared.sql(&format!("INSERT INTO atom_file (path, version, sha256, body) VALUES ({row})"));
@@ -285,7 +285,7 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
         (one.read("erp/b.md").as_deref() == Some("better")).then_some(())
     });
     assert_eq!(other.read("erp/a.md").as_deref(), Some("a"));
-    // Once it is mended, all is as it should be; and so with a scope.
+    // Once it is repaired, everything is in step; the same with a scope.
     fs::remove_dir(&file).unwrap();
     one.write("erp/a.md", "mended");
     settle(&mut [&mut one, &mut other], &[("erp/a.md", "mended"), ("erp/b.md", "better")]);
@@ -294,7 +294,7 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
     [&mut one, &mut other].into_iter().for_each(House::pass);
     assert_eq!(other.atoms().len(), 2);
     fs::remove_file(&folder).unwrap();
-    // Nor is one where nothing is mounted any more.
+    // Nor a folder where nothing is mounted any more.
     std::os::unix::fs::symlink("/nowhere", &folder).unwrap();
     for _ in 0..2 {
         [&mut one, &mut other].into_iter().for_each(House::pass);
@@ -342,14 +342,14 @@ fn without_a_manifest_both_come_to_the_same_and_nothing_is_lost_or_there_twice()
         house.starts_again();
     }
     settle(&mut [&mut one, &mut other], &now);
-    // It is lost, or nonsense, and what it is about has changed.
+    // The manifest is missing or invalid, and its files have changed.
     fs::remove_file(one.manifest()).unwrap();
     fs::write(other.manifest(), "{").unwrap();
     [&mut one, &mut other].into_iter().for_each(House::starts_again);
     other.write("erp/e.md", "e");
     settle(&mut [&mut one, &mut other], &[now[0], now[1], now[2], ("erp/e.md", "e")]);
     assert_eq!((one.kept().len(), other.kept().len()), (0, 0));
-    // What was deleted elsewhere meanwhile is deleted, as it was there; what is another is kept.
+    // A file deleted elsewhere meanwhile is deleted if it was unchanged here; a changed one is kept.
     fs::remove_file(other.manifest()).unwrap();
     one.remove("erp/e.md");
     one.remove("erp/d.md");
@@ -419,12 +419,12 @@ async fn begun(house: &House) -> SyncTask {
     keep_atoms(&house.lock, house.store.clone(), Clock::system()).await.unwrap()
 }
 
-/// What is done in one home.
+/// An action in one home.
 #[derive(Clone, Debug)]
 enum Deed {
-    /// Somebody writes a text that nobody has written before.
+    /// Somebody writes a new text.
     Writes(usize, usize),
-    /// The same, as programs do that put a file in the place of another.
+    /// The same, by replacing the file.
     Replaces(usize, usize),
     Deletes(usize, usize),
     Passes(usize),
@@ -450,7 +450,7 @@ fn deeds(homes: usize) -> impl Strategy<Value = Vec<Deed>> {
 fn run(shared: &Base, homes: usize, deeds: &[Deed]) {
     let mut houses: Vec<House> = (0..homes).map(|_| shared.house()).collect();
     shared.sql("DELETE FROM atom_file");
-    // Every text that was ever there, and those that somebody took away or wrote another in the place of.
+    // Every text that ever existed, and those that somebody deleted or replaced.
     let (mut texts, mut gone) = (BTreeSet::new(), BTreeSet::new());
     for (number, deed) in deeds.iter().enumerate() {
         match *deed {
@@ -507,7 +507,7 @@ proptest! {
     }
 }
 
-/// How long what a host does each second takes, and what it takes to begin: for people, who run it with `--ignored`.
+/// Measures what a host does each second, and its start; run by hand with `--ignored`.
 #[test]
 #[ignore = "it measures"]
 fn figures_of_ten_thousand_atoms() {

@@ -1,20 +1,20 @@
-//! Two changes of one JSON document, made apart, as one.
+//! Merges two independent changes of one JSON document.
 //!
-//! What only one side has changed is as that side has it. Where both have changed an object, that holds for each of its keys; where
-//! both have changed a list, for each of its elements: what either has added is there, what either has taken away is not. What
-//! is left are two values in the place of one, and theirs counts.
+//! What only one side has changed is taken from that side. Where both have changed an object, each of its keys is
+//! merged in the same way; where both have changed a list, each of its elements: what either side has added is
+//! included, what either has removed is not. Where two values conflict, theirs is used.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// What came of it, and where ours had to give way.
+/// The merged document, and the keys where our value lost.
 pub(super) struct Merged {
     pub value: Map<String, Value>,
     pub contested: Vec<String>,
 }
 
-/// Both changes; `whole` are keys whose values are never put together of two.
+/// Merges both changes; the values of the keys in `whole` are never merged, only chosen.
 pub(super) fn merge(
     base: &Map<String, Value>,
     ours: &Map<String, Value>,
@@ -65,7 +65,7 @@ impl Merging<'_> {
             return ours.cloned();
         }
         if !self.whole.contains(&at.as_str()) {
-            // One that was taken away as a whole is one without anything in it.
+            // A removed value counts as an empty one.
             if let (Some(ours), Some(theirs)) = (object(ours), object(theirs)) {
                 let merged = self.objects(&object(base).unwrap_or_default(), &ours, &theirs, &at);
                 return (!merged.is_empty()).then_some(Value::Object(merged));
@@ -80,7 +80,7 @@ impl Merging<'_> {
     }
 }
 
-/// An object; nothing is one without anything in it.
+/// Returns a value as an object; a missing value counts as an empty one.
 fn object(value: Option<&Value>) -> Option<Cow<'_, Map<String, Value>>> {
     match value {
         None => Some(Cow::default()),
@@ -88,7 +88,7 @@ fn object(value: Option<&Value>) -> Option<Cow<'_, Map<String, Value>>> {
     }
 }
 
-/// A list; nothing is one without anything in it.
+/// Returns a value as a list; a missing value counts as an empty one.
 fn list(value: Option<&Value>) -> Option<&[Value]> {
     match value {
         None => Some(&[]),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is merged first, and however often.
+        /// In any order, and however often.
         #[test]
         fn nothing_that_one_side_alone_has_changed_is_lost(base in document(), ours in document(), theirs in document()) {
             let merge = |ours, theirs| merge(&base, ours, theirs, &[]).value;
@@ -168,7 +168,7 @@ mod tests {
             prop_assert_eq!(&merge(&ours, &base), &ours);
             prop_assert_eq!(&merge(&ours, &ours), &ours);
             let once = merge(&ours, &theirs);
-            // What was offered and not remembered is merged once more.
+            // What was offered but not stored is merged again.
             prop_assert_eq!(&merge(&ours, &once), &once);
             let members = |document: &Map<String, Value>| document.get("admins").and_then(Value::as_array).cloned().unwrap_or_default();
             let (was, one, other, came) = (members(&base), members(&ours), members(&theirs), members(&once));

@@ -1,4 +1,4 @@
-//! Real files, and a real PostgreSQL between them.
+//! Tests with real files, and a real PostgreSQL between them.
 
 use pmk_stand_ins::postgres;
 use serde_json::json;
@@ -15,13 +15,13 @@ struct House {
     shared: SharedConfig,
 }
 
-/// Homes on one database; none where tests are to do without PostgreSQL, which the server says.
+/// Homes on one database; `None` where tests are to run without PostgreSQL, which the server helper prints.
 fn houses<const N: usize>(files: [Value; N]) -> Option<[House; N]> {
     let address = postgres::server()?.schema();
     Some(files.map(|file| House::on(&address, &file)))
 }
 
-/// As an operator does by hand in the database of these homes.
+/// Runs a statement in the database of these homes, as an operator would by hand.
 fn sql(house: &House, sql: &str) -> String {
     let schema = house.address.rsplit("%3D").next().unwrap();
     postgres::server().unwrap().psql("postgres", &format!("SET search_path = {schema}; {sql}")).unwrap()
@@ -152,7 +152,7 @@ fn a_file_that_is_gone_or_makes_no_sense_takes_nothing_from_anybody() {
     assert!(!home::config_file(one.folder.path()).exists());
     other.pass();
     assert_eq!(other.says(), file);
-    // A start without one is that of a home that is new.
+    // Without a token, the home starts as a new one.
     one.starts_again();
     one.pass();
     assert_eq!(one.says(), file);
@@ -168,7 +168,7 @@ fn what_the_database_has_and_no_gateway_could_run_with_is_left_there() {
         assert!(matches!(one.shared.pass(), Err(SharingError::Unusable(_))), "{text}");
         assert_eq!(one.says(), file);
     }
-    // Nothing else comes from there.
+    // Nothing else is taken from the database.
     sql(&one, r#"UPDATE common_config SET version = version + 1, text = '{"model": "other", "admins": ["U1"]}'"#);
     one.pass();
     assert_eq!(one.says(), json!({"version": 1, "admins": ["U1"]}));
@@ -198,7 +198,7 @@ fn a_file_without_a_key_says_nothing_of_it_and_an_empty_one_takes_it_away() {
     let Some([mut one, mut other]) = houses([file.clone(), file.clone()]) else { return };
     one.pass();
     other.pass();
-    // As one is that is deployed again.
+    // As after a new deployment.
     other.write(json!({"version": 1, "model": "sim"}));
     other.pass();
     one.pass();

@@ -1,5 +1,5 @@
-//! What messages are found by, whichever database they are in: the same terms, and the same counts of them, so that one
-//! ranking serves both. The conversation is the group.
+//! The search index of messages: both databases hold the same terms and the same counts of them, so that one
+//! ranking serves both. Counts are per conversation.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// SQLite's.
+/// SQLite's index.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
-/// PostgreSQL's. Terms hold no spaces.
+/// PostgreSQL's statements. Terms contain no spaces.
 const ADD: &str = "INSERT INTO said (message_id, session_id, terms) VALUES (?1, ?2, string_to_array(?3, ' '))
      ON CONFLICT (message_id) DO UPDATE SET terms = excluded.terms";
 const REMOVE: &str = "DELETE FROM said WHERE message_id = ?1";
@@ -31,16 +31,16 @@ const PLACES: &str = "SELECT t.place, s.message_id, cardinality(array_positions(
      FROM unnest(string_to_array(?1 COLLATE \"C\", ' ')) WITH ORDINALITY AS t (term, place)
      JOIN said s ON s.terms @> ARRAY[t.term] ORDER BY t.place, s.message_id";
 
-/// Makes the index usable on a connection.
+/// Creates the index where the database needs that.
 pub(in crate::store) fn prepare(conn: &Connection) -> Result<(), Fault> {
     match conn {
         Connection::Sqlite(conn) => Ok(INDEX.create(conn)?),
-        // It is a table as any other.
+        // It is an ordinary table.
         Connection::Postgres(_) => Ok(()),
     }
 }
 
-/// Has a message found by these terms, of which there is nothing in the index yet.
+/// Indexes a message that is not in the index yet by these terms.
 pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     match conn {
         Connection::Sqlite(conn) => Ok(INDEX.add_terms(conn, id, session.0, &[terms])?),
@@ -51,7 +51,7 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[Strin
     }
 }
 
-/// Has a message not found any more.
+/// Removes a message from the index.
 pub(super) fn remove(conn: &Connection, id: i64) -> Result<(), Fault> {
     match conn {
         Connection::Sqlite(conn) => Ok(INDEX.remove(conn, id)?),
@@ -59,7 +59,7 @@ pub(super) fn remove(conn: &Connection, id: i64) -> Result<(), Fault> {
     }
 }
 
-/// How common the terms of a question are in a conversation.
+/// Returns how common the terms of a query are in a conversation.
 pub(super) fn frequencies(conn: &Connection, session: SessionId, query: &Query) -> Result<Frequencies, Fault> {
     if let Connection::Sqlite(conn) = conn {
         return Ok(INDEX.frequencies(conn, session.0, query)?);
@@ -76,7 +76,8 @@ pub(super) fn frequencies(conn: &Connection, session: SessionId, query: &Query) 
     Ok(Frequencies::count(query, u64::try_from(texts).unwrap_or(0), documents).unwrap_or_else(|never| match never {}))
 }
 
-/// For each of these terms the messages of a conversation that have it, by id, and how often each has it.
+/// Returns for each of these terms the messages of a conversation that contain it, by id, and how often each
+/// contains it.
 pub(super) fn messages_with(
     conn: &Connection,
     session: SessionId,
@@ -98,12 +99,12 @@ pub(super) fn messages_with(
     Ok(found)
 }
 
-/// Terms as they are stored, in one text.
+/// Joins terms, as they are stored, into one text.
 pub(super) fn joined<'a>(session: SessionId, terms: impl Iterator<Item = &'a str>) -> String {
     terms.map(|term| grouped(session, term)).collect::<Vec<_>>().join(" ")
 }
 
-/// As SQLite's index has it; `=` is part of no term.
+/// A term with its conversation, as SQLite's index has it; no term contains `=`.
 fn grouped(session: SessionId, term: &str) -> String {
     format!("{session}={term}")
 }

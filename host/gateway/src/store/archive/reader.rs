@@ -1,4 +1,4 @@
-//! What a policy searches and reads.
+//! The archive as a policy searches and reads it.
 
 use std::{
     collections::HashMap,
@@ -26,20 +26,20 @@ pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks
 pub(in crate::store) const LENGTHS: &str =
     "SELECT message_id, terms FROM archive WHERE session_id = ?1 AND number < ?2 ORDER BY number";
 
-/// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may, such as
-/// those that policies decide on.
+/// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may block,
+/// such as those on which policies decide.
 #[derive(Clone)]
 pub struct StoreArchive {
     store: Store,
     session: SessionId,
     length: u32,
-    /// Read for the first search, the same for all of them.
+    /// Read for the first search, and shared by all later ones.
     texts: Arc<OnceLock<Texts>>,
 }
 
 impl Store {
-    /// The archive of a conversation as it was when so many messages were recorded. Nothing is read before it is
-    /// searched.
+    /// Returns the archive of a conversation as it was when so many messages were recorded. Nothing is read before
+    /// the first search.
     pub fn archive_of(&self, session: SessionId, length: u32) -> StoreArchive {
         StoreArchive { store: self.clone(), session, length, texts: Arc::default() }
     }
@@ -91,7 +91,7 @@ impl Archive for StoreArchive {
     }
 }
 
-/// How long the messages of a conversation are, in terms.
+/// The lengths of a conversation's messages, in terms.
 struct Texts {
     /// Ids and lengths, in the order of their numbers.
     lengths: Vec<(i64, u32)>,
@@ -107,9 +107,9 @@ impl Texts {
         Ok(Texts { lengths, numbers })
     }
 
-    /// Everything that has a telling term of the question, best first, ties the newer first. As
-    /// [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference. With it what
-    /// that took.
+    /// Returns all messages that contain a distinctive term of the query, best first, and the newer first among
+    /// equal ones; and the cost of the search. Ranks as [`pmk_search::MemoryArchive`] does: other conversations
+    /// have no influence.
     fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<(Vec<Found>, Matches), Fault> {
         let Texts { lengths, numbers } = self;
         let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;

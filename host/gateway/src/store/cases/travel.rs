@@ -1,5 +1,5 @@
-//! Cases on their way from one store to another, with the conversations of their channel. Which of two are the same tell
-//! title and time of opening: numbers are a store's own.
+//! Exports and imports cases with the conversations of their channel. Two cases are the same if title and opening
+//! time are equal: numbers are specific to a store.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(in crate::store) const RESTORE: &str =
 pub(in crate::store) const RESTORE_AS: &str =
     "INSERT INTO case_file (front, channel, title, opened_by, opened_at, closed_by, closed_at, id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-/// The same message of an import before.
+/// The same message from an earlier import.
 pub(in crate::store) const IS_THERE: &str = "SELECT 1 FROM case_message c JOIN message m ON m.id = c.message_id
      WHERE c.case_id = ?1 AND m.session_id = ?2 AND c.at = ?3 AND c.user IS NOT DISTINCT FROM ?4 AND m.blocks = ?5";
 pub(in crate::store) const NOTE_SOURCE: &str = "UPDATE case_note SET message_id = ?4
@@ -42,13 +42,13 @@ pub struct DumpedCase {
     pub opened_at_ms: i64,
     /// When it was closed, and by whom.
     pub closed: Option<(i64, Option<String>)>,
-    /// Each with its time, and which message of the dump it comes from, where that is one.
+    /// Each with its time, and the index of the message of the dump that it comes from, if any.
     pub notes: Vec<(Note, i64, Option<usize>)>,
-    /// Messages of the dump that belong to it, with who wrote them and when.
+    /// Messages of the dump that belong to it, with their authors and times.
     pub messages: Vec<(usize, Option<String>, i64)>,
 }
 
-/// All cases of the channel that a conversation is in. `index` finds a message of the dump.
+/// Returns all cases of the channel that a conversation is in. `index` finds a message of the dump.
 pub(in crate::store) fn dump(
     conn: &Connection,
     key: &SessionKey,
@@ -74,15 +74,15 @@ pub(in crate::store) fn dump(
     Ok(dumped)
 }
 
-/// Where the messages of a conversation went, and what they hold, by their place in the dump.
+/// The stored messages of a conversation and their blocks, by their index in the dump.
 pub(in crate::store) struct Stored<'a> {
     pub session: SessionId,
     pub messages: HashMap<usize, (i64, &'a str)>,
     pub now_ms: i64,
 }
 
-/// Takes cases in, or what is new of them. Returns how many that were open are closed now, because their channel has
-/// another one that is open.
+/// Imports cases, or what is new in them. Returns how many that were open are now closed, because their channel has
+/// another open one.
 pub(in crate::store) fn restore(
     conn: &Connection,
     key: &SessionKey,
@@ -142,7 +142,8 @@ fn add(conn: &Connection, id: CaseId, case: &DumpedCase, stored: &Stored<'_>) ->
         let (kind, spelling) = (note.kind.name(), note.spelling());
         let added = conn.prepare_cached(ADD_NOTE)?.execute(params![id.0, kind, spelling, note.text, at_ms, source])?;
         if let (0, Some(source)) = (added, source) {
-            // Its answer is in another conversation of the channel than the one that brought it first.
+            // Its answer is in another conversation of the channel than the one from which the note was imported
+            // first.
             conn.prepare_cached(NOTE_SOURCE)?.run(params![id.0, kind, spelling, source])?;
         }
     }

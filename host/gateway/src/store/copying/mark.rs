@@ -1,4 +1,4 @@
-//! What a store is known by that a copy to it is not finished: a file beside it, or a word on a table.
+//! The mark of a store to which a copy is not finished: a file beside it, or a comment on a table.
 
 use std::{
     fs, io,
@@ -17,18 +17,18 @@ const FILE_NAME: &str = "store.copying";
 const WORD: &str = "a copy is under way, of ";
 const READ: &str = "SELECT obj_description('pmk_schema'::regclass, 'pg_class')";
 
-/// Where it is.
+/// Where the mark is.
 pub(in crate::store) enum Mark {
-    /// Beside this database.
+    /// In a file beside this database.
     File(PathBuf),
     Comment,
 }
 
 impl Mark {
-    /// Refuses a store that a copy is not finished to.
+    /// Refuses a store to which a copy is not finished.
     ///
     /// # Errors
-    /// [`StoreError::Unfinished`]; or nobody can tell.
+    /// [`StoreError::Unfinished`]; or the mark cannot be read.
     pub(in crate::store) fn refuse(&self, conn: &Connection, path: &Path) -> Result<(), Fault> {
         match self.read(conn)? {
             Some(_) => Err(StoreError::Unfinished { path: path.to_owned() }.into()),
@@ -36,7 +36,7 @@ impl Mark {
         }
     }
 
-    /// Of which store a copy is under way to this one.
+    /// Returns the store from which an unfinished copy to this one is made.
     pub(super) fn read(&self, conn: &Connection) -> Result<Option<String>, Fault> {
         let text = match self {
             Mark::File(path) => match files::read_text(&file(path)) {

@@ -1,4 +1,4 @@
-//! What stopped an operation, and what that means to whoever wanted it.
+//! What stopped an operation, and which store error that is.
 
 use std::{
     fs,
@@ -16,19 +16,19 @@ use tokio_postgres::error::SqlState;
 use super::StoreError;
 use crate::store::{paths, sql};
 
-/// Failures to read that say what was read is not what was written.
+/// Read errors that mean that the data read is not what was written.
 const DAMAGE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
 
-/// SQLite writes no more than this at once: a page, or a piece of the log's index.
+/// The largest write of SQLite: a page, or a piece of the log's index.
 const LARGEST_WRITE: u64 = 32 << 10;
 
-/// What stopped an operation, before it is known which file it was about.
+/// What stopped an operation, before it is known which file it concerns.
 #[derive(Debug)]
 pub(in crate::store) enum Fault {
     Sql(sql::Error),
-    /// Something stored that is not what we store.
+    /// Stored data that is invalid.
     Damaged(String),
-    /// The operation panicked, and said this.
+    /// The operation panicked, with this message.
     Panicked(String),
     Store(StoreError),
 }
@@ -58,7 +58,7 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// The error as callers see it; a database that is not a file has its name for a path.
+    /// Returns the error for callers; for a database that is not a file, the path is its name.
     pub(in crate::store) fn at(self, path: &Path) -> StoreError {
         match self {
             Fault::Store(error) => error,
@@ -67,7 +67,7 @@ impl Fault {
             Fault::Sql(sql::Error::Sqlite(error)) => of_sqlite(&error, path),
             Fault::Sql(sql::Error::Postgres(error) | sql::Error::Undone(Some(error))) => of_postgres(&error, path),
             Fault::Sql(sql::Error::Away(message)) => StoreError::Away { path: path.to_owned(), message },
-            // The statements are right, so it is the value.
+            // The statements are correct, so the value is wrong.
             Fault::Sql(error @ sql::Error::Column { .. }) => {
                 StoreError::Damaged { path: path.to_owned(), message: error.to_string() }
             }
@@ -78,9 +78,9 @@ impl Fault {
     }
 }
 
-/// Does an operation whose panic is its own failure, and nobody else's: the thread that does it goes on.
+/// Runs an operation and turns its panic into an error, so that the thread goes on.
 pub(in crate::store) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    // What it leaves behind in the database is undone by the caller; it has nothing else in common with others.
+    // The caller rolls back what it leaves in the database; it shares nothing else with other operations.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Panicked(panics::words(&*panic))))
 }
 
@@ -92,7 +92,7 @@ fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     };
     let Some(failure) = error.sqlite_error() else {
         return match error {
-            // The statements are right, so it is the value.
+            // The statements are correct, so the value is wrong.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::InvalidColumnType(..)
@@ -119,7 +119,7 @@ fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     }
 }
 
-/// What our own functions in the database say where a host has lost the right to write.
+/// The SQL state that our database functions raise where a host has lost its right to write.
 const TAKEN_OVER: &str = "PMK01";
 
 fn of_postgres(error: &tokio_postgres::Error, path: &Path) -> StoreError {
@@ -137,20 +137,20 @@ fn of_postgres(error: &tokio_postgres::Error, path: &Path) -> StoreError {
         &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::QUERY_CANCELED => StoreError::Away { path, message },
         &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Refused { path, message },
         code => match code.code().get(..2) {
-            // Who we are, and which database is meant.
+            // Authentication has failed, or the database does not exist.
             Some("28" | "3D") => StoreError::Refused { path, message },
             Some("08") if message.starts_with(sql::NO_OPTIONS) => StoreError::Refused { path, message },
-            // What a pooler says of the server behind it.
+            // What a pooler reports about the server behind it.
             Some("08") => StoreError::Away { path, message },
-            // What the server lacks at the moment.
+            // The server lacks resources at the moment.
             Some("53" | "57" | "58") => StoreError::Away { path, message },
             _ => StoreError::Sql { path, message },
         },
     }
 }
 
-/// The limit on the size of this process's files, where one of the store's has met it: SQLite tells of a write
-/// that was refused, and not why.
+/// Returns the limit on the size of this process's files, where one of the store's files has reached it: SQLite
+/// reports that a write was refused, but not why.
 fn limit_met(path: &Path) -> Option<u64> {
     let limit = getrlimit(Resource::Fsize).current?;
     let is_there =

@@ -1,5 +1,6 @@
-//! The way to one database, which all connections of a store go: whether it can be gone at the moment, and as whom. While the
-//! database is away it is tried less and less often, and the log tells of that once.
+//! The link to one database, shared by all connections of a store: whether the database can be reached at the
+//! moment, and the host that writes over it. While the database is unreachable, connecting is tried less and less
+//! often, and the log reports that once.
 
 use std::{
     sync::{
@@ -16,32 +17,33 @@ use tokio_postgres::Config;
 use super::{Error, Result, tls::Connector};
 use crate::database::Checks;
 
-/// How long nobody tries to connect after it has failed: from the one to the other, which is a part of a host's lease.
+/// How long connecting is not tried after failures: not at all after the first, then twice the first value, doubled
+/// up to the second, which is a fraction of a host's lease.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
-/// The way to one database, which all connections of a store go.
+/// The link to one database, shared by all connections of a store.
 pub(in crate::store) struct Link {
     pub(super) config: Config,
     pub(super) tls: Option<Connector>,
-    /// How it is called where people read it: without the password.
+    /// The name shown to people: the address without the password.
     name: String,
-    /// Which home goes it: machine and folder.
+    /// The home that uses it: machine and folder.
     home: String,
-    /// What says the time.
+    /// Determines the clock.
     threads: Threads,
     since: Instant,
     outage: Mutex<Option<Outage>>,
-    /// Tells who waits for the end of one.
+    /// Notifies tasks that wait for the end of an outage.
     pub(in crate::store) back: Arc<Notify>,
-    /// Whether statements may have names at all.
+    /// Whether statements may be named.
     may_name: AtomicBool,
-    /// As which host this process writes; 0: as none.
+    /// The number of the host that this process writes as; 0 for none.
     host: AtomicI64,
-    /// When the last transaction was begun by which that host was certainly heard of.
+    /// When the last transaction began that proved to others that this host is alive.
     heard: Mutex<Option<Duration>>,
 }
 
-/// The database is away.
+/// A time during which the database is unreachable.
 #[derive(Clone, Debug)]
 struct Outage {
     since: Instant,
@@ -77,7 +79,7 @@ impl Link {
         &self.name
     }
 
-    /// What the address asks the server to set.
+    /// Returns the `options` of the address.
     pub(in crate::store) fn options(&self) -> &str {
         self.config.get_options().unwrap_or_default()
     }
@@ -86,7 +88,7 @@ impl Link {
         &self.home
     }
 
-    /// From now on every transaction is this host's, or comes to nothing once that has lost its right to write.
+    /// From now on every transaction is this host's, and fails once the host has lost its right to write.
     pub(in crate::store) fn write_as(&self, host: i64) {
         self.host.store(host, Ordering::Release);
     }
@@ -95,27 +97,27 @@ impl Link {
         self.host.load(Ordering::Acquire)
     }
 
-    /// This host has committed what it had begun then.
+    /// Notes that this host has committed a transaction that it began then.
     pub(super) fn was_heard(&self, begun: Duration) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
     }
 
-    /// This host is none any more.
+    /// Notes that this host is no longer one of the hosts.
     pub(in crate::store) fn is_heard_no_more(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// For how long nobody may have heard of this host.
+    /// Returns how long this host may have been silent for the others.
     pub(in crate::store) fn silent_for(&self) -> Duration {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.map_or(Duration::MAX, |heard| self.now().saturating_sub(heard))
     }
 
-    /// The time since some moment, which goes by while the machine sleeps, too.
+    /// Returns the time since some fixed moment; it includes time during which the machine sleeps.
     pub(super) fn now(&self) -> Duration {
         match self.threads {
             Threads::Own => clock::since_boot(),
-            // The machine has no part in what time it is where the runtime says so.
+            // Where the runtime controls the clock, the machine's is not used.
             Threads::None(_) => self.since.elapsed(),
         }
     }
@@ -124,15 +126,15 @@ impl Link {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why it is away, if it is.
+    /// Returns why the database is unreachable, if it is.
     pub(in crate::store) fn away(&self) -> Option<String> {
         self.outage().as_ref().map(|outage| outage.why.clone())
     }
 
-    /// Whether to try at all.
+    /// Checks whether connecting is worth trying.
     ///
     /// # Errors
-    /// Somebody has just tried in vain.
+    /// A recent attempt has failed.
     pub(super) fn is_worth_trying(&self) -> Result<()> {
         match &*self.outage() {
             Some(outage) if Instant::now() < outage.not_before => Err(Error::Away(outage.why.clone())),
@@ -161,7 +163,7 @@ impl Link {
         self.may_name.load(Ordering::Acquire)
     }
 
-    /// From now on statements have no names: one was not known, or was somebody else's.
+    /// From now on statements are not named: a name was unknown, or belonged to somebody else's statement.
     pub(super) fn name_none(&self, why: &str) {
         if self.may_name.swap(false, Ordering::AcqRel) {
             tracing::warn!(

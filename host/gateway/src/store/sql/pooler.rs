@@ -1,11 +1,12 @@
-//! Whether a session is the client's own, or shared out by a pooler that stands between.
+//! Detects whether a session is the client's own, or shared by a pooler in between.
 //!
-//! The server tells a client the number of the process that serves it, by which the client may have it stopped; and says the
-//! same number when it is asked for it. A pooler that hands one session to several clients has to make up numbers of its own:
-//! by that of the process, one client would stop what another has asked. What passes on bytes alone, a relay or a tunnel,
-//! passes on the number, too.
+//! The server tells a client the number of the process that serves it, which the client can use to cancel a
+//! request; a query returns the same number. A pooler that gives one session to several clients has to invent
+//! numbers: with the number of the process, one client could cancel another's request. A relay or tunnel that only
+//! forwards bytes forwards the real number, too.
 //!
-//! The client's library keeps the number to itself, but writes it into what stops a process; so that is written to nobody.
+//! The client library does not reveal the number, but writes it into a cancel request; so one is written to a
+//! stream that nobody reads.
 
 use std::{
     future::{Ready, ready},
@@ -22,8 +23,10 @@ use tokio_postgres::{
 
 const PROCESS: &str = "SELECT pg_backend_pid()";
 
+/// Whether the session is the client's own.
+///
 /// # Errors
-/// The server does not say.
+/// The server does not answer.
 pub(super) async fn is_own(client: &Client) -> Result<bool, tokio_postgres::Error> {
     let said = client.simple_query(PROCESS).await?;
     let serves = said.iter().find_map(|message| match message {
@@ -35,12 +38,12 @@ pub(super) async fn is_own(client: &Client) -> Result<bool, tokio_postgres::Erro
     Ok(serves.is_some() && nobody.process() == serves)
 }
 
-/// Keeps what is written to it, and agrees to whatever it is asked.
+/// A stream that keeps what is written to it, and accepts every request for TLS.
 #[derive(Default)]
 struct Nobody(Vec<u8>);
 
 impl Nobody {
-    /// The number in a request to stop a process: its last words are that and a secret.
+    /// Returns the process number of a cancel request, which ends with the number and a secret.
     fn process(&self) -> Option<i32> {
         let (_, [process @ .., _, _, _, _]) = self.0.split_last_chunk::<8>()?;
         Some(i32::from_be_bytes(*process))
@@ -75,7 +78,7 @@ impl TlsStream for &mut Nobody {
     }
 }
 
-/// What is written to nobody need not be hidden.
+/// A stream that nobody reads needs no TLS.
 struct AsItIs;
 
 impl<'n> TlsConnect<&'n mut Nobody> for AsItIs {

@@ -1,9 +1,11 @@
-//! A connection to PostgreSQL, of a thread that waits for it. Where that is one of an async runtime, which must not wait, another
-//! waits in its place while it stands still: that is for a runtime of one thread in which all comes in one order.
+//! A blocking connection to PostgreSQL. On a thread of an async runtime, which must not block, another thread waits
+//! in its place while the runtime's thread stands still; that is meant for a single-threaded runtime in which
+//! everything happens in one order.
 //!
-//! Nothing is left in a [session] that others have, too, so that a pooler that hands out connections by the transaction may
-//! stand between. What nobody asks the outcome of, or not yet, is not waited for: it goes out together with the next that is
-//! waited for, at the latest the `COMMIT`. A connection that is lost is made anew when it is wanted and the [way](Link) is open.
+//! Nothing is left in a [session] that is shared with others, so that a pooler with transaction pooling may sit in
+//! between. Requests whose results nobody needs, or not yet, are not waited for: they are pipelined with the next
+//! request that is waited for, at the latest the `COMMIT`. A lost connection is made anew when it is needed and the
+//! [link](Link) allows it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,48 +37,50 @@ use super::{
     values::Given,
 };
 
-/// How long a connection may take to come about,
+/// How long connecting may take,
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-/// and what is asked: where that takes longer the database is not there any more.
+/// and how long an answer may take before the database counts as unreachable.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// How many numbers of rows are fetched at once, where nobody has said how many it will be.
+/// How many row ids are fetched at once, where the number needed is not known.
 const IDS_AT_ONCE: usize = 16;
 
-/// So much is sent at most before it is waited for.
+/// How many requests, and how many bytes, are sent at most before the answers are waited for.
 const MOST_SENT: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Begins a transaction that writes: each of its statements sees what was committed before it. A host that is stopped amid one is cut off, and so keeps nobody waiting for long.
+/// Begins a transaction that writes: each of its statements sees what was committed before it. The session of a
+/// host that is suspended in the middle of it times out, so that it blocks nobody for long.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '2s'";
 
-/// Who writes has this lock, by transaction: `pmkh`, and the schema that the store is in.
+/// The writer holds this advisory lock for its transaction: `pmkh`, and the schema of the store.
 const WRITES_ALONE: &str = "SELECT pg_advisory_xact_lock(1886219112, hashtext(current_schema()))";
 
-/// After the lock, for it sees what was committed before.
+/// After the lock, because it sees what was committed before.
 const HOST_WRITES: &str = "SELECT pmk_host_writes(?1)";
 
-/// A connection to the database that a link leads to.
+/// A connection to the database of a link.
 pub(in crate::store) struct Postgres {
     link: Arc<Link>,
-    /// Is there until it is dropped.
+    /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     session: RefCell<Option<Session>>,
-    /// What was asked, in its order, and not waited for yet; and how many bytes it has.
+    /// Requests that were sent and not waited for yet, in order; and their size in bytes.
     sent: RefCell<Vec<Sent>>,
     sent_bytes: Cell<usize>,
-    /// What was asked for before whoever wants it is at work.
+    /// Rows that were requested in advance.
     prefetch: RefCell<Prefetch>,
-    /// Numbers of rows to come in this transaction, by table: they are fetched several at once. None is kept for the next:
-    /// others may give numbers in between, and a server that has crashed, or another in its place, gives some anew.
+    /// Row ids for inserts of this transaction, by table: several are fetched at once. None is kept for the next
+    /// transaction: others may use higher ids in between, and a server after a crash, or its replacement, may hand
+    /// some out again.
     ids: RefCell<HashMap<Box<str>, Ids>>,
     translated: RefCell<HashMap<Box<str>, Translated>>,
     transaction: Cell<Transaction>,
-    /// Its number, another one after each undoing.
+    /// The transaction's number; it changes after each rollback.
     number: Cell<u64>,
-    /// When it was begun, where it tells others that this host works.
+    /// When the transaction began, where its commit counts as a sign of life of this host.
     tells_since: Cell<Option<Duration>>,
-    /// How many requests have begun it.
+    /// How many requests have begun the transaction.
     opening: Cell<usize>,
     changes: Cell<u64>,
 }
@@ -84,18 +88,18 @@ pub(in crate::store) struct Postgres {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transaction {
     None,
-    /// Nothing of it was answered yet: it may be begun on another connection as well.
+    /// Nothing of it was answered yet: it may still be begun on another connection.
     Begun,
     Open,
-    /// A statement has failed, and nothing but an end is taken any more.
+    /// A statement has failed, and only its end is accepted any more.
     Failed,
 }
 
-/// Numbers of rows to come.
+/// Ids of rows to be inserted.
 #[derive(Default)]
 struct Ids {
     known: VecDeque<i64>,
-    /// And how many each of these will bring.
+    /// Requests for more ids, and how many each will return.
     asked: VecDeque<(Arc<Asked>, usize)>,
 }
 
@@ -105,14 +109,14 @@ impl Ids {
     }
 }
 
-/// Whether what was asked may be asked once more of a new connection, where the old one turns out to be lost.
+/// Whether requests may be repeated on a new connection, if the old one turns out to be lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// It changes nothing.
+    /// They change nothing.
     Yes,
-    /// As part of a transaction of which nothing was answered yet.
+    /// They are part of a transaction of which nothing was answered yet.
     Within,
-    /// It ends a transaction, and then nobody can tell whether it was done.
+    /// They end a transaction, and whether that was done cannot be known.
     No,
 }
 
@@ -120,7 +124,7 @@ impl Postgres {
     /// Connects.
     ///
     /// # Errors
-    /// The database cannot be reached, or does not let us in.
+    /// The database cannot be reached, or denies access.
     pub(in crate::store) fn connect(link: &Arc<Link>) -> Result<Postgres> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::Away(error.to_string()))?;
@@ -148,7 +152,7 @@ impl Postgres {
         &self.link
     }
 
-    /// Has this connection's runtime do something, and waits for that.
+    /// Runs something on this connection's runtime, and waits for it.
     fn block_on<F>(&self, work: F) -> Result<F::Output>
     where
         F: Future<Output: Send> + Send,
@@ -165,7 +169,7 @@ impl Postgres {
         let link = &*self.link;
         link.is_worth_trying()?;
         let connecting = async {
-            // What was asked is answered while somebody waits for it.
+            // Requests are processed only while the runtime is being waited on.
             let client = match &link.tls {
                 Some(tls) => {
                     let (client, connection) = link.config.connect(tls.clone()).await?;
@@ -185,7 +189,7 @@ impl Postgres {
                 link.is_there();
                 Ok(session)
             }
-            // It is there, and says no.
+            // The server is there and has refused.
             Ok(Err(error)) if error.as_db_error().is_some_and(|error| !is_passing(error)) => {
                 Err(Error::Postgres(error))
             }
@@ -194,16 +198,16 @@ impl Postgres {
         }
     }
 
-    /// Asks something after what was sent before, and waits for the answers to all of it.
+    /// Sends a request, and waits for the answers to everything sent.
     fn ask(&self, request: Request, again: Again) -> Result<Outcome> {
         let asked = self.send(request)?;
         self.wait(again)?;
         Ok(asked.outcome().unwrap_or_default())
     }
 
-    /// Waits for the answers to all that was sent.
+    /// Waits for the answers to everything sent.
     fn wait(&self, again: Again) -> Result<()> {
-        // What a name has failed for was not done.
+        // A statement that failed because of its name has done nothing.
         let (mut where_lost, mut where_misnamed) = match self.transaction.get() {
             Transaction::None => (again == Again::Yes, true),
             Transaction::Begun => (again != Again::No, true),
@@ -245,12 +249,12 @@ impl Postgres {
                     }
                 });
             }
-            // Nothing of it is committed, and nobody has seen anything of it.
+            // Nothing of it is committed, and nobody has seen any result of it.
             *self.sent.borrow_mut() = asked.into_iter().map(Sent::in_vain).collect();
         }
     }
 
-    /// Whether a statement has failed for its name alone.
+    /// Whether a statement has failed only because of its name.
     fn is_misnamed(&self, error: &tokio_postgres::Error) -> bool {
         let has_names = self.session.borrow().as_ref().is_some_and(Session::has_names);
         match Misnamed::of(error).filter(|_| has_names) {
@@ -263,7 +267,7 @@ impl Postgres {
         }
     }
 
-    /// Sends something that nobody waits for yet.
+    /// Sends a request without waiting for its answer.
     fn send(&self, request: Request) -> Result<Arc<Asked>> {
         self.connected()?;
         let asked = Asked::new(request);
@@ -274,13 +278,13 @@ impl Postgres {
         Ok(asked)
     }
 
-    /// Takes what was sent and not waited for.
+    /// Takes the requests that were sent and not waited for.
     fn unsent(&self) -> Vec<Sent> {
         self.sent_bytes.set(0);
         self.sent.take()
     }
 
-    /// Has a connection be there, made anew where nothing is lost by that.
+    /// Ensures a connection, and makes it anew where that loses nothing.
     fn connected(&self) -> Result<()> {
         let mut place = self.session.borrow_mut();
         if place.as_ref().is_some_and(|session| !session.is_closed()) {
@@ -298,10 +302,11 @@ impl Postgres {
         Ok(())
     }
 
-    /// Takes in what has come without being waited for: that the server has ended the connection. It is made anew then.
+    /// Processes what has arrived without being waited for: for example, that the server has closed the connection,
+    /// which is then made anew.
     fn look(&self) -> Result<()> {
         self.block_on(async {
-            // What has come is seen after the first, and taken in after the second.
+            // The first yield lets it be noticed, the second one lets it be processed.
             yield_now().await;
             yield_now().await;
         })
@@ -312,22 +317,23 @@ impl Postgres {
         self.link.is_away(why)
     }
 
-    /// The transaction is none any more: what it held is undone by the server.
+    /// Resets the state after a lost connection: the server rolls the transaction back.
     fn forget(&self) {
         self.unsent();
         self.transaction.set(Transaction::None);
         self.changed();
     }
 
-    /// What is in an open transaction has to be undone. `place` says how many were answered well before what has failed.
+    /// Handles a failed request: an open transaction has to be rolled back. `place` is how many requests were
+    /// answered before the failed one.
     fn failed(&self, place: usize, again: Again) {
         match self.transaction.get() {
             Transaction::None => return,
-            // It has not even begun.
+            // The transaction has not even begun.
             Transaction::Begun if place < self.opening.get() => {
                 self.transaction.set(Transaction::None);
                 if again != Again::No {
-                    // Where this fails, too, the next transaction meets what is left of it, and undoes that.
+                    // If this fails, too, the next transaction meets what is left and rolls it back.
                     let _ = self.end("ROLLBACK");
                 }
             }
@@ -356,12 +362,12 @@ impl Postgres {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// The same where nobody asks how many rows it has changed.
+    /// As [`execute`](Postgres::execute), where the number of changed rows is not needed.
     pub(super) fn run(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
         let request = statement(sql, params)?;
         self.changed();
         let asked = self.send(request)?;
-        // A turn has less.
+        // An ordinary turn stays below this.
         let is_much = self.sent_bytes.get() > MOST_BYTES || self.sent.borrow().len() > MOST_SENT;
         if is_much || self.transaction.get() == Transaction::None {
             self.settle()?;
@@ -369,7 +375,7 @@ impl Postgres {
         Ok(asked)
     }
 
-    /// Waits for what nobody has waited for.
+    /// Waits for the answers to all requests that were not waited for.
     pub(super) fn settle(&self) -> Result<()> {
         if self.transaction.get() == Transaction::Failed {
             return Err(Error::Undone(None));
@@ -382,14 +388,14 @@ impl Postgres {
 
     pub(super) fn query(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Vec<Row>> {
         let Outcome { rows, .. } = self.ask(statement(sql, params)?, Again::Yes)?;
-        // One that changes something says what it has changed.
+        // A statement that changes rows returns them.
         if sql.is_returning() {
             self.changes.set(self.changes.get() + rows.len() as u64);
         }
         Ok(rows)
     }
 
-    /// Asks for rows that are wanted in a while, unless that was foreseen. It changes nothing.
+    /// Requests rows that are needed later, unless they were prefetched. Changes nothing.
     pub(super) fn ahead(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
         let request = statement(sql, params)?;
         if let Some(asked) = self.prefetch.borrow_mut().take(&request) {
@@ -403,14 +409,14 @@ impl Postgres {
         Ok(asked)
     }
 
-    /// What `ask` asks ahead is for who will be at work [with it](Postgres::with_foreseen).
+    /// Collects what `ask` requests in advance, for work that runs later [with it](Postgres::with_foreseen).
     pub(in crate::store) fn foresee<T>(&self, ask: impl FnOnce() -> T) -> Prefetched {
         self.prefetch.borrow_mut().begin_noting();
         ask();
         self.prefetch.borrow_mut().noted()
     }
 
-    /// Has `work` find what was foreseen for it.
+    /// Runs `work` with the rows that were prefetched for it.
     pub(in crate::store) fn with_foreseen<T>(&self, foreseen: Prefetched, work: impl FnOnce() -> T) -> T {
         self.prefetch.borrow_mut().is_for(foreseen);
         let done = work();
@@ -418,23 +424,23 @@ impl Postgres {
         done
     }
 
-    /// What was foreseen of this does not hold any more.
+    /// Marks prefetched rows as invalid.
     pub(super) fn moved(&self, what: Invalidation) {
         self.prefetch.borrow_mut().moved(what);
     }
 
-    /// Whether who is at work may go by something foreseen of it that does not hold any more. From then on it asks.
+    /// Whether the current work may rely on prefetched rows that are no longer valid. From then on it queries anew.
     pub(super) fn has_moved(&self, what: &Invalidation) -> bool {
         self.prefetch.borrow_mut().has_moved(what)
     }
 
-    /// The rows that were asked for.
+    /// Returns the rows that were requested.
     pub(super) fn rows(&self, asked: &Asked) -> Result<Vec<Row>> {
         if let Some(outcome) = asked.outcome() {
             return Ok(outcome.rows);
         }
         self.settle()?;
-        // What was undone meanwhile has no answer.
+        // A request that was rolled back meanwhile has no answer.
         asked.outcome().map(|outcome| outcome.rows).ok_or(Error::Undone(None))
     }
 
@@ -445,9 +451,9 @@ impl Postgres {
         Ok(id)
     }
 
-    /// Asks for the numbers of so many rows, which are wanted in a while.
+    /// Requests ids for so many rows, which are inserted later.
     pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
-        // What others will want is theirs.
+        // While prefetching, ids on hand are not counted: they are for the work that runs now.
         let there = match self.prefetch.borrow().is_noting() {
             true => 0,
             false => self.ids.borrow().get(table).map_or(0, Ids::count),
@@ -460,7 +466,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// The number of a row that a table is to get.
+    /// Returns the id for a row to be inserted into a table.
     pub(in crate::store) fn next_id(&self, table: &str) -> Result<i64> {
         let mut ids = self.ids.borrow_mut().remove(table).unwrap_or_default();
         while ids.known.is_empty() {
@@ -489,7 +495,7 @@ impl Postgres {
         self.execute_batch(&format!("SELECT setval('{table}_{column}_seq', greatest({highest}, {next}))"))
     }
 
-    /// Nobody else writes from here on, and this host may.
+    /// Begins a transaction in which nobody else writes, and which fails if this host may not write.
     pub(super) fn begin(&self) -> Result<()> {
         let mut opening = vec![Request::Words(BEGIN.into()), statement(&self.translated(WRITES_ALONE), &[])?];
         let tells_since = match self.link.host() {
@@ -521,7 +527,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// What was known of the transaction does not hold.
+    /// Discards what was known of the previous transaction.
     fn has_no_past(&self) {
         self.ids.take();
         self.number.set(self.number.get() + 1);
@@ -533,13 +539,13 @@ impl Postgres {
 
     pub(super) fn commit(&self) -> Result<()> {
         match self.transaction.get() {
-            // PostgreSQL takes a COMMIT of it for a ROLLBACK, without a word.
+            // PostgreSQL treats a COMMIT of it as a ROLLBACK without reporting that.
             Transaction::Failed => {
                 self.end("ROLLBACK")?;
                 Err(Error::Undone(None))
             }
-            // One of which nothing was answered goes out at once, with its end: where the connection is lost by that, nobody
-            // can tell whether it was done.
+            // A transaction of which nothing was answered is sent together with its end: if the connection is lost
+            // then, it cannot be known whether it was committed.
             Transaction::None | Transaction::Begun | Transaction::Open => {
                 self.end("COMMIT")?;
                 if let Some(begun) = self.tells_since.take() {
@@ -551,7 +557,7 @@ impl Postgres {
     }
 
     pub(super) fn roll_back(&self) -> Result<()> {
-        // What comes of it matters to nobody.
+        // Their results no longer matter.
         self.unsent();
         self.end("ROLLBACK")
     }
@@ -560,7 +566,7 @@ impl Postgres {
         let ended = self.ask(Request::Words(how.into()), Again::No);
         match (self.transaction.replace(Transaction::None), ended) {
             (_, Ok(_)) => Ok(()),
-            // It was begun, and something of it has failed.
+            // It was begun, and something in it has failed.
             (Transaction::Failed, Err(Error::Postgres(error))) => Err(Error::Undone(Some(error))),
             (_, Err(error)) => Err(error),
         }
@@ -568,7 +574,7 @@ impl Postgres {
 
     pub(super) fn savepoint(&self, word: &str) -> Result<()> {
         if word.starts_with("ROLLBACK TO") {
-            // It undoes them, whatever comes of them.
+            // It undoes these requests, whatever their results.
             self.unsent();
             self.has_no_past();
         }
@@ -592,7 +598,7 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.session.borrow_mut().take();
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops it may be a thread of another runtime.
+            // The dropping thread may belong to another runtime.
             runtime.shutdown_background();
         }
     }
@@ -612,7 +618,7 @@ fn ids_of(rows: &[Row]) -> Result<Vec<i64>> {
     rows.iter().map(|row| row.try_get(0).map_err(Error::Postgres)).collect()
 }
 
-/// What PostgreSQL says, in one line.
+/// Returns PostgreSQL's error message on one line.
 pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     let said = match error.as_db_error() {
@@ -625,7 +631,7 @@ pub(in crate::store) fn words(error: &tokio_postgres::Error) -> String {
     collapse_whitespace(&said)
 }
 
-/// What is said of a connection that the server ends, by whoever stands between, too; and of an end that was not heard of.
+/// SQL states of a connection that the server or a pooler closes, and of a completion that is unknown.
 const ENDS: [SqlState; 4] = [
     SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
     SqlState::ADMIN_SHUTDOWN,
@@ -633,12 +639,12 @@ const ENDS: [SqlState; 4] = [
     SqlState::CANNOT_CONNECT_NOW,
 ];
 
-/// Whether the connection is none any more.
+/// Whether the connection is lost.
 fn is_end(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
-        // Nobody can tell whether it was done; nor what has begun.
+        // It cannot be known whether the statement was executed, or what has begun.
         Some(said) if said.code().code().starts_with("08") || ENDS.contains(said.code()) => true,
-        // A pooler says how bad it is in words alone, which it does not translate.
+        // A pooler gives the severity only as an untranslated word.
         Some(said) => match said.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
             None => said.severity() == "FATAL",
@@ -647,10 +653,10 @@ fn is_end(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Whether a server that says so on being asked for a connection may say something else in a while.
+/// Whether a server that refuses a connection with this error may accept one later.
 fn is_passing(error: &DbError) -> bool {
     let code = error.code();
-    // What a pooler says where it cannot reach the server; and of what it does not understand, too.
+    // A pooler uses this class when it cannot reach the server, but also for options that it does not support.
     (code.code().starts_with("08") && !error.message().starts_with(NO_OPTIONS))
         || *code == SqlState::CANNOT_CONNECT_NOW
         || *code == SqlState::TOO_MANY_CONNECTIONS
@@ -658,5 +664,5 @@ fn is_passing(error: &DbError) -> bool {
         || *code == SqlState::CRASH_SHUTDOWN
 }
 
-/// What a pooler says of an address that sets something for the session, which it shares out.
+/// A pooler's error message for an address with session options, because it shares sessions.
 pub(in crate::store) const NO_OPTIONS: &str = "unsupported startup parameter";

@@ -1,38 +1,39 @@
-//! What is asked for before whoever wants it is at work.
+//! Prefetching: queries of operations are sent before the operations run.
 //!
-//! Several operations share a transaction, and one of them asks what it has to know, waits for that, writes, and then comes the
-//! next, which asks. What all of them will ask is known before, so it goes out at once and is waited for once. An operation then
-//! sees things as they were before those ahead of it have written, as if it had come first. Where that makes a difference they
-//! say that it has [moved](Invalidation), and what was foreseen for it is asked anew.
+//! Several operations share a transaction. Each of them would query what it needs, wait for that and write, and
+//! only then would the next one query. What all of them will query is known in advance, so it is sent at once and
+//! waited for once. An operation then sees the state from before the earlier ones have written, as if it had run
+//! first. Where that makes a difference, the earlier ones declare an [invalidation](Invalidation), and the
+//! prefetched rows are queried anew.
 
 use std::{collections::HashSet, sync::Arc};
 
 use super::session::{Asked, Request};
 
-/// What was asked for one operation.
+/// The queries that were sent for one operation.
 #[derive(Default)]
 pub(in crate::store) struct Prefetched(Vec<Arc<Asked>>);
 
-/// What an operation has changed, and others that were foreseen may go by.
+/// What an operation has changed, so that prefetched rows of others may be outdated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Invalidation {
-    /// Who works on the conversation of this number, what is asked in it, or what is in its window.
+    /// The lease, the open questions or the window of the conversation with this id.
     Conversation(i64),
-    /// The conversation of this key is there now.
+    /// The conversation with this key was created.
     Session(String),
-    /// What is shown of the answer of this turn.
+    /// What was shown of this turn's answer.
     Shown(i64),
-    /// A message of this name was taken in.
+    /// A message with this event id was accepted.
     Seen(String),
 }
 
 #[derive(Default)]
 pub(super) struct Prefetch {
-    /// What was asked so far for the one that is looked ahead for.
+    /// The queries sent so far for the operation that is being prefetched.
     noting: Option<Prefetched>,
-    /// What was asked for the one at work, and not taken yet.
+    /// The prefetched queries of the running operation that it has not used yet.
     foreseen: Prefetched,
-    /// It has taken something.
+    /// Whether the running operation has used one.
     has_taken: bool,
     moved: HashSet<Invalidation>,
 }
@@ -56,7 +57,7 @@ impl Prefetch {
         self.noting.take().unwrap_or_default()
     }
 
-    /// Who is at work from here on was foreseen to ask this.
+    /// Sets the prefetched queries of the operation that runs from here on.
     pub(super) fn is_for(&mut self, foreseen: Prefetched) {
         (self.foreseen, self.has_taken) = (foreseen, false);
     }
@@ -65,7 +66,7 @@ impl Prefetch {
         self.is_for(Prefetched::default());
     }
 
-    /// Takes what this asks, if it was foreseen.
+    /// Takes the prefetched query that equals this one, if any.
     pub(super) fn take(&mut self, request: &Request) -> Option<Arc<Asked>> {
         let Prefetched(foreseen) = &mut self.foreseen;
         let place = foreseen.iter().position(|asked| asked.is(request))?;
@@ -77,7 +78,8 @@ impl Prefetch {
         self.moved.insert(what);
     }
 
-    /// Whether the one at work has been told, or would be, of something that has moved since. From then on it asks.
+    /// Whether the running operation has used, or would use, rows that were invalidated. From then on it queries
+    /// anew.
     pub(super) fn has_moved(&mut self, what: &Invalidation) -> bool {
         let is_foreseen = self.has_taken || !self.foreseen.0.is_empty();
         let has_moved = is_foreseen && self.moved.contains(what);

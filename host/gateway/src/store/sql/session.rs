@@ -1,8 +1,9 @@
-//! A session at the server: what it is asked, and what it knows by name.
+//! A session at the server: how requests are sent, and which prepared statements it has.
 //!
-//! A statement that comes for the second time is prepared, beside being asked as it is: nobody waits for that. From then on
-//! it goes by its name, and the server neither parses nor plans it anew. Names are for a session that is nobody else's. Where
-//! a pooler shares it out they would lead to nothing, or to what somebody else has called so; there statements stay unnamed.
+//! A statement that is sent for the second time is also prepared, in addition to being sent unnamed, and nobody
+//! waits for that. From then on it is sent by its name, and the server neither parses nor plans it anew. Names
+//! require a session of our own. Where a pooler shares sessions, a name might be unknown or belong to somebody
+//! else's statement; there statements stay unnamed.
 
 use std::{
     cell::RefCell,
@@ -23,14 +24,15 @@ use tokio_postgres::{
 
 use super::{pooler, translate::Translated, values::Given};
 
-/// So many statements have names. We have fewer; some have several, for what they are given.
+/// How many prepared statements there are at most. The program has fewer statements; some are prepared for several
+/// parameter types.
 const MOST_NAMES: usize = 512;
-/// The same of one statement.
+/// How many prepared forms one statement has at most.
 const MOST_NAMES_OF_ONE: usize = 4;
 
 pub(super) type Answer<T> = Result<T, tokio_postgres::Error>;
 
-/// What may be sent more than once.
+/// A request; it may be sent more than once.
 #[derive(PartialEq)]
 pub(super) enum Request {
     Words(String),
@@ -38,7 +40,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// About how many bytes it takes.
+    /// Returns its approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Request::Words(words) => words.len(),
@@ -47,14 +49,14 @@ impl Request {
     }
 }
 
-/// What has come of it.
+/// The result of a request.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) rows: Vec<Row>,
     pub(super) changed: u64,
 }
 
-/// A request, and what has come of it once that is known.
+/// A request, and its result once that has arrived.
 pub(in crate::store) struct Asked {
     request: Request,
     outcome: Mutex<Option<Outcome>>,
@@ -69,17 +71,17 @@ impl Asked {
         self.request.bytes()
     }
 
-    /// Whether it asks this.
+    /// Whether it is the same request.
     pub(super) fn is(&self, request: &Request) -> bool {
         self.request == *request
     }
 
-    /// Takes what has come of it; nothing where that is not known yet.
+    /// Takes its result; `None` where that has not arrived yet.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// How many rows it has changed, once that is known.
+    /// Returns how many rows it has changed, once that is known.
     pub(in crate::store) fn changed(&self) -> usize {
         self.outcome().map_or(0, |outcome| usize::try_from(outcome.changed).unwrap_or(usize::MAX))
     }
@@ -89,14 +91,14 @@ impl Asked {
     }
 }
 
-/// A request on its way.
+/// A request that was sent.
 pub(super) struct Sent {
     pub(super) asked: Arc<Asked>,
     pub(super) answer: BoxFuture<'static, Answer<()>>,
 }
 
 impl Sent {
-    /// One whose connection was lost.
+    /// A request whose connection was lost.
     pub(super) fn in_vain(asked: Arc<Asked>) -> Sent {
         Sent { asked, answer: std::future::pending().boxed() }
     }
@@ -105,38 +107,38 @@ impl Sent {
 /// A session.
 pub(super) struct Session {
     client: Arc<Client>,
-    /// Where statements have names.
+    /// The prepared statements; `None` where statements stay unnamed.
     names: Option<RefCell<Names>>,
 }
 
 #[derive(Default)]
 struct Names {
-    /// Those that came already, and the forms in which they are prepared.
+    /// Statements sent before, and the forms in which they are prepared.
     by_sql: HashMap<Translated, Vec<Form>>,
     count: usize,
 }
 
-/// A statement for values of certain types.
+/// A statement prepared for certain parameter types.
 struct Form {
-    /// Nothing is of any.
+    /// NULL fits any type.
     types: Vec<Type>,
-    /// There once the server has said so.
+    /// Set once the server has confirmed it.
     prepared: Arc<OnceLock<Statement>>,
 }
 
-/// How a statement goes out.
+/// How a statement is sent.
 enum Way {
     Unnamed,
-    /// Prepared beside it.
+    /// Unnamed, and prepared at the same time.
     Prepared(Vec<Type>, Arc<OnceLock<Statement>>),
     Named(Statement),
 }
 
 impl Session {
-    /// Statements may be named unless it is shared out, or somebody knows better.
+    /// Creates a session. Statements may be named unless the session is shared or `may_name` is false.
     ///
     /// # Errors
-    /// The server does not say whose it is.
+    /// The server does not say whether the session is shared.
     pub(super) async fn new(client: Client, may_name: bool) -> Answer<Session> {
         let names = may_name && pooler::is_own(&client).await?;
         Ok(Session { client: Arc::new(client), names: names.then(RefCell::default) })
@@ -150,7 +152,7 @@ impl Session {
         self.names.is_some()
     }
 
-    /// Hands a request over, which is sent with the next that is waited for.
+    /// Queues a request; it is sent with the next one that is waited for.
     pub(super) fn send(&self, asked: Arc<Asked>, may_name: bool) -> Sent {
         let way = match &asked.request {
             Request::Statement(sql, given) if may_name => self.way(sql, given),
@@ -166,7 +168,7 @@ impl Session {
             Ok(())
         }
         .boxed();
-        // It is handed over by being looked at. What it comes to by that already, a lost connection, it comes to again.
+        // The first poll queues it. A result of that poll, such as a lost connection, is kept as the answer.
         let answer = match answer.as_mut().now_or_never() {
             Some(answered) => std::future::ready(answered).boxed(),
             None => answer,
@@ -181,7 +183,7 @@ impl Session {
             by_sql.insert(sql.clone(), vec![]);
             return Way::Unnamed;
         };
-        // One whose answer nobody has waited for is as good as none.
+        // A form whose answer was never waited for is useless.
         forms.retain(|form| form.prepared.get().is_some() || Arc::strong_count(&form.prepared) > 1);
         let mut is_coming = false;
         for form in &*forms {
@@ -201,7 +203,7 @@ impl Session {
     }
 }
 
-/// Whether values are of these types. Nothing is of any.
+/// Whether values have these types. NULL fits any type.
 fn fits(types: &[Type], given: &[Given<'_>]) -> bool {
     let is_of =
         |(type_, given): (&Type, &Given<'_>)| matches!(given.type_(), of if of == Type::UNKNOWN || of == *type_);
@@ -239,12 +241,12 @@ async fn all(stream: RowStream) -> Answer<Outcome> {
     Ok(Outcome { rows, changed: stream.rows_affected().unwrap_or(0) })
 }
 
-/// What is wrong with a name.
+/// Why a statement name does not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misnamed {
-    /// The session does not know it, or calls something else so: it is none of ours.
+    /// The session does not know it, or uses it for another statement: the session is not our own.
     Unknown,
-    /// What it stands for gives other columns by now.
+    /// The statement's result columns have changed since.
     Outdated,
 }
 

@@ -22,15 +22,15 @@ use tokio_rustls::{TlsConnector, client};
 
 use crate::database::Checks;
 
-/// How streams become safe.
+/// Establishes TLS on connections.
 #[derive(Clone, Debug)]
 pub(super) struct Connector(Arc<ClientConfig>);
 
 impl Connector {
-    /// `None`: they stay as they are.
+    /// Creates a connector; `None`: connections stay unencrypted.
     ///
     /// # Errors
-    /// rustls has no such configuration.
+    /// rustls does not support the configuration.
     pub(super) fn new(checks: Checks) -> Result<Option<Connector>, rustls::Error> {
         let provider = Arc::new(ring::default_provider());
         let builder =
@@ -47,7 +47,7 @@ impl Connector {
     }
 }
 
-/// Takes any certificate, as `sslmode=require` wants it; that the server has its key is looked at all the same.
+/// Accepts any certificate, as `sslmode=require` demands; that the server holds its key is verified nevertheless.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -96,7 +96,7 @@ impl MakeTlsConnect<Socket> for Connector {
     }
 }
 
-/// One connection that is about to become safe.
+/// A connection on which TLS is to be established.
 pub(super) struct ToServer {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -112,7 +112,7 @@ impl TlsConnect<Socket> for ToServer {
     }
 }
 
-/// A safe stream.
+/// An encrypted stream.
 pub(super) struct Stream(client::TlsStream<Socket>);
 
 impl TlsStream for Stream {

@@ -1,4 +1,4 @@
-//! Statements as PostgreSQL has them: `$1` where SQLite has `?1`.
+//! Translates statements for PostgreSQL: `$1` where SQLite has `?1`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub(in crate::store) struct Translated(Arc<str>);
 
 impl Translated {
-    /// Texts in quotes hold no parameters.
+    /// Translates a statement. Quoted texts contain no parameters.
     pub(super) fn of(sql: &str) -> Translated {
         let mut translated = String::with_capacity(sql.len());
         let mut quote = None;
@@ -22,8 +22,8 @@ impl Translated {
         Translated(translated.into())
     }
 
-    /// The same for a row whose `id` is given, after its other values: `INSERT INTO table (…) VALUES (…)`, of so many values.
-    /// With the name of the table; nothing where it is another statement.
+    /// Returns the table's name and the same statement for a row whose `id` is given as an additional last value,
+    /// for `INSERT INTO table (…) VALUES (…)` with so many values; `None` for any other statement.
     pub(super) fn with_id(&self, values: usize) -> Option<(&str, Translated)> {
         let (table, rest) = self.0.strip_prefix("INSERT INTO ")?.split_once(" (")?;
         let (columns, given) = rest.split_once("VALUES (")?;
@@ -31,7 +31,7 @@ impl Translated {
         Some((table, Translated(sql.into())))
     }
 
-    /// Whether what it changes comes back as rows.
+    /// Whether it returns the rows it changes.
     pub(super) fn is_returning(&self) -> bool {
         self.0.contains("RETURNING")
     }

@@ -1,4 +1,4 @@
-//! Values on their way to and from PostgreSQL.
+//! Converts values to and from PostgreSQL.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
@@ -14,7 +14,7 @@ use tokio_postgres::{
 
 use super::{Error, Result};
 
-/// What a statement is given.
+/// A parameter of a statement.
 pub(super) struct Given<'a>(ToSqlOutput<'a>);
 
 impl<'a> Given<'a> {
@@ -22,16 +22,16 @@ impl<'a> Given<'a> {
         Ok(Given(value.to_sql()?))
     }
 
-    /// One that may be sent when what it was made of is gone.
+    /// Returns an owned copy, which may be sent after its source is dropped.
     ///
     /// # Errors
-    /// A text that is none.
+    /// A text that is not UTF-8.
     pub(super) fn owned(&self) -> Result<Given<'static>> {
         let value = self.value().try_into().map_err(|why| rusqlite::Error::ToSqlConversionFailure(Box::new(why)))?;
         Ok(Given(ToSqlOutput::Owned(value)))
     }
 
-    /// About how many bytes it takes.
+    /// Returns its approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self.value() {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
@@ -43,12 +43,12 @@ impl<'a> Given<'a> {
         match &self.0 {
             ToSqlOutput::Borrowed(value) => *value,
             ToSqlOutput::Owned(value) => ValueRef::from(value),
-            // No statement is given anything else.
+            // No statement gets other values.
             _ => ValueRef::Null,
         }
     }
 
-    /// Nothing is of whatever type is wanted.
+    /// Returns its type; NULL fits any type.
     pub(super) fn type_(&self) -> Type {
         match self.value() {
             ValueRef::Null => Type::UNKNOWN,
@@ -66,7 +66,7 @@ impl PartialEq for Given<'_> {
     }
 }
 
-/// Texts of people are in no log.
+/// Values may be people's texts, and are kept out of logs.
 impl fmt::Debug for Given<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
@@ -92,7 +92,7 @@ impl tokio_postgres::types::ToSql for Given<'_> {
     to_sql_checked!();
 }
 
-/// PostgreSQL's texts hold no NUL: the sign for what cannot be shown takes its place.
+/// Replaces NUL, which PostgreSQL's texts cannot contain, by the replacement character.
 pub(in crate::store) fn without_nul(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&0) {
         return Cow::Borrowed(text);
@@ -107,7 +107,7 @@ pub(in crate::store) fn without_nul(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(clean)
 }
 
-/// A column as it came.
+/// A column in its binary form.
 struct Raw<'a>(Type, &'a [u8]);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -120,7 +120,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// What a column holds.
+/// Returns the value of a column.
 pub(super) fn column(row: &Row, place: usize) -> Result<ValueRef<'_>> {
     let raw: Option<Raw<'_>> = row.try_get(place).map_err(Error::Postgres)?;
     let Some(Raw(type_, raw)) = raw else { return Ok(ValueRef::Null) };

@@ -1,4 +1,4 @@
-//! The archive: what was said is found at once, by its conversation alone, and after a migration.
+//! The archive: messages are found at once, only within their conversation, and also after a migration.
 
 use pmk_core::{Archive, Origin, Role};
 use pmk_search::MemoryArchive;
@@ -23,13 +23,13 @@ pub(in crate::store::tests) async fn say(
     open.session
 }
 
-/// The archive with all that is recorded.
+/// The archive with everything recorded so far.
 async fn archive_now(store: &Store, session: SessionId) -> StoreArchive {
     let length = store.read(move |conn| archive::length(conn, session)).await.unwrap();
     store.archive_of(session, length)
 }
 
-/// Numbers of what is found, on a thread that may wait.
+/// Returns the numbers of the messages found, on a thread that may block.
 pub(in crate::store::tests) async fn found(store: &Store, session: SessionId, query: &str) -> Vec<u32> {
     let (archive, query) = (archive_now(store, session).await, query.to_owned());
     let search = move || archive.search(&query, 9, &|_| true).into_iter().map(|found| found.number).collect();
@@ -107,7 +107,7 @@ async fn the_store_ranks_as_the_archive_in_memory_does() {
         let mut words = |most| (0..=rng.below(most)).map(|_| rng.pick(&WORDS)).collect::<Vec<_>>().join(" ");
         let (question, answer) = (words(9), words(20));
         session = Some(say(&store, KEY, &format!("Ev{at}"), &question, &answer).await);
-        // What others say makes no difference.
+        // Messages of other conversations make no difference.
         say(&store, "slack:dm:U2", &format!("Other{at}"), "budget budget", &"lunch ".repeat(at as usize)).await;
         memory.record(Entry::new(at * 2, Message::user(question)));
         memory.record(Entry::new(at * 2 + 1, Message::assistant(answer)));
@@ -115,7 +115,7 @@ async fn the_store_ranks_as_the_archive_in_memory_does() {
     for query in ["budget report", "週五的會議", "lunch 預算 erp", "nothing of it"] {
         let expected: Vec<u32> = memory.search(query, 9, &|_| true).into_iter().map(|found| found.number).collect();
         assert_eq!(found(&store, session.unwrap(), query).await, expected, "{query}");
-        // What a policy pays for a search, too: a decision costs the same wherever it is made again.
+        // Also the fuel a policy pays for a search: a decision costs the same wherever it is reproduced.
         let archive = store.archive_of(session.unwrap(), 120);
         let stored = tokio::task::spawn_blocking(move || archive.look_for(query, 9, &|_| true)).await.unwrap();
         let took = |matches: pmk_core::Matches| (matches.terms, matches.documents, matches.places);

@@ -1,4 +1,4 @@
-//! How often others are asked, and what waits for a word.
+//! How often others are asked, and proposals that wait for confirmation.
 
 use pmk_core::FrontName;
 
@@ -45,7 +45,8 @@ async fn an_hour_is_counted_by_person_and_by_conversation() {
     assert_eq!(number(&home, "SELECT count(*) FROM asked WHERE at <= 1"), 0);
 }
 
-/// Once, who had asked before the clock went back could ask nobody until it was there again.
+/// Regression: after the clock was set back, a person who had asked before could ask nobody until the clock had
+/// caught up.
 #[tokio::test]
 async fn what_was_asked_before_the_clock_went_back_counts_no_more() {
     let home = home();
@@ -73,7 +74,7 @@ fn marker() -> Marker {
     }
 }
 
-/// A turn whose second message asks U1 for a word, and was posted as `1.2` in D1.
+/// A turn whose second message asks U1 for confirmation, and was posted as `1.2` in D1.
 async fn proposed(store: &Store) -> OpenTurn {
     let asked = ask(store, accept(store, "slack:dm:U1", "Ev1").await).await;
     let proposal = Proposal { part: 1, ..Proposal::new(asked.turn, &asked.inbound, marker()) };
@@ -101,7 +102,8 @@ fn ends() -> Ends {
     Ends { dropped: "dropped".into(), expired: "expired".into(), not_meant: "not meant".into() }
 }
 
-/// Once, a crash just after a "no" left its message as it was for ever: nobody knew of the question any more.
+/// Regression: after a crash just after a "no", the message kept its old text for ever, because the proposal was
+/// already deleted.
 #[tokio::test]
 async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
     for (yes, at, says) in [(false, NOW, "dropped"), (true, NOW + 2 * DAY, "expired")] {
@@ -151,7 +153,7 @@ async fn a_yes_becomes_a_message_that_is_carried_out_once() {
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()), "after a crash, too");
-    // The same word again is the same message.
+    // The same confirmation again is the same message.
     let Some(ProposalVerdict::Confirmed(again)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     assert_eq!(store.accept(&again, NOW).await.unwrap(), None);
 }
@@ -181,7 +183,7 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
     let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked");
-    // The next proposal clears away what nobody has said a word on.
+    // The next proposal deletes expired ones.
     let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
     let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
     store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, NOW + 2 * DAY).await.unwrap();
@@ -232,7 +234,8 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
     assert_eq!((written.len(), texts), (2, 2));
 }
 
-/// Once, a message that was written while another was being answered was nobody's, and took that one's author along.
+/// Regression: a message that was written while another was being answered had no author, and the other one lost
+/// its author, too.
 #[tokio::test]
 async fn messages_that_are_answered_together_keep_their_authors() {
     let home = home();

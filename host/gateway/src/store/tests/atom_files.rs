@@ -1,4 +1,4 @@
-//! Atoms that several homes share. Whoever asks for them may wait.
+//! Atoms that several homes share, read on threads that may block.
 
 use super::*;
 use crate::store::{AtomOffer, AtomRow};
@@ -8,7 +8,7 @@ fn offer(path: &str, text: Option<&str>, base: Option<&str>) -> AtomOffer {
     AtomOffer { path: path.into(), sha256, text: text.map(Into::into), base: base.map(Into::into) }
 }
 
-/// A text stands for its digest here.
+/// The text is used as its own digest here.
 fn row(path: &str, version: i64, sha256: &str, bytes: Option<u64>) -> AtomRow {
     AtomRow { path: path.into(), version, sha256: sha256.into(), bytes }
 }
@@ -22,14 +22,14 @@ fn of_two_who_have_changed_one_file_the_second_is_refused() {
     assert_eq!(offered(&new, NOW), [Some(NOW + 1), Some(NOW + 2)]);
     assert_eq!(offered(&[offer("erp/a.md", Some("mine"), None)], late), [None]);
     assert_eq!(offered(&[offer("erp/a.md", Some("mine"), Some("other"))], late), [None]);
-    // One that is refused keeps no other from being taken.
+    // A refused change does not prevent the others.
     let some = [
         offer("erp/a.md", Some("two"), Some("one")),
         offer("erp/b.md", None, Some("one")),
         offer("c/c.md", Some("c"), None),
     ];
     assert_eq!(offered(&some, late), [Some(late + 1), None, Some(late + 3)]);
-    // A clock that goes wrong takes no version back.
+    // A clock that is wrong never lowers the version.
     assert_eq!(offered(&[offer("erp/a.md", None, Some("two"))], 5), [Some(late + 4)]);
     let all = [
         row("erp/b.md", NOW + 2, "表", Some(3)),
@@ -41,7 +41,7 @@ fn of_two_who_have_changed_one_file_the_second_is_refused() {
     assert_eq!(store.atoms_since(late + 4).unwrap(), []);
     assert_eq!(store.atom_texts(NOW, 3).unwrap(), [(NOW + 2, "表".into()), (late + 3, "c".into())]);
     assert_eq!(store.atom_texts(NOW, 2).unwrap(), [(late + 3, "c".into())], "none that is too long");
-    // What was deleted may come back, from there alone.
+    // A deleted file can be restored, but only by a change based on the deletion.
     assert_eq!(offered(&[offer("erp/a.md", Some("three"), Some("two"))], late), [None]);
     assert_eq!(offered(&[offer("erp/a.md", Some("three"), None)], late), [Some(late + 5)]);
 }

@@ -1,4 +1,4 @@
-//! Copies of the whole store: made while it is in use, put back when it is lost.
+//! Copies of the whole store: made while it is in use, restored when it is lost.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ async fn a_restore_that_ends_half_way_leaves_a_home_that_knows_of_its_loss() {
     let home = home();
     turn(&open(&home), "slack:dm:U1", "Ev1").await;
     let path = Store::path(home.path());
-    // As before there were marks; and what was staged is not there to be put in place.
+    // As before marks existed; and the staged file is missing.
     fs::remove_file(path.with_file_name("store.mark")).unwrap();
     backup::place(&home.path().join("nowhere"), &path, at(0)).unwrap_err();
     let refused = Store::open(home.path()).err().expect("nothing is begun anew");
@@ -84,7 +84,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     };
     let bytes = fs::read(&good).unwrap();
     let mut scrambled = bytes.clone();
-    // Past the header and the schema, every page.
+    // Every page after the header and the schema.
     scrambled[3 * 4096..].iter_mut().step_by(7).for_each(|byte| *byte ^= 0x5a);
     let theirs = home.path().join("theirs.db");
     rusqlite::Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
@@ -101,7 +101,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     ] {
         let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
         let told = pmk_system::error::Failure::from(error).to_string();
-        // It names the file that was given, and does not speak of the store.
+        // The error names the given file, and does not mention the store.
         assert!(told.contains(&*path.to_string_lossy()), "{told}");
         for wrong in ["the store `", "store check", "store restore", "--home", "disk I/O"] {
             assert!(!told.contains(wrong), "{wrong}: {told}");
@@ -123,7 +123,7 @@ async fn a_backup_that_was_killed_leaves_its_name_free_and_nothing_behind_the_ne
     let copy = home.path().join("copy.db");
     let store = open(&home);
     turn(&store, "slack:dm:U1", "Ev1").await;
-    // What a killed one leaves: half of a copy, and SQLite's journal of it.
+    // What a killed process leaves: half of a copy, and SQLite's journal of it.
     fs::write(home.path().join("copy.db.unfinished"), [0; 5_000]).unwrap();
     fs::write(home.path().join("copy.db.unfinished-journal"), [1; 700]).unwrap();
     let bytes = store.back_up(&copy).await.unwrap();

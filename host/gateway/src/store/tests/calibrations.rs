@@ -1,4 +1,4 @@
-//! What was learnt of a model is there after a restart.
+//! What was learnt of a model survives a restart.
 
 use super::*;
 use crate::calibration::{Bounds, Fit, Source};

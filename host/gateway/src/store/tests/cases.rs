@@ -1,4 +1,4 @@
-//! What belongs to a case, and that it is kept.
+//! What belongs to a case, and that it is stored.
 
 use pmk_core::FrontName;
 
@@ -20,7 +20,7 @@ fn note(words: &str) -> Note {
     Note::new(NoteKind::Hypothesis, words).unwrap()
 }
 
-/// An answer that belongs to a case, and notes this.
+/// An answer that belongs to a case and adds these notes.
 fn answer(case: CaseId, event: &str, notes: &[&str]) -> Recorded {
     let notes = notes.iter().map(|words| note(words)).collect();
     let case = Some(CaseEntry { case, user: Some("U1".into()), asked_at_ms: NOW - 5, notes });
@@ -35,7 +35,7 @@ async fn turn_of(store: &Store, key: &str, event: &str, notes: &[&str]) {
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
 }
 
-/// Who wrote what of a case.
+/// The authors and texts of a case's messages.
 async fn said(store: &Store, case: CaseId) -> Vec<(String, Option<String>)> {
     let messages = store.case_messages(case).await.unwrap();
     messages.into_iter().map(|kept| (kept.message.plain_text(), kept.user)).collect()
@@ -60,7 +60,7 @@ async fn what_is_asked_in_the_channel_belongs_to_its_case_threads_too() {
         let inbox = accept(&store, key, event).await;
         assert_eq!(ask(&store, inbox).await.case, belongs.then_some(case.id), "{key}");
     }
-    // Its place was given to it when it was begun: neither the end of the case nor another attempt changes that.
+    // The turn got its case when it began: neither closing the case nor another attempt changes that.
     assert!(store.close_case(&order("C1", "Ev6"), NOW).await.unwrap().is_some());
     drop(store);
     let store = open(&home);
@@ -77,7 +77,7 @@ async fn question_answer_and_notes_are_kept_with_the_turn_or_not_at_all() {
     let case = opened(&store, "C1", "Ev0").await.id;
     let inbox = accept(&store, "slack:channel:C1", "Ev1").await;
     let turn = ask(&store, inbox).await.turn;
-    // Something of the turn that cannot be stored: nothing of it is.
+    // A part of the turn that cannot be stored: nothing of it is stored.
     let nowhere = Recorded { messages: vec![Entry::new(99, Message::user("q"))], ..answer(case, "Ev1", &["cache"]) };
     assert!(store.record(turn, nowhere, NOW).await.is_err());
     let kept = store.case(case).await.unwrap().unwrap();
@@ -162,7 +162,7 @@ async fn a_case_moves_with_its_conversations_and_twice_is_once() {
     turn_of(&from, "slack:channel:C1:17.01", "Ev4", &["DNS"]).await;
     turn_of(&from, "slack:channel:C1", "Ev5", &["disk"]).await;
 
-    // Other numbers are taken there.
+    // The numbers are taken there.
     opened(&to, "C9", "Ev9").await;
     for _ in 0..2 {
         moved(&from, &to).await;

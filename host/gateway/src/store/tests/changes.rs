@@ -1,4 +1,4 @@
-//! What people change about messages that they have sent.
+//! Changes that people make to messages they have sent.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ async fn say(store: &Store, number: usize, text: &str) -> InboxId {
     store.accept(&written(number, text), NOW).await.unwrap().expect("a new message")
 }
 
-/// A turn that looked something up, if it did, and is over.
+/// A finished turn with so many rounds of tool calls.
 async fn answered(store: &Store, number: usize, text: &str, answer: &str, rounds: usize) -> OpenTurn {
     let inbox = say(store, number, text).await;
     let open = ask(store, inbox).await;
@@ -105,7 +105,7 @@ async fn a_change_that_comes_before_its_message_is_not_lost() {
     assert_eq!(store.edit(&edit(2, "edited before", 1), NOW).await, Ok(Changed::Unknown));
     assert_eq!(store.accept(&written(2, "gone by now"), NOW).await, Ok(None));
     assert_eq!(store.open_work().await.unwrap().pending.len(), 1);
-    // A day later nobody goes by it: it would have come by then. Nor is it kept for long.
+    // After a day it has no effect any more: the message would have arrived by then. Nor is it stored for long.
     deleted(&store, &at(3)).await;
     let later = NOW + SEEN_FOR.as_millis() as i64;
     assert!(store.accept(&written(3, "x"), later).await.unwrap().is_some());
@@ -116,7 +116,7 @@ async fn a_change_that_comes_before_its_message_is_not_lost() {
     assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 0);
 }
 
-/// Events come in any order, and what was said before a deletion must not come back with one.
+/// Events arrive in any order, and an edit must not restore text from before a deletion.
 #[tokio::test]
 async fn an_edit_that_comes_after_the_deletion_of_its_message_is_not_kept() {
     let home = home();
@@ -128,7 +128,7 @@ async fn an_edit_that_comes_after_the_deletion_of_its_message_is_not_kept() {
     assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 0);
 }
 
-/// As a mention that was edited before it came.
+/// For example, a mention that was edited before it arrived.
 #[tokio::test]
 async fn a_message_that_comes_as_it_was_edited_is_not_asked_as_it_was_before() {
     let home = home();
@@ -163,7 +163,7 @@ async fn a_question_that_is_deleted_while_it_waits_is_called_off_and_its_text_is
     store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, [""; 0]);
     assert_eq!(store.edit(&edit(1, "a secret once more", 1), NOW).await, Ok(Changed::Nothing));
-    // One that was set aside comes to its end, too.
+    // A parked question is closed, too.
     let parked = say(&store, 2, "another").await;
     ask(&store, parked).await;
     store.park(parked, "damaged", NOW).await.unwrap();
@@ -184,7 +184,7 @@ async fn nothing_is_left_of_a_question_that_was_stopped_and_edited_and_deleted_w
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE edited IS NOT NULL"), 0);
 }
 
-/// Once, a stop of whatever question had whatever was under way in its conversation begun anew.
+/// Regression: stopping any question made the turn under way in its conversation start anew.
 #[tokio::test]
 async fn to_stop_what_waits_concerns_nothing_that_is_under_way() {
     let home = home();
@@ -203,7 +203,7 @@ async fn to_stop_what_waits_concerns_nothing_that_is_under_way() {
     assert_eq!(both, Ok(here(true)), "one of them was under way");
 }
 
-/// Once, the old answer left the window at once, and the turn under way was begun anew for that.
+/// Regression: the old answer left the window at once, and the turn under way was started anew because of that.
 #[tokio::test]
 async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let home = home();
@@ -213,7 +213,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let begun = ask(&store, second).await;
     let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
-    // One that the turn under way takes along leaves its window as it is.
+    // A question that the turn under way answers along leaves that turn's window unchanged.
     assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
     let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
@@ -238,7 +238,7 @@ async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     assert_eq!(live_texts(&store, KEY).await, ["one", "a"]);
 }
 
-/// What people delete among themselves is none of our business: not even that they did is kept.
+/// Deletions of messages that do not concern the gateway are not stored at all.
 #[tokio::test]
 async fn a_deletion_that_concerns_nobody_here_writes_nothing() {
     let home = home();
@@ -260,7 +260,7 @@ async fn a_deletion_that_concerns_nobody_here_writes_nothing() {
     }
 }
 
-/// Of what is written in a followed thread only that of who is followed is for us before it has come in.
+/// In a followed thread, an edit that arrives before its message is only kept for the person followed.
 #[tokio::test]
 async fn an_early_edit_in_a_thread_is_kept_for_who_is_followed_there() {
     let home = home();
@@ -304,7 +304,7 @@ async fn what_is_deleted_leaves_window_archive_and_index() {
         assert_eq!(number(&home, &format!("SELECT count(*) FROM {table} LIKE '%heliotrope%'")), 0, "{table}");
     }
     assert_eq!(deleted(&store, &at(1)).await, Changed::Nothing, "it was redelivered");
-    // An answer goes by the message that showed it.
+    // An answer is found by the message that showed it.
     assert_eq!(deleted(&store, "reply-2").await, here(true));
     assert_eq!(live_texts(&store, KEY).await[4..], ["what else?", WORDS[1]]);
 }
@@ -339,13 +339,13 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
     assert_eq!(live_texts(&store, KEY).await[0], format!("{}\n\n預算\n\ndrei", WORDS[0]));
     deleted(&store, &at(3)).await;
     assert_eq!(live_texts(&store, KEY).await[0], format!("{0}\n\n預算\n\n{0}", WORDS[0]));
-    // What is left of it is asked again as it was edited.
+    // The remaining question is asked again with its edited text.
     assert_eq!(store.edit(&edit(2, "das Budget", 1), NOW).await, Ok(here(false)));
     assert_eq!(asked_again(&store, "reply-3", "Ev9").await, [("das Budget".to_owned(), at(2), "U1".to_owned())]);
     assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
 }
 
-/// The questions that wait once one was asked again: what they say, where they stand, and who asks.
+/// Returns the questions that wait after one was asked again: their text, position and author.
 async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
     let again = store.again(("U1", false), ("D1", ts), reaction(once), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
@@ -423,7 +423,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     assert_eq!(button("U1", "reply-1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
     assert_eq!(button("U2", "reply-1").await.unwrap(), RegenerateOutcome::NotTheirs);
     assert!(matches!(again("U1", false, "reply-1", "Ev13").await, RegenerateOutcome::Taken(_)), "another");
-    // Deleted, it is gone in all its forms, and cannot be asked again.
+    // After the deletion it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%how much%'"), 0);
     assert_eq!(again("U1", false, "reply-2", "Ev14").await, RegenerateOutcome::Nothing);
@@ -458,7 +458,7 @@ async fn what_is_stopped_gets_no_answer_and_what_is_recorded_is_not_stopped() {
     assert!(store.accept(&late, NOW).await.unwrap().is_some(), "then it is a message like any other");
 }
 
-/// Once, what an attempt had made of a message came back into the window after the message was deleted.
+/// Regression: a reduced form of a message came back into the window after the message was deleted.
 #[tokio::test]
 async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {
     let home = home();

@@ -1,4 +1,4 @@
-//! A store on its way to another database, and back.
+//! Copying a store to another database, and back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use crate::store::{CopyError, Place, archive};
 
 const KEY: &str = "slack:channel:C1";
 
-/// A home with something in nearly every table.
+/// A home with data in nearly every table.
 async fn used() -> TempDir {
     let home = home();
     let store = open(&home);
@@ -42,7 +42,7 @@ async fn used() -> TempDir {
     store.learn_tools("openai", "m", true).await.unwrap();
     store.claim_telling("U1", NOW, 0).await.unwrap();
     drop(store);
-    // What refers to what comes later, and bytes.
+    // References to later rows, and bytes.
     let conn = sql(home.path());
     conn.execute("UPDATE turn SET answered_with = 7 WHERE id = 5", []).unwrap();
     conn.execute("UPDATE inbox SET again_of = 9 WHERE id = 2", []).unwrap();
@@ -53,7 +53,7 @@ async fn used() -> TempDir {
     home
 }
 
-/// Every table with all that is in it, but for what a copy makes anew or leaves behind.
+/// Every table with its content, except for what a copy rebuilds or leaves out.
 fn content(home: &Path) -> Vec<(String, Vec<Vec<Value>>)> {
     let conn = sql(home);
     let tables =
@@ -96,7 +96,7 @@ async fn a_store_that_went_to_postgresql_and_came_back_is_the_same_row_by_row() 
     let (from, to) = (Place::from(home.path()), Place::from(&there));
     let rows = copied(&from, &to).unwrap().rows;
     assert!(rows > 4_000, "{rows}");
-    // There it is searched alike, and goes on: what is new is numbered after what is there.
+    // In the copy, searches find the same, and new rows are numbered after the existing ones.
     let session = SessionId(1);
     let here = found(&open(&home), session).await;
     let store = on_postgres::open(&there);
@@ -128,11 +128,11 @@ async fn a_copy_that_was_cut_short_is_nobodys_store_and_goes_on_where_it_was() {
         assert!(cut.join().unwrap());
     });
     assert!(matches!(Store::open(&there).err(), Some(StoreError::Unfinished { .. })));
-    // Another store is not mixed with it.
+    // A copy of another store is not mixed with it.
     let other = tempfile::tempdir().unwrap();
     drop(open(&other));
     assert!(matches!(copied(&Place::from(other.path()), &to), Err(CopyError::NotEmpty(_))));
-    // Half of a table is there, too.
+    // A partly copied table, too.
     on_postgres::asked(&there, |conn| conn.execute_batch("DELETE FROM message WHERE id > 1000").unwrap());
     let done = copied(&from, &to).unwrap();
     assert!(done.before > 1_000 && done.before < done.rows, "{done:?}");

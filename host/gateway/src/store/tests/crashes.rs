@@ -1,4 +1,4 @@
-//! Wherever the process dies, it goes on from there.
+//! Wherever the process dies, the work continues from there.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use super::*;
 
 const KEY: &str = "slack:dm:U1";
 
-/// A crash right after it began may have left a placeholder that no other commit told of.
+/// A crash right after the turn began may have left a placeholder that no other commit mentions.
 #[tokio::test]
 async fn what_may_be_shown_at_once_is_remembered_as_the_turn_begins() {
     let home = home();
@@ -32,7 +32,7 @@ async fn what_may_be_shown_at_once_is_remembered_as_the_turn_begins() {
 #[tokio::test]
 async fn every_step_survives() {
     let home = home();
-    // Nobody holds on to a store over a step: each opens the file anew.
+    // The store is reopened at each step.
     let inbox = accept(&open(&home), KEY, "Ev1").await;
     let pending = Pending { inbox, key: KEY.parse().unwrap(), ts: String::new() };
     assert_eq!(open(&home).open_work().await.unwrap().pending, [pending]);
@@ -157,8 +157,8 @@ async fn steps_out_of_order_are_refused_and_change_nothing() {
 const CHILD_HOME: &str = "PMK_STORE_TEST_HOME";
 const THIS_TEST: &str = "store::tests::crashes::what_was_promised_survives_kill_9";
 
-/// The parent starts this same test again as a child that works until it is killed, and holds the file to what
-/// the child was told.
+/// The test starts itself again as a child process that works until it is killed, and then checks that the file
+/// contains what the child was promised.
 #[test]
 fn what_was_promised_survives_kill_9() {
     if let Some(home) = std::env::var_os(CHILD_HOME) {

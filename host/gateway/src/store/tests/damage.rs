@@ -1,4 +1,4 @@
-//! Damage and bugs end what meets them, and nothing else.
+//! Damage and bugs end the operation that meets them, and nothing else.
 
 use std::{fs, io::ErrorKind};
 
@@ -12,7 +12,7 @@ fn key(n: usize) -> String {
     format!("slack:dm:U{n}")
 }
 
-/// Fills a page other than the first with noise that a seed decides.
+/// Fills a page other than the first with noise from a seed.
 fn scramble(bytes: &mut [u8], pages: usize, seed: u64) {
     let mut state = seed;
     let mut random = || {
@@ -40,12 +40,13 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
     drop(store);
     let whole = fs::read(&path).unwrap();
     let (mut went_on, mut damaged) = (0, 0);
-    // Where a page is hit that every message needs, nobody goes on: so many tries, for some must not be.
+    // If the damaged page is one that every message needs, no operation succeeds; so there are so many tries, some
+    // of which must not hit such a page.
     for seed in 0..24 {
         let mut bytes = whole.clone();
         scramble(&mut bytes, 20, seed);
         fs::write(&path, &bytes).unwrap();
-        // What is needed to open it may be hit, too.
+        // The damage may also prevent opening.
         let Ok(store) = Store::open(home.path()) else { continue };
         for n in 0..CONVERSATIONS {
             let outcome = async {
@@ -94,7 +95,7 @@ async fn a_panic_of_one_operation_is_its_own() {
     assert_eq!(panicked.kind(), StoreErrorKind::Stuck);
     assert_eq!(number(&home, "SELECT count(*) FROM seen"), before, "it is undone");
     for _ in 0..3 {
-        // More than there are threads.
+        // More panics than there are threads.
         let panicked = store.read(|_| -> Result<(), Fault> { panic!("boom {}", 2) }).await.unwrap_err();
         assert_eq!(panicked, StoreError::Panicked { message: "boom 2".into() });
     }

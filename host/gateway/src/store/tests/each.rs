@@ -1,4 +1,4 @@
-//! What holds on either database, one topic a module: this file is there once for each.
+//! Tests that hold for either database, one topic per module: this file is included once for each.
 
 pub(super) mod archives;
 mod asking;
@@ -31,7 +31,7 @@ use crate::{
     store::{Place, database, sql::Link},
 };
 
-/// A home, and the database that its store is in.
+/// A home, and the database of its store.
 pub(super) struct Home {
     pub(super) folder: TempDir,
     pub(super) database: Option<Database>,
@@ -64,14 +64,14 @@ pub(super) fn open(home: &Home) -> Store {
     Store::open(home).unwrap()
 }
 
-/// A `run` that has its turn.
+/// A `run` that has taken the store over.
 async fn run(home: &Home, lock: &pmk_system::home::HomeLock) -> Store {
     let store = open(home);
     store.take_over(lock).await.unwrap();
     store
 }
 
-/// The database as anybody else would see it.
+/// The database as another program would see it.
 fn sql(home: &Home) -> Connection {
     match home.link() {
         Some(link) => database::reader(&link).unwrap(),
@@ -79,7 +79,7 @@ fn sql(home: &Home) -> Connection {
     }
 }
 
-/// What somebody else asks it.
+/// Runs a query as another program.
 pub(super) fn asked<T>(home: &Home, ask: impl FnOnce(&Connection) -> T) -> T {
     ask(&sql(home))
 }

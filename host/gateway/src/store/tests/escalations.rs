@@ -1,4 +1,4 @@
-//! Whose answer a message is.
+//! Which escalation a message answers.
 
 use pmk_core::FrontName;
 
@@ -45,7 +45,7 @@ async fn waiting(home: &Home) -> Store {
 async fn the_awaited_answer_is_absorbed_once() {
     let home = home();
     let store = waiting(&home).await;
-    // Two contacts at the same moment, and each attempt of the first finds it again.
+    // Two contacts answer at the same time, and each attempt of the first one finds the escalation again.
     let (first, second) = (said(&store, "Ev2", "U2", Some("1.1")).await, said(&store, "Ev3", "U3", Some("1.1")).await);
     let absorbing = ask(&store, first).await;
     assert_eq!(absorbing.absorbs.as_deref(), Some(&marker(&["U2", "U3"])));
@@ -159,7 +159,7 @@ async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
     store.accept(&message, NOW).await.unwrap().expect("a new message")
 }
 
-/// A store in which U1 waits, in a direct message, for U2 and U3, who were asked apart.
+/// A store in which U1 waits, in a direct message, for U2 and U3, who were asked in direct messages of their own.
 async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let store = open(home);
     let asked = ask(&store, told(&store, "Ev1", "U1", None).await).await;

@@ -1,4 +1,4 @@
-//! What the ledger is to tell is stored with what it tells of, or not at all.
+//! Ledger events are stored with what they report, or not at all.
 
 use super::*;
 use crate::ledger::{Event, InExperiment, LedgerQueue, TaggedEvent, Tags};
@@ -7,13 +7,13 @@ pub(in crate::store::tests) fn event(name: &str) -> TaggedEvent {
     Event::QueueSwept { messages: name.len() as u64 }.into()
 }
 
-/// The types of the lines that wait.
+/// The types of the queued lines.
 fn told(store: &Store) -> Vec<String> {
     let lines = store.waiting(0, 100).unwrap();
     lines.iter().map(|line| line.text.split('"').nth(7).unwrap().to_owned()).collect()
 }
 
-/// An inbox question's own.
+/// The turn ids of the stored events.
 fn turn_ids(home: &Home) -> Vec<Option<i64>> {
     asked(home, |conn| {
         let mut statement = conn.prepare_cached("SELECT turn_id FROM event ORDER BY id").unwrap();
@@ -21,7 +21,7 @@ fn turn_ids(home: &Home) -> Vec<Option<i64>> {
     })
 }
 
-/// The exporter's calls wait, as its thread may.
+/// Runs the exporter's blocking calls on a thread that may block.
 pub(in crate::store::tests) async fn waiting<T: Send + 'static>(
     store: &Store,
     work: impl FnOnce(&Store) -> T + Send + 'static,

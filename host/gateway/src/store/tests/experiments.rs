@@ -85,7 +85,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
-    // Of the time after the arm was stopped.
+    // From the time after the arm was stopped.
     answered(&store, KEY, "Ev3", outturn("a", true, true), "1.3").await;
     let known = store.arm_conversations("less").await.unwrap();
     let expected = ArmConversation {

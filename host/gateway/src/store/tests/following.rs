@@ -1,4 +1,4 @@
-//! Who is followed in a thread, in whatever order the words come in.
+//! Who is followed in a thread, in whatever order the messages arrive.
 
 use pmk_core::SessionKey;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const KEY: &str = "slack:channel:C1:100.000000";
 
-/// What is done, in its order: who writes when, and whether it is a mention, alone or not.
+/// What happens, in order: who writes when, and whether it is a mention, alone or not.
 enum Word {
     Alone(&'static str, &'static str),
     Among(&'static str, &'static str),
@@ -54,12 +54,12 @@ async fn what_counts_is_when_it_was_written() {
     rules_on(&[
         Alone("U1", "100.000000"),
         Plain("U2", "105.000000", false),
-        // Written before it, and come after it.
+        // Written before it, but arrived after it.
         Plain("U1", "104.000000", true),
         Plain("U2", "103.000000", false),
         Plain("U1", "104.000000", false),
         Plain("U1", "102.000000", true),
-        // The same mention again, and one from before the other's word.
+        // The same mention again, and one from before the other person's message.
         Alone("U1", "100.000000"),
         Alone("U1", "101.000000"),
         Plain("U1", "104.000000", false),
@@ -70,7 +70,8 @@ async fn what_counts_is_when_it_was_written() {
     .await;
 }
 
-/// Once, what came while nobody was followed was not remembered for a mention that was written before it.
+/// Regression: a message that arrived while nobody was followed was not considered for a mention that was written
+/// before it.
 #[tokio::test]
 async fn a_word_that_comes_before_an_earlier_mention_ends_the_following() {
     rules_on(&[
@@ -102,7 +103,7 @@ async fn who_was_not_alone_before_the_mention_is_not_followed_by_that_one() {
     assert!(store.overheard(&key, "U1", "101.000000").await.unwrap(), "by another mention");
     store.was_not_alone(&key, "U1", "100.000000").await.unwrap();
     assert!(!store.overheard(&key, "U1", "101.000000").await.unwrap());
-    // The same mention, told once more.
+    // The same mention, delivered again.
     store.mentioned(&key, "U1", "100.000000", true).await.unwrap();
     assert!(!store.overheard(&key, "U1", "101.000000").await.unwrap());
     store.mentioned(&key, "U1", "102.000000", true).await.unwrap();
@@ -122,7 +123,7 @@ async fn a_word_that_changes_nothing_writes_nothing() {
     let changes = || number(&home, "SELECT count(*) FROM session");
     let log = || match home.database {
         None => std::fs::metadata(Store::path(home.path()).with_file_name("pmk-host.db-wal")).unwrap().len() as i64,
-        // A row that is written again is another transaction's.
+        // A row that is rewritten has another transaction id.
         Some(_) => number(&home, "SELECT CAST(sum(CAST(CAST(xmin AS TEXT) AS BIGINT)) AS BIGINT) FROM session"),
     };
     let before = (changes(), log());

@@ -1,4 +1,4 @@
-//! Operations that share a commit: together on disk, apart when they fail, answered when it is done.
+//! Operations that share a commit: together on disk, undone separately when they fail, answered after the commit.
 
 use std::{
     cell::Cell,
@@ -11,14 +11,14 @@ use std::{
 
 use super::*;
 
-/// Keeps the writer busy, so that what is sent meanwhile ends up in one group with it.
+/// Keeps the writer busy, so that operations sent meanwhile end up in one group.
 pub(in crate::store::tests) async fn hold(
     store: &Store,
 ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), StoreError>>) {
     let (release, held) = mpsc::channel::<()>();
     let (started, is_started) = tokio::sync::oneshot::channel();
     let store = store.clone();
-    // Run again, it holds nobody.
+    // When it runs again, it does not block.
     let first = Cell::new(Some((started, held)));
     let holding = tokio::spawn(async move {
         store
@@ -43,7 +43,7 @@ pub(in crate::store::tests) fn spawn_accept(
     tokio::spawn(async move { store.accept(&inbound("slack:dm:U1", &format!("Ev{n}")), NOW).await })
 }
 
-/// Lets every task that was spawned on this thread's runtime send what it has.
+/// Lets every task spawned on this thread's runtime send its operations.
 pub(in crate::store::tests) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -57,7 +57,7 @@ async fn nobody_is_answered_before_the_commit_and_all_share_one() {
     let (release, holding) = hold(&store).await;
     let waiting: Vec<_> = (0..100).map(|n| spawn_accept(&store, n)).collect();
     settle().await;
-    // The last of the group looks from outside: nothing is committed, though a hundred were before it.
+    // The last operation of the group looks from outside: nothing is committed, although a hundred ran before it.
     let look = {
         let (store, home) = (store.clone(), Arc::clone(&home));
         tokio::spawn(async move {
@@ -109,7 +109,7 @@ async fn one_that_fails_is_undone_alone() {
     assert_eq!(number(&home, "SELECT turns FROM session"), 0);
 }
 
-/// How often operations are run that share their commit with one that fails: one before it, and one after it.
+/// Returns how often operations run that share their commit with a failing one: one before it, and one after it.
 async fn runs_beside(failing: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static) -> (usize, usize) {
     let home = home();
     let store = open(&home);
@@ -174,7 +174,8 @@ async fn what_nobody_waits_for_fails_alone_too() {
             store.write(told).await
         })
     };
-    // Nobody after it waits for anything, and it is found out by the commit; then somebody does, and meets it.
+    // At first nothing waits for the failed statement, so the commit reports it; then a later read waits, and gets
+    // the error.
     for (group, is_looked_at) in [(["U1", "U2"], false), (["U3", "U4"], true)] {
         let (release, holding) = hold(&store).await;
         let before = tell(&store, group[0]);

@@ -1,5 +1,5 @@
-//! Hosts that share a database: each conversation is worked on by one, and whoever is taken for gone writes nothing. And a
-//! database that goes away.
+//! Hosts that share a database: each conversation is worked on by one host, and a host that was declared gone
+//! writes nothing. And a database that becomes unreachable.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use crate::store::{
 
 const KEY: &str = "slack:dm:U1";
 
-/// Homes of two machines on one database; none where tests are to do without PostgreSQL, which the server says.
+/// Homes of two machines on one database; `None` where tests are to run without PostgreSQL, which the server helper
+/// prints.
 pub(super) fn two() -> Option<[Home; 2]> {
     let one = home();
     let database = one.database.clone()?;
@@ -31,12 +32,12 @@ pub(super) async fn at_work(home: &Home) -> (Store, HomeLock) {
     (store, lock)
 }
 
-/// As if nobody had heard of any host for longer than its lease.
+/// As if no host had been heard of for longer than its lease.
 pub(super) fn nothing_is_heard(home: &Home) {
     asked(home, |conn| conn.execute("UPDATE host SET until = 0", []).unwrap());
 }
 
-/// As if nobody had heard of a home's host for longer than its lease, and never would again.
+/// As if a home's host had not been heard of for longer than its lease, and never would be again.
 fn falls_silent(home: &Home) {
     let silent = format!("UPDATE host SET until = 0, lease_ms = -1 WHERE name LIKE '%:{}'", folder(home));
     asked(home, |conn| assert_eq!(conn.execute(&silent, []).unwrap(), 1));
@@ -82,7 +83,7 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     assert!(matches!(refused, StoreError::TakenOver { .. }), "{refused}");
     assert!(matches!(stopped.accept(&inbound(KEY, "Ev2"), NOW).await, Err(StoreError::TakenOver { .. })));
     assert!(matches!(stopped.lost().await, StoreError::TakenOver { .. }), "it has to end");
-    // What it was at is the other's to answer.
+    // What it was working on is for the other host to answer.
     assert_eq!(open_at(&host).await, [inbox]);
     answer(&host, inbox).await;
     assert_eq!(number(&one, "SELECT count(*) FROM message"), 2);
@@ -90,7 +91,7 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     assert_eq!(host.hosts_at_work()(), 1);
 }
 
-/// What others had said in its place by then was said over.
+/// Regression: a suspended host posted messages that the other host had posted in its place by then.
 #[tokio::test]
 async fn a_host_that_was_stopped_went_on_speaking_when_it_went_on() {
     let Some([one, other]) = two() else { return };
@@ -123,7 +124,7 @@ async fn without_its_number_among_the_hosts_nothing_would_keep_a_host_that_slept
     let unfenced = "CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGINT) RETURNS VOID LANGUAGE sql AS ''";
     asked(&one, |conn| conn.execute_batch(unfenced).unwrap());
     ask(&host, inbox).await;
-    // Then only what asks for the lease is refused.
+    // Then only operations that check the lease are refused.
     assert!(matches!(stopped.record(turn, recorded("q", "late"), NOW).await, Err(StoreError::Changed)));
     host.record(turn, recorded("q", "a"), NOW).await.unwrap();
     stopped.part_sent(turn, (0, None), vec![], NOW).await.unwrap();
@@ -138,7 +139,7 @@ async fn where_the_database_was_away_for_a_while_nobody_is_taken_for_gone() {
     are_long_heard(&one);
     nothing_is_heard(&one);
     assert!(!first.look_after_hosts().await.unwrap(), "it seems to be gone itself");
-    // Its next sign is the first for a long time.
+    // Its next sign of life is the first for a long time.
     accept(&first, KEY, "Ev1").await;
     falls_silent(&other);
     assert!(!first.look_after_hosts().await.unwrap(), "it has not been there for long itself");
@@ -238,7 +239,7 @@ async fn each_host_sees_to_what_it_has_taken_in_and_to_what_one_has_left_that_is
     assert!(second.look_after_hosts().await.unwrap(), "it has said so");
     assert_eq!(open_at(&second).await, [theirs, own]);
     drop(lock);
-    // It is back, and what it had is the other's to see to.
+    // It is back, and the other host keeps what it took over.
     let (first, _lock) = at_work(&one).await;
     assert_eq!((open_at(&first).await, open_at(&second).await), (vec![], vec![theirs, own]));
 }
@@ -318,11 +319,11 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     assert!(second.is_first() && !second.has_other_hosts());
     assert_eq!((open_at(&first).await, open_at(&second).await), (vec![begun], vec![waits]));
     answer(&second, waits).await;
-    // What it has begun it finishes.
+    // It finishes what it has begun.
     assert!(matches!(second.begin(begun, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
     first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
-    // Alone it keeps what it has.
+    // Without another host it keeps what it has.
     let left = accept(&second, KEY, "Ev3").await;
     gone(first).await;
     second.look_after_hosts().await.unwrap();
@@ -417,7 +418,7 @@ async fn hosts_go_on_beside_a_newer_program_whose_schema_only_adds() {
     upgraded(next - 1).unwrap();
     assert_eq!(number(&one, "SELECT version FROM pmk_schema"), i64::from(next));
     answer(&store, inbox).await;
-    // One that comes again is still of the program of before.
+    // A host that starts again still has the older program.
     let (again, _other_lock) = at_work(&other).await;
     let later = accept(&again, KEY, "Ev2").await;
     answer(&again, later).await;
@@ -447,13 +448,13 @@ async fn who_was_killed_is_followed_at_once_by_a_run_of_the_same_home() {
     let inbox = accept(&killed, KEY, "Ev1").await;
     ask(&killed, inbox).await;
     drop(lock);
-    // It is there still, and its lease is fresh.
+    // The host is still there, and its lease is fresh.
     let (next, _lock) = at_work(&one).await;
     ask(&next, inbox).await;
     assert!(matches!(killed.commit_nothing().await, Err(StoreError::TakenOver { .. })));
 }
 
-/// The same home by another name, so that its connections can be told from those of other tests.
+/// The same home with its own application name, so that its connections can be told from those of other tests.
 pub(super) fn named(home: &Home, name: &str) -> Home {
     let address = asked(home, |conn| {
         let schema: String = conn.query_row("SELECT CAST(current_schema() AS TEXT)", [], |row| row.get(0)).unwrap();
@@ -476,12 +477,12 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
         assert_eq!(number(&one, end), count);
         until("they are gone", || (number(&one, gone) == 0).then_some(()));
     };
-    // All that read, and the one that writes.
+    // All readers, and the writer.
     end(3);
     assert_eq!(store.sessions().await.unwrap().len(), 1);
     accept(&store, KEY, "Ev2").await;
     assert_eq!(store.open_work().await.unwrap().pending.len(), 2);
-    // Nor is one noticed as long as nobody waits for anything but the commit: then it is all sent once more.
+    // Nor does the loss show where only the commit is waited for: everything is sent again then.
     end(3);
     let tell = |conn: &Connection| {
         let mut tell = conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?;
@@ -490,7 +491,7 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
     };
     store.write(tell).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 2);
-    // Nor before the numbers of new rows are asked for. Nothing was read since.
+    // Nor where the ids of new rows are requested first, with no read before.
     end(1);
     let open_case = |conn: &Connection| {
         let sql = "INSERT INTO case_file (front, channel, title, opened_by, opened_at, opened_on) VALUES (?1, ?2, ?2, ?2, 0, ?2)";
@@ -514,7 +515,7 @@ async fn what_the_database_goes_away_amid_is_refused_as_a_whole_and_can_come_aga
         .unwrap_err();
     assert!(matches!(torn, StoreError::Away { .. }) && torn.is_passing(), "{torn}");
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 0);
-    // Nobody tries for a moment.
+    // No connection is tried for a moment.
     let started = std::time::Instant::now();
     while let Err(error) = store.accept(&inbound(KEY, "Ev1"), NOW).await {
         assert!(error.is_passing() && started.elapsed() < Duration::from_secs(20), "{error}");
@@ -593,7 +594,7 @@ async fn a_sign_that_postgresql_cannot_hold_in_a_text_is_shown_as_one_that_is_mi
     store.record(turn, recorded("q\0", "a\0b"), NOW).await.unwrap();
     let BeginOutcome::Deliver(answered) = store.begin(inbox, NOW).await.unwrap() else { panic!("it is answered") };
     assert_eq!(answered.parts[0].outgoing.speech.text, "a\u{fffd}b");
-    // The archive holds JSON, which has a way to write it.
+    // The archive holds JSON, which can represent it.
     assert_eq!(live_texts(&store, KEY).await, ["q\0", "a\0b"]);
 }
 
@@ -606,7 +607,7 @@ async fn rows_that_another_process_numbers_itself_are_in_nobodys_way() {
         async move { accept(&store, KEY, &event).await }
     };
     tell(&host, 0).await;
-    // As an import does, where it finds them free.
+    // As an import does, where the ids are free.
     let number_them = |conn: &Connection| -> Result<(), Fault> {
         let sql =
             "INSERT INTO inbox (id, session_id, event_id, received_at, ts, message) VALUES (?1, 1, ?2, 0, '', NULL)";

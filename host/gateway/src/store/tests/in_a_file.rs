@@ -1,4 +1,4 @@
-//! What of the other topics only a database that is a file can do.
+//! The parts of the other topics that only a file database has.
 
 use super::{
     on_sqlite::{
@@ -70,7 +70,7 @@ async fn a_commit_that_fails_is_nobodys_success() {
     let poison = {
         let store = store.clone();
         tokio::spawn(async move {
-            // Only the commit finds out that there is no such session and message.
+            // Only the commit finds out that no such session and message exist.
             store
                 .write(|conn| {
                     conn.execute_batch(
@@ -88,7 +88,7 @@ async fn a_commit_that_fails_is_nobodys_success() {
         assert!(matches!(&error, StoreError::Sql { message, .. } if message.contains("FOREIGN KEY")), "{error}");
     }
     assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 0);
-    // The store goes on, and what was refused can come again.
+    // The store works on, and what was refused can come again.
     assert!(spawn_accept(&store, 1).await.unwrap().unwrap().is_some());
 }
 
@@ -108,9 +108,9 @@ async fn what_was_sent_is_committed_though_nobody_waits_and_the_store_is_dropped
     assert!(!Store::path(home.path()).with_extension("db-wal").exists(), "the log is folded into the file");
 }
 
-/// How many pieces the index of words is in, and so how often it was written out since it had one.
+/// Returns the number of segments of the full-text index, and so how often it was written out.
 fn pieces_of_the_index(home: &TempDir) -> i64 {
-    // The number of a piece begins at the 37th bit of a page's.
+    // The segment number starts at bit 37 of a page's id.
     number(home, "SELECT count(DISTINCT id >> 37) FROM said_data WHERE id >> 37 > 0")
 }
 
@@ -128,7 +128,7 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
     let (release, holding) = hold(&store).await;
     let mut waiting = vec![];
     for (n, (turn, next)) in turns.into_iter().enumerate() {
-        // Somebody new, somebody known, and every step of a turn, beside one that is recorded.
+        // A new person, a known one, and every step of a turn, beside one that is recorded.
         waiting.push(spawn_accept(&store, 10 + n));
         let (asking, recording) = (store.clone(), store.clone());
         waiting.push(tokio::spawn(async move { asking.begin(next, NOW).await.map(|_| None) }));

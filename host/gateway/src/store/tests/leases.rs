@@ -13,7 +13,7 @@ fn key() -> SessionKey {
     KEY.parse().unwrap()
 }
 
-/// A turn that a `run` is at, and a command beside it.
+/// A turn under way in a `run`, and a command beside it.
 async fn a_turn_under_way(home: &Home, lock: &HomeLock) -> (Store, TurnId, Store) {
     let run = run(home, lock).await;
     let inbox = accept(&run, KEY, "Ev1").await;
@@ -90,7 +90,7 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
     it_is(&home, NOW);
     let lost = beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
     let end = NOW + LEASE_FOR.as_millis() as i64;
-    // The wait itself took some milliseconds at most.
+    // The wait itself took at most some milliseconds.
     it_is(&home, end - 1);
     assert!(matches!(run.begin(inbox, end - 1).await.unwrap(), BeginOutcome::Busy));
     it_is(&home, end + 1_000);
@@ -113,7 +113,7 @@ async fn a_reset_empties_the_window_and_keeps_the_archive() {
     let summary = run.session(&key()).await.unwrap();
     assert_eq!((summary.live_messages, summary.archived_messages, summary.dropped_turns), (0, 2, 0));
     assert_eq!(live_texts(&run, "slack:dm:U2").await.len(), 2);
-    // The running gateway goes on with the empty window.
+    // The running gateway continues with the empty window.
     let next = turn(&run, KEY, "Ev3").await;
     assert!(next.live.entries.is_empty());
     assert_eq!(next.live.marker_template, None);

@@ -1,4 +1,4 @@
-//! A store that is not there any more, at the start and while it is open.
+//! A store that is lost, at the start and while it is open.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn mark_of(home: &TempDir) -> std::path::PathBuf {
     Store::path(home.path()).with_file_name("store.mark")
 }
 
-/// A store at rest in which somebody has been answered.
+/// A store at rest that contains an answered question.
 async fn used() -> TempDir {
     let home = home();
     turn(&open(&home), "slack:dm:U1", "Ev1").await;
@@ -58,7 +58,7 @@ async fn a_start_that_was_killed_before_it_made_a_table_is_no_loss() {
     let home = home();
     connection::create(&Store::path(home.path())).unwrap();
     turn(&open(&home), "slack:dm:U1", "Ev1").await;
-    // A home of before there were marks gets one.
+    // A home from before marks existed gets one.
     fs::remove_file(mark_of(&home)).unwrap();
     drop(open(&home));
     assert!(mark_of(&home).exists());
@@ -76,7 +76,7 @@ async fn whoever_deletes_all_that_is_named_as_the_database_leaves_the_mark() {
     assert_eq!(refused(&home), gone(&home, Loss::Missing));
 }
 
-/// Does something to the files of a store that is open: what it takes from then on is not acknowledged.
+/// Damages the files of an open store: what it accepts from then on is not acknowledged.
 async fn lost_by(harm: impl Fn(&TempDir)) -> StoreError {
     let home = used().await;
     let store = open(&home);
@@ -148,7 +148,7 @@ async fn what_goes_into_a_deleted_log_is_not_acknowledged() {
     for suffix in ["-wal", "-shm"] {
         let error = lost_by(|home| fs::remove_file(beside(home, suffix)).unwrap()).await;
         assert!(matches!(&error, StoreError::Gone { path, .. } if path.to_string_lossy().ends_with(suffix)), "{error}");
-        // The database is whole: nobody is sent to throw it away.
+        // The database is intact: the hint must not suggest giving it up.
         let hint = error.hint().unwrap();
         assert!(hint.contains("`pmk-host store check`") && !hint.contains("renew"), "{hint}");
     }

@@ -1,4 +1,4 @@
-//! Whole conversations, out of one store and into another; and cuts back to an earlier turn.
+//! Whole conversations, exported from one store and imported into another; and cuts back to an earlier turn.
 
 use pmk_core::{Block, Origin, Role, SessionKey};
 
@@ -10,7 +10,7 @@ fn key() -> SessionKey {
     KEY.parse().unwrap()
 }
 
-/// A conversation with a seed, two turns, and a large message that stands shortened.
+/// A conversation with a seed, two turns, and a large message that is shortened in the window.
 fn dump() -> SessionDump {
     let shortened = "…(已自動截斷，原長度 900，超過 user cap 20，完整內容仍在 host，id m7)";
     let messages = [
@@ -68,12 +68,12 @@ async fn a_conversation_that_is_there_is_not_mixed_with_another() {
     assert_eq!(after.live[0].index, 2);
 }
 
-/// Once, all of it was in the archive twice, and its turns counted double.
+/// Regression: after the import the archive contained everything twice, and the turns counted double.
 #[tokio::test]
 async fn a_conversation_that_comes_back_to_where_it_was_written_to_a_file_is_there_once() {
     let home = home();
     let store = open(&home);
-    // Two that are alike are two.
+    // Two equal messages remain two.
     let mut dump = dump();
     let again = dump.messages[3].clone();
     dump.messages.push(DumpedMessage { id: Some(10), ..again });
@@ -140,7 +140,7 @@ async fn a_dump_of_nonsense_leaves_nothing_behind() {
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 0);
 }
 
-/// A new column of a conversation must travel with it, or be one that has no meaning elsewhere.
+/// A new column of a conversation must be exported, or be one that has no meaning elsewhere.
 #[tokio::test]
 async fn no_column_of_a_conversation_is_forgotten() {
     let home = home();
@@ -157,7 +157,7 @@ async fn no_column_of_a_conversation_is_forgotten() {
         })
     };
     let carried = ["key", "created_at", "active_at", "turns", "dropped_turns", "marker", "verbose"];
-    // Elsewhere a thread is followed once the bot is mentioned in it.
+    // In another store a thread is followed only after the bot is mentioned in it.
     let followed = ["followed", "followed_from", "followed_until"];
     let here_alone =
         [&["id", "lease_owner", "lease_until", "channel", "read_from", "revision", "sizes"][..], &followed].concat();

@@ -1,4 +1,4 @@
-//! Statements that the database knows by name: in sessions of our own.
+//! Prepared statements in sessions of our own.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use crate::store::error::Fault;
 
 const KEY: &str = "slack:dm:U1";
 
-/// Enough for the statements of a turn to have names, and plans that are good for any values.
+/// Enough turns for their statements to be prepared, and to have generic plans.
 const TURNS: usize = 9;
 
 async fn turns(store: &Store, from: usize) {
@@ -26,7 +26,7 @@ async fn turns(store: &Store, from: usize) {
     }
 }
 
-/// How many statements the session that writes knows by name, by what holds of them.
+/// Returns how many statements the session of the writer has prepared, of those that meet a condition.
 async fn known(store: &Store, what: &'static str) -> i64 {
     let sql = format!("SELECT count(*) FROM pg_prepared_statements WHERE {what} AND statement NOT LIKE '%prepared%'");
     store.write(move |conn| Ok(conn.query_row(&sql, [], |row| row.get(0))?)).await.unwrap()
@@ -74,7 +74,7 @@ async fn names_that_a_session_does_not_keep_are_done_without_and_nothing_is_lost
     let store = open(&one);
     turns(&store, 0).await;
     store.write(|conn| Ok(conn.execute_batch("DEALLOCATE ALL")?)).await.unwrap();
-    // Nobody notices.
+    // Nothing else changes.
     turns(&store, TURNS).await;
     assert_eq!(known(&store, "true").await, 0);
     assert_eq!(live_texts(&store, KEY).await.len(), 2 * 2 * TURNS);
@@ -113,7 +113,7 @@ async fn a_name_that_is_unknown_amid_a_transaction_undoes_that_and_it_can_come_a
 async fn names_that_somebody_else_has_given_are_not_used() {
     let Some([one, _]) = two() else { return };
     let store = open(&one);
-    // All connections of a process count on from each other: the next are given from where it stands.
+    // The connections of a process share a counter for names: this test takes the next names in advance.
     for n in 0..TURNS {
         let tell = move |conn: &Connection| {
             Ok(conn.prepare_cached("INSERT INTO told (listener, at) VALUES (?1, 0)")?.run([format!("U{n}")])?)

@@ -127,7 +127,7 @@ async fn a_full_disk_is_said_and_outlived() {
     let error = store.record(turn, recorded("q", &long), NOW).await.unwrap_err();
     assert_eq!(error, StoreError::Full { path: Store::path(home.path()) });
     assert_one_clear_line(&error, &home);
-    // What is there can be read, and nothing of the failed operation is.
+    // The stored data can be read, and nothing of the failed operation is stored.
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
     assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Ask(_)));
 
@@ -137,7 +137,7 @@ async fn a_full_disk_is_said_and_outlived() {
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 4);
 }
 
-/// What a full disk looks like to SQLite.
+/// Simulates a full disk for SQLite.
 async fn limit_pages(store: &Store, pages: i64) {
     store
         .write(move |conn| {

@@ -1,4 +1,4 @@
-//! A turn costs the same however much is archived: none of its statements reads a table through.
+//! A turn costs the same however much is archived: none of its statements scans a table.
 
 use super::*;
 use crate::store::{
@@ -7,7 +7,7 @@ use crate::store::{
     tools, turns, uses, window,
 };
 
-/// Everything that a turn, and a command on one conversation, runs.
+/// Every statement of a turn, and of a command on one conversation.
 const BY_INDEX: &[&str] = &[
     intake::EXPIRED_SEEN,
     intake::FORGET_SEEN,
@@ -204,8 +204,8 @@ const BY_INDEX: &[&str] = &[
     dump::LIVE,
 ];
 
-/// The steps of a statement, without those that SQLite plans for the moment when a foreign key is
-/// violated and skips otherwise.
+/// Returns the steps of a statement's plan, without those that SQLite plans for violated foreign keys and skips
+/// otherwise.
 fn plan(conn: &rusqlite::Connection, statement: &str) -> Vec<String> {
     conn.pragma_update(None, "foreign_keys", false).unwrap();
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();

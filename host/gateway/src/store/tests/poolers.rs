@@ -1,4 +1,4 @@
-//! A database that is reached through a PgBouncer, which hands out connections by the transaction.
+//! A database that is reached through PgBouncer with transaction pooling.
 
 use std::{
     io::{Read, Write},
@@ -21,7 +21,8 @@ use crate::database::Database;
 
 const KEY: &str = "slack:dm:U1";
 
-/// The server, and a pooler before it with these settings more; none where tests are to do without either, which they say.
+/// The server, and a pooler in front of it with these additional settings; `None` where tests are to run without
+/// either, which is printed.
 fn behind(settings: &[&str]) -> Option<(&'static Server, Pooler<'static>)> {
     let server = postgres::server()?;
     Some((server, server.pooler(settings)?))
@@ -31,7 +32,7 @@ fn home(address: &str) -> Home {
     Home { folder: tempfile::tempdir().unwrap(), database: Some(Database::parse(address).unwrap()) }
 }
 
-/// Asks until it is no more refused for a while.
+/// Retries until it is no longer refused temporarily.
 pub(super) async fn accepted(store: &Store, event_id: &str) {
     let started = Instant::now();
     while let Err(error) = store.accept(&inbound(KEY, event_id), NOW).await {
@@ -52,7 +53,7 @@ async fn a_pooler_that_lets_nobody_through_is_away_and_nothing_is_put_aside() {
     pooler.console(&format!("KILL {name}"));
     let refused = store.accept(&inbound(KEY, "Ev2"), NOW).await.unwrap_err();
     assert!(matches!(refused, StoreError::Away { .. }), "{refused:?}");
-    // To whoever comes new it says so while that connects.
+    // A new client gets that error while it connects.
     let refused = Store::open(&home).err().unwrap();
     assert!(matches!(&refused, StoreError::Away { message, .. } if message.contains("is disabled")), "{refused:?}");
     pooler.console(&format!("ENABLE {name}"));
@@ -92,7 +93,7 @@ async fn nothing_that_a_transaction_sets_is_left_to_whoever_has_its_connection_n
     let home = home(&pooler.address(&server.database()));
     let store = open(&home);
     accepted(&store, "Ev1").await;
-    // All share the one that has just written.
+    // All share the session that has just written.
     let bounds = "SELECT count(*) FROM pg_settings WHERE source = 'session'
          AND name IN ('lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_isolation')";
     assert_eq!(number(&home, bounds), 0);
@@ -189,7 +190,7 @@ async fn a_host_that_a_pooler_keeps_from_the_database_for_longer_than_its_lease_
     accepted(&first, "Ev1").await;
 }
 
-/// A server that lets nobody in, in these words.
+/// A server that refuses every client with this error.
 fn server_that_says(code: &str, words: &str) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = format!("postgres://pmk@{}/pmk?sslmode=disable", listener.local_addr().unwrap());

@@ -1,5 +1,5 @@
-//! What the operations of one transaction ask a database is asked for all of them at once: each still sees what it would have
-//! seen by itself.
+//! What the operations of one transaction query is queried for all of them at once: each still sees what it would
+//! have seen by itself.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ use crate::{
 
 const KEY: &str = "slack:dm:U1";
 
-/// What a host is told to do while its writer is busy, so that one transaction has all of it, in this order.
+/// Operations that are sent while a host's writer is busy, so that one transaction contains all of them, in this
+/// order.
 struct Together<'s> {
     store: &'s Store,
     release: std::sync::mpsc::Sender<()>,
@@ -36,7 +37,7 @@ impl Together<'_> {
         Together { store, release, holding }
     }
 
-    /// Hands something over.
+    /// Sends an operation.
     async fn queue<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         let task = tokio::spawn(work);
         settle().await;
@@ -65,7 +66,7 @@ impl Together<'_> {
     }
 }
 
-/// A home whose way to the database can be cut; none where tests are to do without PostgreSQL.
+/// A home whose connection to the database can be cut; `None` where tests are to run without PostgreSQL.
 fn through_a_relay() -> Option<(Home, Relay)> {
     let server = postgres::server()?;
     let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
@@ -91,7 +92,8 @@ async fn messages_that_shared_a_transaction_were_waited_for_one_after_the_other(
         assert!(message.await.unwrap().unwrap().is_some());
     }
     let waited = relay.round_trips() - before;
-    // For what is known of them all, for numbers of conversations that begin, 16 at once, and for the commit.
+    // One wait for what all of them query, some for the ids of new conversations, 16 at once, and one for the
+    // commit.
     assert!(waited <= MESSAGES / 2, "{waited}");
 }
 
@@ -272,7 +274,8 @@ async fn who_waited_behind_an_operation_that_lost_the_connection_was_refused_wit
     assert!(behind.await.unwrap().unwrap().is_some());
 }
 
-/// Nothing kept a host that others had taken for gone from it.
+/// Regression: after the connection was lost during a prefetch, statements ran outside of a transaction, and even a
+/// host that others had declared gone could write.
 #[tokio::test]
 async fn what_was_asked_ahead_when_the_connection_was_lost_was_written_in_no_transaction() {
     let Some((home, relay)) = through_a_relay() else { return };

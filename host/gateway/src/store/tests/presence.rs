@@ -1,4 +1,4 @@
-//! What is owed after an outage survives whatever comes in between.
+//! What is to be done after an outage survives whatever happens in between.
 
 use pmk_core::FrontName;
 
@@ -11,7 +11,7 @@ fn at(key: &str, event_id: &str, ts: &str) -> Inbound {
     Inbound { ts: ts.into(), ..inbound(key, event_id) }
 }
 
-/// A moment as Slack writes it.
+/// A time as a Slack timestamp.
 fn ts(at_ms: i64) -> String {
     format!("{}.000100", at_ms / 1_000)
 }
@@ -65,14 +65,14 @@ async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
         first,
         Some(UnannouncedOutage { since_ms: Some(NOW - HOUR), until_ms: NOW, reason: "crash-recovery".into() })
     );
-    // Killed before it told anybody; the next start was soon, so by itself it would say nothing.
+    // Killed before anybody was told; the next start was quick, so by itself it would announce nothing.
     drop(store);
     let store = open(&home);
     assert_eq!(store.came_back(outage(Some(NOW + 1), NOW + 2, None)).await.unwrap(), first);
     let later = store.came_back(outage(Some(NOW + 5), NOW + DAY, Some("graceful-restart"))).await.unwrap();
     let all = UnannouncedOutage { since_ms: Some(NOW - HOUR), until_ms: NOW + DAY, reason: "graceful-restart".into() };
     assert_eq!(later.as_ref(), Some(&all));
-    // A quick restart before they were told of that changes nothing about it.
+    // A quick restart before people were told of the outage does not change that.
     let announce = Some(Announce { reason: "graceful-fast-restart".into(), is_news: false });
     let quick = Outage { since_ms: Some(NOW + DAY + 5), until_ms: NOW + DAY + 9, announce, read: false };
     assert_eq!(store.came_back(quick.clone()).await.unwrap(), later);
@@ -90,7 +90,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     for (key, event, when) in [
         ("slack:dm:U1", "Ev1", gone - 2 * HOUR),
         ("slack:dm:U1", "Ev2", gone - HOUR),
-        // It came when the gateway was back, before anybody looked.
+        // Arrived after the gateway was back, before anybody looked.
         ("slack:dm:U1", "Ev3", gone + HOUR),
         ("slack:dm:U2", "Ev4", gone - 3 * DAY),
         ("slack:channel:C1:5.000001", "Ev5", gone - HOUR),
@@ -98,7 +98,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     ] {
         store.accept(&at(key, event, &ts(when)), NOW).await.unwrap().expect("new");
     }
-    // Nobody waits there any more.
+    // Inactive for too long.
     store.accept(&at("slack:dm:U3", "Ev7", &ts(gone - 40 * DAY)), gone - 40 * DAY).await.unwrap().expect("new");
     let outage = Outage { since_ms: Some(gone), until_ms: gone + HOUR, announce: None, read: true };
     store.came_back(outage.clone()).await.unwrap();
@@ -111,10 +111,10 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
         shown.sort();
         shown
     };
-    // A little of what is known is read again, for messages arrive in any order.
+    // A little before the last known message is read again, because messages arrive in any order.
     let overlap = |at_ms: i64| at_ms / 1_000 - 360;
     let expected = [
-        // In the channel itself nothing was asked yet; what begins there is in no thread.
+        // In the channel itself nothing was asked yet; a new thread there is in none of the known ones.
         ("slack:channel:C1".to_owned(), overlap(gone - HOUR)),
         ("slack:channel:C1:5.000001".to_owned(), overlap(gone - HOUR)),
         ("slack:dm:U1".to_owned(), overlap(gone - HOUR)),
@@ -122,7 +122,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     ];
     assert_eq!(unread(&store).await, expected);
     store.read_back(&"slack:dm:U1".parse().unwrap()).await.unwrap();
-    // Killed, and another outage: what was not read yet is still read from where it was to be.
+    // Killed, and another outage: what was not read yet is still read from the earlier position.
     drop(store);
     let store = open(&home);
     let later = Outage { since_ms: Some(gone + 10 * HOUR), until_ms: gone + 11 * HOUR, ..outage };
@@ -132,7 +132,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     assert_eq!(again[2], ("slack:dm:U1".to_owned(), overlap(gone + HOUR)));
 }
 
-/// Where mentions begin threads, nothing happens in the conversation of the channel any more.
+/// Where mentions begin threads, the conversation of the channel itself becomes inactive.
 #[tokio::test]
 async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() {
     let home = home();
@@ -145,12 +145,12 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
     let keys =
         async || -> Vec<String> { store.unread().await.unwrap().iter().map(|unread| unread.key.to_string()).collect() };
     assert_eq!(keys().await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
-    // One that is active was read by itself.
+    // An active channel is read by itself.
     accept(&store, "slack:channel:C1", "Ev3").await;
     assert_eq!(keys().await, ["slack:channel:C1:5.000001"]);
 }
 
-/// Names are remembered for a day; a weekend is longer.
+/// Event ids are remembered for a day; a weekend is longer.
 #[tokio::test]
 async fn what_is_read_back_is_known_however_long_ago_it_came_in() {
     let home = home();

@@ -1,4 +1,4 @@
-//! Buttons that were pressed.
+//! Button presses.
 
 use super::*;
 use crate::{
@@ -39,7 +39,8 @@ async fn what_was_pressed_waits_in_order_until_it_is_done() {
     assert_eq!(store.presses(first.number).await.unwrap(), std::slice::from_ref(third));
 }
 
-/// A verdict on an atom, by a button or by a reaction: what is to be carried out and shown survives, and is told once.
+/// A verdict on an atom, by a button or by a reaction: what is to be carried out and shown survives a crash, and is
+/// reported once.
 #[tokio::test]
 async fn a_verdict_that_is_not_carried_out_is_known_after_a_crash() {
     let home = home();

@@ -1,4 +1,4 @@
-//! What each request was made from, kept with its turn.
+//! What each request was made from, stored with its turn.
 
 use pmk_policy::Identity;
 

@@ -1,4 +1,4 @@
-//! A message that comes again is not taken in again, for 24 hours.
+//! A message that is delivered again within 24 hours is not accepted again.
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn the_same_event_is_taken_in_once() {
     let store = open(&home);
     assert!(store.accept(&inbound("console:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
     assert_eq!(store.accept(&inbound("console:dm:U1", "Ev1"), NOW + 1).await.unwrap(), None);
-    // Also from elsewhere: the id names the event, not the conversation.
+    // Also from elsewhere: the id identifies the event, not the conversation.
     assert_eq!(store.accept(&inbound("console:channel:C1", "Ev1"), NOW).await.unwrap(), None);
     drop(store);
     assert_eq!(open(&home).accept(&inbound("console:dm:U1", "Ev1"), NOW + 2).await.unwrap(), None);
@@ -27,7 +27,7 @@ async fn one_message_as_two_events_is_one_message() {
     let store = open(&home);
     assert!(store.accept(&with_alias("Ev1", "ts:T:C:1.0"), NOW).await.unwrap().is_some());
     assert_eq!(store.accept(&with_alias("Ev2", "ts:T:C:1.0"), NOW).await.unwrap(), None);
-    // The second event's own id was learned from the duplicate.
+    // The second event's own id was learnt from the duplicate.
     assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev2"), NOW).await.unwrap(), None);
     assert!(store.accept(&with_alias("Ev3", "ts:T:C:2.0"), NOW).await.unwrap().is_some());
 }
@@ -61,7 +61,7 @@ async fn after_a_day_it_is_new_again() {
     let store = open(&home);
     assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
     assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS - 1).await.unwrap(), None);
-    // Coming again renews it.
+    // A redelivery renews it.
     assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS).await.unwrap(), None);
     assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + 2 * DAY_MS).await.unwrap().is_some());
 }
@@ -73,7 +73,7 @@ async fn every_name_of_a_message_is_renewed_when_it_comes_again() {
     let copy = |alias| with_alias("Ev1", alias);
     assert!(store.accept(&copy("ts:1"), NOW).await.unwrap().is_some());
     assert_eq!(store.accept(&copy("ts:2"), NOW + DAY_MS / 2).await.unwrap(), None);
-    // By the name that the second brought, and by the one that both have.
+    // By the alias that the second copy brought, and by the one that both have.
     let other = Inbound { event_id: "Ev2".into(), ..copy("ts:2") };
     assert_eq!(store.accept(&other, NOW + DAY_MS + 1).await.unwrap(), None);
     assert_eq!(store.accept(&copy("ts:3"), NOW + DAY_MS + 1).await.unwrap(), None);

@@ -1,4 +1,4 @@
-//! What a turn puts into the archive before its end.
+//! What a turn archives before its end.
 
 use pmk_core::{CapVerdict, Language, Origin, Role};
 

@@ -1,4 +1,5 @@
-//! Hosts that share a database at work at the same time: who stands back from a conversation, and until when.
+//! Hosts that work on a shared database at the same time: which host leaves a conversation to another, and until
+//! when.
 
 use std::{
     collections::HashSet,
@@ -37,7 +38,7 @@ async fn whoever_stands_back_from_conversations_sees_at_one_look_which_of_them_a
     let leased = accept(&first, keys[3], "Ev4").await;
     let _lease = first.lease(&all[3], "sessions reset", Duration::ZERO, NOW).await.unwrap();
     assert!(matches!(second.begin(leased, NOW).await.unwrap(), BeginOutcome::Busy));
-    // The last is a conversation that is not there, which nobody works on.
+    // The last conversation does not exist, so nobody works on it.
     let [one, two, three, four, five] = keys;
     assert_eq!(free(&first).await, are(&[(one, false), (three, false), (four, false), (five, false)]));
     assert_eq!(free(&second).await, are(&[(two, false), (three, false), (four, true), (five, false)]));
@@ -47,7 +48,8 @@ async fn whoever_stands_back_from_conversations_sees_at_one_look_which_of_them_a
     assert!(second.free_among(vec![]).await.unwrap().is_empty());
 }
 
-/// Questions of a few conversations are heard by all of three hosts, and each is answered by the one that comes to it.
+/// All of three hosts receive the questions of a few conversations, and each question is answered by the host that
+/// gets to it first.
 #[tokio::test(flavor = "multi_thread")]
 async fn three_hosts_that_work_at_once_answer_each_question_once_and_in_order() {
     const CONVERSATIONS: usize = 5;

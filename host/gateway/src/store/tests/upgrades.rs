@@ -1,4 +1,4 @@
-//! A store of an older program: backed up, brought up to date, and given back to it.
+//! A store of an older program: backed up, migrated, and restored for the older program.
 
 use std::{
     fs,
@@ -15,17 +15,17 @@ use crate::store::{
     upgrade::{self, Step},
 };
 
-/// The schema of this program, and the one before.
+/// The schema of this program, and the previous one.
 const NOW_IS: u32 = MIGRATIONS.len() as u32;
 const BEFORE: u32 = NOW_IS - 1;
 
-/// As the program before this one would open it.
+/// As the previous program would open it.
 fn open_as_before(path: &Path) -> rusqlite::Connection {
     drop(open_writer(path, Migrate::Yes, &MIGRATIONS[..BEFORE as usize]).map_err(|fault| fault.at(path)).unwrap());
     rusqlite::Connection::open(path).unwrap()
 }
 
-/// A home whose store the program before this one has made.
+/// A home whose store was created by the previous program.
 fn home_of_before() -> TempDir {
     let home = home();
     let path = Store::path(home.path());
@@ -42,7 +42,7 @@ fn backup_of(home: &TempDir, schema: u32) -> PathBuf {
     Store::path(home.path()).with_file_name(format!("pmk-host.db.schema-{schema}"))
 }
 
-/// Every table with all that is in it.
+/// Every table with its content.
 fn content(path: &Path) -> Vec<(String, Vec<Vec<Value>>)> {
     let conn = rusqlite::Connection::open(path).unwrap();
     let tables =
@@ -82,7 +82,7 @@ async fn a_store_of_before_is_backed_up_upgraded_and_can_be_given_back_as_it_was
     assert_eq!(content(&path), before);
     drop(open_as_before(&path));
 
-    // And once more, with what was done in between.
+    // And once more, with changes made in between.
     open_as_before(&path).execute("DELETE FROM outage", []).unwrap();
     let store = open(&home);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
@@ -109,7 +109,7 @@ async fn a_newer_store_is_refused_with_the_backup_that_this_program_can_go_back_
     let refused = || Failure::from(Store::open(home.path()).err().expect("newer")).to_string();
     let backup = backup_of(&home, BEFORE);
     assert!(refused().contains(&format!("`pmk-host store restore {}`", backup.display())), "{}", refused());
-    // One that this program cannot read either is no way back.
+    // A backup that this program cannot read either is not suggested.
     fs::rename(&backup, backup_of(&home, 98)).unwrap();
     assert!(!refused().contains("store restore"), "{}", refused());
 }
@@ -123,7 +123,7 @@ async fn without_room_for_the_backup_nothing_is_begun() {
     assert!(matches!(error, StoreError::NoRoom { free: 4_096, .. }), "{error}");
     assert!(error.to_string().contains("pmk-host.db") && error.to_string().contains("MiB"), "{error}");
     assert!(!backup_of(&home, BEFORE).exists());
-    // And where the disk has room, and takes it not.
+    // And where the disk has space, but the backup cannot be written.
     fs::create_dir(backup_of(&home, BEFORE)).unwrap();
     let error = Store::open(home.path()).err().expect("no backup, no upgrade");
     assert!(matches!(error, StoreError::NotUpgraded { backup: None, .. }), "{error}");

@@ -11,7 +11,8 @@ fn marker(thread: &str) -> Marker {
     serde_json::from_value(json).expect("a marker")
 }
 
-/// A turn that was shown these atoms, and whose answer was posted as this; people are asked in a thread, where it says so.
+/// A turn that was shown these atoms, and whose answer was posted under this id; people are asked in a thread,
+/// where one is given.
 async fn shown(store: &Store, key: &str, atoms: &[&str], ts: &str, asked_in: Option<&str>, now_ms: i64) {
     let open = ask(store, accept(store, key, ts).await).await;
     let atoms = atoms.iter().map(|&atom| atom.to_owned()).collect();
@@ -48,10 +49,10 @@ async fn atoms_are_counted_by_turn_and_each_doubt_once() {
     vote(&store, "U3", "2.1", false).await;
     vote(&store, "U1", "2.2", true).await;
     assert_eq!((uses().await["a"].doubted, uses().await["b"].doubted, uses().await["c"].doubted), (2, 2, 0));
-    // Who thinks better of it.
+    // A person changes their vote.
     vote(&store, "U3", "2.1", true).await;
     assert_eq!(uses().await["b"].doubted, 1);
-    // The thread counts once, however often people are asked in it, and for what was shown there lately.
+    // The thread counts once, however often people are asked in it, and only for atoms shown there recently.
     shown(&store, key, &["b"], "2.4", Some("1.1"), NOW + 10).await;
     shown(&store, key, &[], "2.5", Some("1.1"), NOW + 20).await;
     shown(&store, "slack:channel:C1:7.7", &[], "2.6", Some("7.7"), NOW + DAY).await;

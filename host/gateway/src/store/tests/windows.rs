@@ -111,8 +111,8 @@ async fn a_turn_begins_while_others_read_for_long() {
         let store = store.clone();
         async move { ask(&store, second).await }
     });
-    // Another commit after it: it has found both connections in use, and waits for one. A database that is not near has said
-    // with the question what the window holds.
+    // Further commits: each has found both reader connections in use, and waits for one. On PostgreSQL the window
+    // was read together with the question.
     for _ in 0..3 {
         store.commit_nothing().await.unwrap();
     }
@@ -247,9 +247,9 @@ async fn a_turn_that_was_given_up_is_archived_only() {
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["question Ev1", "answer Ev1"]);
     assert_eq!(store.session_messages(&key(), true).await.unwrap().len(), 4);
-    // Nor is it one that was answered, as no order of `/pmk` is.
+    // Nor does it count as an answered question, as no `/pmk` command does.
     assert_eq!(store.session(&key()).await.unwrap().turns, 1);
-    // The next turn goes to the end all the same.
+    // The next turn is still added at the end.
     turn(&store, KEY, "Ev3").await;
     assert_eq!(live_texts(&store, KEY).await[2..], ["question Ev3", "answer Ev3"]);
 }

@@ -1,4 +1,4 @@
-//! Why a file is no conversation, or a conversation no file.
+//! Errors of importing and exporting conversations.
 
 use std::{borrow::Cow, io, path::PathBuf};
 
@@ -8,26 +8,26 @@ use thiserror::Error;
 
 use crate::store::StoreError;
 
-/// What kept a conversation from being moved. The others are not concerned.
+/// Why a conversation could not be imported or exported. Others are not affected.
 #[derive(Debug, Error)]
 pub enum TransferError {
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// Nothing is ever written over.
+    /// Existing files are never overwritten.
     #[error("`{}` already exists", path.display())]
     InTheWay { path: PathBuf },
     #[error("`{}` is being written by another command", path.display())]
     Busy { path: PathBuf },
     #[error("`{}` contains no conversation", path.display())]
     NothingFound { path: PathBuf },
-    /// The name of a folder that ought to be an id.
+    /// A folder whose name is not an id.
     #[error("`{}` is not named like the id of a user, a channel or a thread", path.display())]
     NoId { path: PathBuf },
     #[error("cannot tell which conversation `{}` is", path.display())]
     Anonymous { path: PathBuf },
-    /// What was given as the key of what says so itself.
+    /// A key was given for a file that names its conversations itself.
     #[error("`--key` is only for a single file of pmk: `{}` itself says which conversations it contains", path.display())]
     KeyOfMany { path: PathBuf },
     #[error("`{}` contains no readable message", path.display())]
@@ -48,7 +48,7 @@ pub enum TransferError {
 }
 
 impl TransferError {
-    /// What the operator can do about it.
+    /// Returns what the operator can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             TransferError::Read { .. } => "check that it exists and that you can read it",

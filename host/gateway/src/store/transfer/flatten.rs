@@ -1,17 +1,17 @@
-//! Messages as pmk has them: texts alone. A tool call and what came of it become part of the answer they led
-//! to, so that what pmk takes for one question and one answer still is that.
+//! Converts messages to pmk's form, which has only texts. A tool call and its result become part of the answer they
+//! led to, so that a question and its answer remain one pair for pmk.
 
 use pmk_core::{Block, Message, Origin, Role};
 use serde::{Deserialize, Serialize};
 
-/// A message of pmk's.
+/// A message in pmk's form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flat {
     pub role: Role,
     pub content: String,
 }
 
-/// The messages without their blocks.
+/// Returns the messages with their blocks as text.
 pub(super) fn flatten<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Flat> {
     let mut flat = Flattened::default();
     for message in messages {
@@ -25,7 +25,7 @@ pub(super) fn flatten<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Ve
         };
         let content = texts.join("\n\n");
         match message.role {
-            // What only answered a call has gone into the answer.
+            // A message that only answers a tool call has become part of the answer.
             Role::User if message.origin == Origin::ToolResult && content.trim().is_empty() => {}
             Role::Assistant if flat.answer_goes_on => flat.add_to_answer(content),
             role => flat.messages.push(Flat { role, content }),
@@ -38,7 +38,7 @@ pub(super) fn flatten<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Ve
 #[derive(Default)]
 struct Flattened {
     messages: Vec<Flat>,
-    /// Whether the message before called a tool or carried a result.
+    /// Whether the previous message called a tool or carried a result.
     answer_goes_on: bool,
 }
 

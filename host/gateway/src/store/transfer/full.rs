@@ -1,8 +1,8 @@
-//! A file that loses nothing: JSON lines, one a message.
+//! The lossless export format: JSON lines, one per message.
 //!
-//! The first line names the format. Then, for each conversation, a line `session` that says how many lines
-//! follow it; a line `message` for everything ever said, oldest first; a line `live` for every message that the next
-//! request would hold; and a line `case` for every case of its channel. A reader that knows a version knows all
+//! The first line names the format. Then, for each conversation, there is a `session` line that says how many lines
+//! follow it; a `message` line for every message of the archive, oldest first; a `live` line for every message of
+//! the live window; and a `case` line for every case of its channel. A reader that supports a version supports all
 //! earlier ones: version 1 has no cases.
 
 mod case;
@@ -25,7 +25,7 @@ use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 /// The version that is written.
 pub const VERSION: u32 = 2;
 
-/// The largest id of a message that is kept: what every reader of JSON can count to.
+/// The largest message id that is preserved: the largest integer that every JSON reader represents exactly.
 const MAX_ID: i64 = 1 << 53;
 
 #[derive(Serialize, Deserialize)]
@@ -135,7 +135,7 @@ fn write_line(file: &mut impl Write, line: &Line) -> io::Result<()> {
     file.write_all(b"\n")
 }
 
-/// Whether a file says that it is of this format.
+/// Whether a file declares this format.
 pub fn is_full(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = files::open(path)
@@ -145,17 +145,17 @@ pub fn is_full(path: &Path) -> bool {
     read.is_ok() && matches!(serde_json::from_slice(start), Ok(Line::PmkHostSessions(_)))
 }
 
-/// The conversations of a file, one after the other; no more than one is in memory.
+/// Reads the conversations of a file one at a time; only one is held in memory.
 pub struct Conversations {
     path: PathBuf,
     lines: Lines<BufReader<File>>,
-    /// How many lines were read.
+    /// The number of lines read.
     number: usize,
     /// A line that was read ahead.
     next: Option<SessionLine>,
 }
 
-/// A conversation, and what was done to make it whole: one line each.
+/// A conversation, and the repairs that were made to it, one line each.
 pub type Read = Result<(SessionDump, Vec<String>), (Option<SessionKey>, TransferError)>;
 
 impl Conversations {
@@ -178,7 +178,7 @@ impl Conversations {
         }
     }
 
-    /// The next line that is not blank.
+    /// Returns the next line that is not blank.
     fn line(&mut self) -> Option<Result<Line, TransferError>> {
         loop {
             self.number += 1;
@@ -198,9 +198,9 @@ impl Conversations {
         TransferError::Line { path: self.path.clone(), line: self.number, what }
     }
 
-    /// Reads what belongs to a conversation.
+    /// Reads the lines of a conversation.
     fn conversation(&mut self, session: SessionLine) -> Result<(SessionDump, Vec<String>), TransferError> {
-        // What a line claims is no reason to set memory aside.
+        // The claimed number of lines is not trusted for allocating memory.
         let mut messages = Vec::new();
         let mut indexes = HashMap::new();
         for index in 0..session.messages {
@@ -221,7 +221,7 @@ impl Conversations {
                 Line::Live(live) => live,
                 other => return Err(self.unexpected("live", other)),
             };
-            // Taken out, so that none is there twice.
+            // Removed from the map, so that no message is live twice.
             let index = indexes
                 .remove(&id)
                 .ok_or_else(|| self.wrong(format!("message {id} does not exist, or is already live")))?;
@@ -257,7 +257,7 @@ impl Conversations {
         self.line().unwrap_or_else(|| Err(self.wrong(format!("the file ends where a `{kind}` line is expected"))))
     }
 
-    /// The conversation ends too early. When another follows it is not lost.
+    /// Returns the error for a conversation that ends too early. If another conversation follows, it is kept.
     fn unexpected(&mut self, wanted: &str, found: Line) -> TransferError {
         let error = self.wrong(format!("expected a `{wanted}` line, found a `{}` line", found.name()));
         if let Line::Session(session) = found {
@@ -273,7 +273,7 @@ impl Iterator for Conversations {
     fn next(&mut self) -> Option<Read> {
         let session = match self.next.take() {
             Some(session) => session,
-            // What is left of a conversation that could not be read is passed over; that has been said.
+            // The rest of a conversation that could not be read is skipped; its error was reported.
             None => loop {
                 match self.line()? {
                     Ok(Line::Session(session)) => break *session,
@@ -287,14 +287,14 @@ impl Iterator for Conversations {
     }
 }
 
-/// The parser's words without its own line number, which is always 1.
+/// Returns the parser's message without its own line number, which is always 1.
 fn words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned()
 }
 
-/// Tool blocks of the live window that have lost their partner are taken out of it; the archive keeps them. No
-/// store holds such a window, but a file can be edited.
+/// Removes tool blocks that have lost their partner from the live window; the archive keeps them. No store holds
+/// such a window, but a file may have been edited.
 fn repair(dump: &mut SessionDump) -> Vec<String> {
     let messages: Vec<&Message> = dump.live.iter().map(|live| dump.shown(live)).collect();
     if structure::pair_tools(&messages).orphans.is_empty() {

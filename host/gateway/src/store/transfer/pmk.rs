@@ -1,4 +1,4 @@
-//! What is in the file of a conversation of pmk's, read and written.
+//! Reads and writes the conversation files of pmk.
 
 use std::{
     fmt,
@@ -30,31 +30,31 @@ use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 /// pmk's own estimate of tokens: UTF-16 units over this.
 const UNITS_PER_TOKEN: f64 = 3.5;
 
-/// Messages without a time of their own are taken to be this far apart, as pmk itself does.
+/// Messages without a time of their own are assumed to be this far apart, as in pmk itself.
 const APART_MS: i64 = 1_000;
 
-/// What people are called of whom only the id is known.
+/// The display name of people of whom only the id is known.
 const NO_NAME: &str = "?";
 
-/// A conversation as a file of pmk's gave it.
+/// A conversation as read from a file of pmk.
 #[derive(Debug)]
 pub struct Imported {
     pub dump: SessionDump,
-    /// What was done to make it whole, and what of it could not be read: one line each.
+    /// The repairs that were made, and what could not be read: one line each.
     pub repairs: Vec<String>,
 }
 
 /// Reads the file of a conversation: pmk's `session.json`, or lines of messages where the name ends in `.jsonl`.
-/// `key` says which it is; else its path does, or the ids in it. A history that is broken is repaired.
+/// `key` names the conversation; otherwise its path does, or the ids in it. A broken history is repaired.
 ///
 /// # Errors
-/// It cannot be read, it is no history, or nothing tells whose it is.
+/// It cannot be read, it is no history, or nothing says which conversation it is.
 pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
     let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
     let failed = |error: files::FileReadError| TransferError::Read { path: path.to_owned(), source: error.into() };
     let (file, metadata) = files::open(path).map_err(failed)?;
     let (bytes, limit) = (metadata.len(), files::MAX_TEXT_BYTES);
-    // Read message by message; but one of them could be as long as all of it.
+    // It is read message by message, but a single one could be as long as the whole file.
     if !is_lines && bytes > limit {
         return Err(failed(files::FileReadError::TooLarge { bytes, limit }));
     }
@@ -64,15 +64,15 @@ pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Import
     Ok(raw.imported(key))
 }
 
-/// A history as it stands in the file.
+/// A history as it is in the file.
 struct Raw {
     history: History,
-    /// When each message was written.
+    /// The time of each message.
     times: Vec<i64>,
     key: Option<SessionKey>,
     active_at_ms: i64,
     turns: Option<u64>,
-    /// Lines that were no messages.
+    /// Lines that were not messages.
     skipped: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ struct SessionFile {
     turns: Value,
 }
 
-/// The messages of a file, each read into the history as it comes: what is kept twice is one of them.
+/// The messages of a file, each added to the history as it is read: at most one is held twice.
 struct Messages(Result<History, HistoryError>);
 
 impl<'de> Deserialize<'de> for Messages {
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for EachMessage {
 fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
     let failed = |source| TransferError::Read { path: path.to_owned(), source };
     let broken = |source| TransferError::History { path: path.to_owned(), source };
-    // The text itself is never held whole: a large session is in memory once.
+    // The text is never held as a whole, so a large session is in memory only once.
     let mut file = BufReader::new(file);
     if file.fill_buf().map_err(failed)?.starts_with(BYTE_ORDER_MARK) {
         file.consume(BYTE_ORDER_MARK.len());
@@ -158,7 +158,7 @@ fn key_of(id: &Value, place: fn(String) -> Place) -> Option<SessionKey> {
     Some(SessionKey { front: FrontName::Slack, place: place(id.to_owned()), thread: None })
 }
 
-/// pmk passes over lines that are no messages, half a line after a crash for one; so do we, and say it.
+/// Skips lines that are no messages, such as half a line after a crash, as pmk does; but reports them.
 fn read_lines(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
     let mut history = HistoryBuilder::default();
     let (mut times, mut skipped) = (Vec::new(), Vec::new());
@@ -187,7 +187,7 @@ fn time(line: &Value) -> Option<i64> {
 }
 
 impl Raw {
-    /// Repairs the history. A marker becomes the count of dropped turns, from which the host writes its own.
+    /// Repairs the history. A marker becomes the count of dropped turns, from which the host writes its own marker.
     fn imported(self, key: SessionKey) -> Imported {
         let Raw { history, times, active_at_ms, turns, skipped, .. } = self;
         let mut repairs: Vec<String> = skipped.into_iter().chain(history.unread).collect();
@@ -235,8 +235,8 @@ impl Raw {
     }
 }
 
-/// What people and the model said, each message with its index, and the turns that markers stand for. What the host
-/// had put between goes first: what is left must begin with a question.
+/// Returns what people and the model said, each message with its index, and the number of turns that markers stand
+/// for. Messages that the host had inserted are removed first, because the rest must begin with a question.
 fn without_the_hosts_own(messages: Vec<Message>, repairs: &mut Vec<String>) -> (Vec<(usize, Message)>, u32) {
     let mut dropped_turns = 0u32;
     let mut said = Vec::with_capacity(messages.len());
@@ -271,12 +271,12 @@ struct Written<'a> {
     turns: u64,
 }
 
-/// What the model would see of a conversation, as pmk keeps it.
+/// Returns what the model would see of a conversation, as a session file of pmk.
 pub fn session_file(dump: &SessionDump) -> String {
     let live: Vec<&Message> = dump.live.iter().map(|live| dump.shown(live)).collect();
     let is_seed = |message: &&&Message| matches!(message.origin, Origin::Seed | Origin::SeedAck);
     let (seed, rest) = live.split_at(live.iter().take_while(is_seed).count());
-    // Always the host's words: pmk knows no others.
+    // Always with the host's own text: pmk knows no others.
     let marker = (dump.dropped_turns > 0).then(|| Marker::new(dump.dropped_turns).message());
     let messages = flatten(seed.iter().copied().chain(&marker).chain(rest.iter().copied()));
     let units: usize = messages.iter().map(|message| message.content.encode_utf16().count()).sum();

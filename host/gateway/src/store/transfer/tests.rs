@@ -1,4 +1,4 @@
-//! Random histories on their way through both formats, and files that were tampered with.
+//! Random histories in both formats, and files that were tampered with.
 
 use std::{io::Write, path::PathBuf};
 
@@ -10,7 +10,7 @@ use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 
 const NOW: i64 = 1_760_000_000_000;
 
-/// A random conversation in which some messages stand replaced, and some are archived.
+/// A random conversation in which some messages are reduced, and some are archived.
 fn random_dump(seed: u64) -> SessionDump {
     let entries = testing::random_transcript(seed, 12).entries().to_vec();
     let mut rng = testing::Rng::new(seed);
@@ -26,7 +26,7 @@ fn random_dump(seed: u64) -> SessionDump {
         live: vec![],
         cases: vec![],
     };
-    // Archived ones come first: what is live then starts where a turn does.
+    // Archived messages come first: the live window then begins with a turn.
     let archived = structure::Structure::of(&entries).cuts.get(rng.below(4)).map_or(0, |&cut| cut as usize);
     for (index, entry) in entries.into_iter().enumerate() {
         if index >= archived {
@@ -62,7 +62,7 @@ fn full_file(dumps: &[SessionDump]) -> Vec<u8> {
     file
 }
 
-/// What both formats can make of any file.
+/// Reads any content in both formats.
 fn read_anyhow(folder: &Folder, content: &[u8]) {
     let key = "slack:dm:U1".parse().unwrap();
     for name in ["session.json", "messages.jsonl"] {
@@ -124,7 +124,7 @@ proptest! {
         let folder = Folder::new();
         let dumps: Vec<SessionDump> = seeds.into_iter().map(random_dump).collect();
         let file = full_file(&dumps);
-        // Some editors put a mark before it.
+        // Some editors put a byte order mark before it.
         let marked = [BYTE_ORDER_MARK, &file].concat();
         let path = folder.file("full.jsonl", if dumps.len().is_multiple_of(2) { &file } else { &marked });
         prop_assert!(full::is_full(&path));

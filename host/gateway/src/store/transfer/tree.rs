@@ -1,8 +1,8 @@
-//! Where pmk keeps which conversation.
+//! The folder tree in which pmk keeps conversations.
 //!
 //! `users/U/session.json` is a person's direct messages, `channels/C/messages.jsonl` a channel (`chat-session.json`
-//! before pmk 0.13); both have a `threads/TS` for every thread. What took place on our console, which pmk does
-//! not have, is under `console`.
+//! before pmk 0.13); both have a `threads/TS` for every thread. Conversations of the console, which pmk does not
+//! have, are under `console`.
 
 use std::{
     fs, io,
@@ -13,11 +13,11 @@ use pmk_core::{FrontName, Place, SessionKey, session_key};
 
 use super::TransferError;
 
-/// The file of a conversation with one person.
+/// The file of a direct message conversation.
 const DM_FILE: &str = "session.json";
-/// The file of a channel's: every version of pmk reads it.
+/// The file of a channel's conversation; every version of pmk reads it.
 const CHANNEL_FILE: &str = "chat-session.json";
-/// What pmk has called its files, the newest first: where several are in a folder, that one goes on.
+/// pmk's names for its files, the newest first: where a folder has several, the first is the current one.
 const FILES: [&str; 4] = ["messages.jsonl", DM_FILE, CHANNEL_FILE, "main.chat-session.json"];
 const META: &str = "meta.json";
 const USERS: &str = "users";
@@ -34,8 +34,8 @@ pub struct Found {
     pub superseded: Vec<PathBuf>,
 }
 
-/// Every conversation of a tree such as `~/.pmk/gateway/slack`, in the order of their keys, and what of it cannot
-/// be read.
+/// Returns every conversation of a tree such as `~/.pmk/gateway/slack`, in the order of their keys, and what cannot
+/// be read in it.
 pub fn scan(root: &Path) -> (Vec<Found>, Vec<TransferError>) {
     let mut scan = Scan::default();
     for (front, root) in [(FrontName::Slack, root.to_owned()), (FrontName::Console, root.join(CONSOLE))] {
@@ -70,7 +70,7 @@ impl Scan {
         }
     }
 
-    /// The folders in a folder, by the ids they are named after. One that is not there has none.
+    /// Returns the folders in a folder, by the ids they are named after; none where the folder does not exist.
     fn folders(&mut self, folder: &Path) -> Vec<(String, PathBuf)> {
         let failed = |source| TransferError::Read { path: folder.to_owned(), source };
         let entries = match fs::read_dir(folder) {
@@ -104,7 +104,7 @@ pub struct Meta {
     pub path: PathBuf,
 }
 
-/// Those of a tree. What cannot be read of it, [`scan`] tells.
+/// Returns those of a tree. [`scan`] reports what cannot be read.
 pub fn metas(root: &Path) -> Vec<Meta> {
     let mut metas = Vec::new();
     for (front, root) in [(FrontName::Slack, root.to_owned()), (FrontName::Console, root.join(CONSOLE))] {
@@ -116,7 +116,7 @@ pub fn metas(root: &Path) -> Vec<Meta> {
     metas
 }
 
-/// The conversation that a file of a tree holds, by its path.
+/// Returns the conversation that a file of a tree holds, by its path.
 pub fn key_of(path: &Path) -> Option<SessionKey> {
     let mut above = path.parent()?.iter().rev().map(|part| part.to_str());
     let mut next = || above.next().flatten();
@@ -136,7 +136,7 @@ pub fn key_of(path: &Path) -> Option<SessionKey> {
     ids.into_iter().flatten().all(session_key::is_id).then_some(key)
 }
 
-/// Where the file of a conversation goes.
+/// Returns the path of a conversation's file.
 ///
 /// # Errors
 /// [`TransferError::NoPath`]: one of its ids would lead out of the tree.
@@ -156,7 +156,7 @@ pub fn path_of(root: &Path, key: &SessionKey) -> Result<PathBuf, TransferError> 
     Ok(path)
 }
 
-/// Whether an id is one folder's name, and no way to another.
+/// Whether an id can be the name of one folder, and leads nowhere else.
 fn is_segment(id: &str) -> bool {
     id != "." && id != ".." && !id.contains(['/', '\\', '\0'])
 }

@@ -1,4 +1,4 @@
-//! How a turn begins, or goes on after a crash.
+//! Begins a turn, or continues it after a crash.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ macro_rules! find_question {
         )
     };
 }
-/// The columns of a question, as [`find_question`] has them: to look for each of them by its name takes as long as a statement does.
+/// The columns of [`find_question`] by index: looking each up by name takes as long as running a statement.
 #[derive(Clone, Copy)]
 enum Column {
     Message,
@@ -70,9 +70,10 @@ enum Column {
     Elsewhere,
 }
 
-/// Nobody else works on it.
+/// No other host can be working on it.
 pub(in crate::store) const FIND_QUESTION: &str = find_question!("false");
-/// Another host works on the conversation; or it is free, and another question in it comes first, whoever has taken that in.
+/// Another host works on the conversation; or nobody does, and an earlier question in it comes first, whichever
+/// host has accepted that.
 const FIND_QUESTION_OF_HOST: &str = find_question!(
     "CASE WHEN s.lease_owner = ?2 THEN false
           WHEN s.lease_until IS NULL AND EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner) THEN true
@@ -85,19 +86,19 @@ pub(in crate::store) const START: &str =
 pub(in crate::store) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 
 impl Store {
-    /// Begins a question's turn, or goes on with it after a crash, and leases the conversation to this
-    /// `run` until [`finish`](Store::finish).
+    /// Begins a question's turn, or continues it after a crash, and leases the conversation to this `run` until
+    /// [`finish`](Store::finish).
     ///
-    /// Calling it again for a turn under way is harmless. That only one turn of a conversation is under
-    /// way at a time is up to the caller.
+    /// Calling it again for a turn under way is harmless. The caller ensures that only one turn of a conversation
+    /// is under way at a time.
     ///
     /// # Errors
-    /// The store cannot be used, or holds something that it cannot read.
+    /// The store cannot be used, or contains something that cannot be read.
     pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<BeginOutcome, StoreError> {
         self.begin_as(inbox, Hold::Alone, now_ms).await
     }
 
-    /// The same where others are at work there, too, or it may be shown at once.
+    /// As [`begin`](Store::begin), where another turn is under way there, or a placeholder may be shown at once.
     ///
     /// # Errors
     /// As [`begin`](Store::begin).
@@ -119,7 +120,7 @@ impl Store {
         });
         let (begun, live, (place, known)) = self.write_prefetched(prefetch, work).await?;
         if let BeginOutcome::Deliver(answered) = &begun {
-            // Another host may have sent some of it since it was recorded here.
+            // Another host may have sent some parts since the answer was recorded here.
             self.shared.undelivered.take(answered.turn);
         }
         let BeginOutcome::Ask(mut open) = begun else { return Ok(begun) };
@@ -127,10 +128,11 @@ impl Store {
             open.live.entries = known.to_vec();
             return Ok(BeginOutcome::Ask(open));
         }
-        // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
+        // Read outside of the transaction, so that no commit waits for a long window. The lease keeps the window
+        // unchanged.
         let (session, readers) = (open.session, &self.shared.readers);
         let short = match live {
-            // What was asked before has left it by now where it is asked again.
+            // Where a question is asked again, its earlier turn has left the window by now.
             Some(live) if !changes::is_again(&open.inbound) => readers.look(|| window::found(live))?,
             _ => readers.read_here(|conn| window::read_short(conn, session))?,
         };
@@ -147,20 +149,20 @@ impl Store {
     }
 }
 
-/// The live window of a turn that begins, where it is known.
+/// Returns the live window of a turn that begins, where it is cached.
 fn find_window(
     conn: &Connection,
     windows: &Windows,
     OpenTurn { inbound, session, live, .. }: &OpenTurn,
 ) -> Result<(Option<windows::Place>, Option<Entries>), Fault> {
     if changes::is_again(inbound) {
-        // What was asked before has left it.
+        // The earlier turn has left it.
         windows.forget(*session);
     }
     live.revision.map_or(Ok((None, None)), |revision| windows.find(conn, *session, revision))
 }
 
-/// What there is to know of a question that may begin.
+/// Looks up a question that may begin.
 fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(match conn {
         Connection::Postgres(host) if host.link().host() != 0 => {
@@ -170,7 +172,7 @@ fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Pre
     }?)
 }
 
-/// All of `begin` but the live window's entries, which were asked for with it.
+/// Does all of `begin` except for the entries of the live window, which were requested with it.
 fn begin<'c>(
     conn: &'c Connection,
     inbox: InboxId,
@@ -194,8 +196,8 @@ fn begin<'c>(
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get(Column::SessionId as usize)?));
     if conn.has_moved(|| Invalidation::Conversation(session.0)) {
-        // In the same transaction an older question was stored, or the turn before was answered or has ended: another host may
-        // be next, and the window is another.
+        // In the same transaction an older question was stored, or the previous turn was answered or has finished:
+        // another host may be next, and the window has changed.
         return begin(conn, inbox, hold, owner, now_ms);
     }
     let received_at_ms = row.get(Column::ReceivedAt as usize)?;
@@ -287,9 +289,9 @@ fn begin<'c>(
             case,
             called_off,
             live,
-            // What is not understood is learnt anew.
+            // Sizes that cannot be read are learnt anew.
             sizes: sizes.and_then(|sizes| serde_json::from_str(&sizes).ok()).unwrap_or_default(),
-            // What an attempt had put there is forgotten by now.
+            // Messages of an earlier attempt were just deleted.
             archived: if is_begun { archive::length(conn, session)? } else { row.get(Column::Archived as usize)? },
         })
     };

@@ -33,7 +33,7 @@ struct NoteLine {
     kind: String,
     text: String,
     at_ms: i64,
-    /// The answer that it comes from, where that is one of this conversation.
+    /// The answer that it comes from, where that is in this conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<i64>,
 }
@@ -46,7 +46,7 @@ struct Member {
 }
 
 impl CaseLine {
-    /// The line of a case in a conversation whose messages have these ids.
+    /// Returns the line of a case in a conversation whose messages have these ids.
     pub(super) fn new(case: DumpedCase, ids: &[i64]) -> CaseLine {
         let note = |(note, at_ms, index): (Note, i64, Option<usize>)| NoteLine {
             kind: note.kind.name().to_owned(),
@@ -69,8 +69,8 @@ impl CaseLine {
         }
     }
 
-    /// The case, where its messages have these places in the dump; `Err` with the id of one that is not there. Notes of
-    /// a kind that nobody knows, or that say nothing, are passed over.
+    /// Returns the case; `places` maps message ids to indexes in the dump. `Err` with the id of a message that is
+    /// missing. Notes of an unknown kind, and empty ones, are skipped.
     pub(super) fn dumped(self, places: &HashMap<i64, usize>) -> Result<DumpedCase, i64> {
         let place = |id: i64| places.get(&id).copied().ok_or(id);
         let mut messages = Vec::with_capacity(self.messages.len());
