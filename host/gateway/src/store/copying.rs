@@ -173,25 +173,24 @@ impl Store {
         }
         let source = Side::source(from, from_name)?;
         let target = Side::target(to, to_name, &source.name)?;
-        let at = |fault: Fault| CopyError::Store(fault.at(Path::new(&target.name)));
         let mut copied = Copied::default();
         for table in TABLES {
-            let (rows, before) = copy_table(&source.conn, &target.conn, table).map_err(at)?;
+            let (rows, before) = copy_table(&source, &target, table)?;
             copied.tables += 1;
             copied.rows += rows;
             copied.before += before;
             tell(table.name, rows);
         }
         for table in TABLES.iter().filter(|table| !table.later.is_empty()) {
-            fill_in(&source.conn, &target.conn, table).map_err(at)?;
+            fill_in(&source, &target, table)?;
         }
         for table in NUMBERED {
-            target.conn.follow_ids(table).map_err(|error| at(error.into()))?;
+            target.conn.follow_ids(table).map_err(|error| target.failed(error))?;
         }
         for table in TABLES {
-            compare(&source.conn, &target.conn, table).map_err(at)??;
+            compare(&source, &target, table)?;
         }
-        target.mark.clear(&target.conn).map_err(at)?;
+        target.mark.clear(&target.conn).map_err(|fault| target.failed(fault))?;
         Ok(copied)
     }
 }
@@ -199,7 +198,7 @@ impl Store {
 impl Side {
     fn source(place: &Place, name: String) -> Result<Side, CopyError> {
         let side = Side::open(place, name, OpenMode::There)?;
-        match side.mark.read(&side.conn).map_err(|fault| fault.at(Path::new(&side.name)))? {
+        match side.mark.read(&side.conn).map_err(|fault| side.failed(fault))? {
             Some(_) => Err(StoreError::Unfinished { path: side.name.into() }.into()),
             None => Ok(side),
         }
@@ -207,22 +206,26 @@ impl Side {
 
     fn target(place: &Place, name: String, source: &str) -> Result<Side, CopyError> {
         let side = Side::open(place, name, OpenMode::Made)?;
-        let at = |fault: Fault| CopyError::Store(fault.at(Path::new(&side.name)));
-        match side.mark.read(&side.conn).map_err(at)? {
+        match side.mark.read(&side.conn).map_err(|fault| side.failed(fault))? {
             Some(of) if of == source => {}
             Some(_) => return Err(CopyError::NotEmpty(side.name)),
             None => {
                 for table in TABLES {
                     let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
                     let found = side.conn.prepare_cached(&any).and_then(|mut any| any.exists([]));
-                    if found.map_err(|error| at(error.into()))? {
+                    if found.map_err(|error| side.failed(error))? {
                         return Err(CopyError::NotEmpty(side.name));
                     }
                 }
-                side.mark.set(&side.conn, source).map_err(at)?;
+                side.mark.set(&side.conn, source).map_err(|fault| side.failed(fault))?;
             }
         }
         Ok(side)
+    }
+
+    /// The error of a fault on this side.
+    fn failed(&self, fault: impl Into<Fault>) -> CopyError {
+        CopyError::Store(fault.into().at(Path::new(&self.name)))
     }
 
     fn open(place: &Place, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
@@ -309,39 +312,50 @@ impl<'c> Reading<'c> {
 }
 
 /// Copies a table; returns how many rows the source has, and how many of them the target already had.
-fn copy_table(from: &Connection, to: &Connection, table: &Table) -> Result<(u64, u64), Fault> {
-    let source = Reading::of(from, table)?;
+fn copy_table(from: &Side, to: &Side, table: &Table) -> Result<(u64, u64), CopyError> {
+    let source = Reading::of(&from.conn, table).map_err(|fault| from.failed(fault))?;
     let place = |name: &str| source.columns.iter().position(|column| column == name);
     let later: Vec<usize> = table.later.iter().filter_map(|name| place(name)).collect();
-    let home = match to {
+    let home = match &to.conn {
         Connection::Postgres(conn) if table.name == "event" => Some(conn.link().home().clone()),
         _ => None,
     };
     let columns = source.columns.iter().map(String::as_str).chain(home.iter().map(|_| HOME));
     let (list, count) = (quoted(columns), source.columns.len() + usize::from(home.is_some()));
     let insert = format!("INSERT INTO {} ({list}) VALUES ({})", table.name, numbered(1, count));
-    let mut last = last_of(to, table)?;
-    let before = u64::try_from(count_of(to, table)?).unwrap_or(0);
+    let mut last = last_of(&to.conn, table).map_err(|fault| to.failed(fault))?;
+    let before = count_of(&to.conn, table).map_err(|fault| to.failed(fault))?;
+    let before = u64::try_from(before).unwrap_or(0);
     let mut rows = before;
     loop {
-        let piece = source.after(last.as_ref())?;
+        let piece = source.after(last.as_ref()).map_err(|fault| from.failed(fault))?;
         let Some(end) = piece.last() else { return Ok((rows, before)) };
         let end = source.key_of(end);
-        to.begin()?;
-        let written = write(to, &source, table, &piece, (&insert, &later, home.as_ref()));
-        match written {
-            Ok(()) => to.commit()?,
-            Err(fault) => {
-                to.roll_back()?;
-                return Err(fault);
-            }
-        }
+        write(&to.conn, &source, table, &piece, (&insert, &later, home.as_ref())).map_err(|fault| to.failed(fault))?;
         rows += piece.len() as u64;
         last = Some(end);
     }
 }
 
+/// Writes these rows in one transaction.
 fn write(
+    to: &Connection,
+    source: &Reading<'_>,
+    table: &Table,
+    piece: &[Values],
+    how: (&str, &[usize], Option<&String>),
+) -> Result<(), Fault> {
+    to.begin()?;
+    match insert(to, source, table, piece, how) {
+        Ok(()) => Ok(to.commit()?),
+        Err(fault) => {
+            to.roll_back()?;
+            Err(fault)
+        }
+    }
+}
+
+fn insert(
     to: &Connection,
     source: &Reading<'_>,
     table: &Table,
@@ -385,31 +399,42 @@ fn index(to: &Connection, source: &Reading<'_>, piece: &[Values]) -> Result<(), 
 }
 
 /// Fills in the columns that refer to later rows.
-fn fill_in(from: &Connection, to: &Connection, table: &Table) -> Result<(), Fault> {
+fn fill_in(from: &Side, to: &Side, table: &Table) -> Result<(), CopyError> {
     for column in table.later {
-        let read = format!("SELECT id, {column} FROM {} WHERE {column} IS NOT NULL ORDER BY id", table.name);
-        let mut statement = from.prepare_cached(&read)?;
-        let found = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let found: Vec<(i64, i64)> = found.collect::<Result<_, _>>()?;
-        let mut set = to.prepare_cached(&format!("UPDATE {} SET {column} = ?2 WHERE id = ?1", table.name))?;
-        to.begin()?;
-        for (id, other) in found {
-            set.run(params![id, other])?;
-        }
-        to.commit()?;
+        let references = references(&from.conn, table, column).map_err(|fault| from.failed(fault))?;
+        refer(&to.conn, table, column, &references).map_err(|fault| to.failed(fault))?;
     }
     Ok(())
 }
 
+/// Returns the ids of the rows of which this column refers to another row, each with the other's.
+fn references(from: &Connection, table: &Table, column: &str) -> Result<Vec<(i64, i64)>, Fault> {
+    let read = format!("SELECT id, {column} FROM {} WHERE {column} IS NOT NULL ORDER BY id", table.name);
+    let mut statement = from.prepare_cached(&read)?;
+    let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+fn refer(to: &Connection, table: &Table, column: &str, references: &[(i64, i64)]) -> Result<(), Fault> {
+    let mut set = to.prepare_cached(&format!("UPDATE {} SET {column} = ?2 WHERE id = ?1", table.name))?;
+    to.begin()?;
+    for (id, other) in references {
+        set.run(params![*id, *other])?;
+    }
+    Ok(to.commit()?)
+}
+
 /// Reads a table on both sides, and compares the rows.
-fn compare(from: &Connection, to: &Connection, table: &'static Table) -> Result<Result<(), CopyError>, Fault> {
-    let (source, target) = (Reading::of(from, table)?, Reading::of(to, table)?);
+fn compare(from: &Side, to: &Side, table: &'static Table) -> Result<(), CopyError> {
+    let source = Reading::of(&from.conn, table).map_err(|fault| from.failed(fault))?;
+    let target = Reading::of(&to.conn, table).map_err(|fault| to.failed(fault))?;
     // The columns have the same names on both sides, but their order may differ.
     let place = |name: &String| target.columns.iter().position(|column| column == name);
     let places: Vec<Option<usize>> = source.columns.iter().map(place).collect();
     let (mut last, mut last_there) = (None, None);
     loop {
-        let (here, there) = (source.after(last.as_ref())?, target.after(last_there.as_ref())?);
+        let here = source.after(last.as_ref()).map_err(|fault| from.failed(fault))?;
+        let there = target.after(last_there.as_ref()).map_err(|fault| to.failed(fault))?;
         let pairs = here
             .iter()
             .map(Some)
@@ -424,10 +449,10 @@ fn compare(from: &Connection, to: &Connection, table: &'static Table) -> Result<
             };
             if !same {
                 let key = one.map(|row| source.key_of(row)).or(other.map(|row| target.key_of(row)));
-                return Ok(Err(CopyError::Differs { table: table.name, key: shown(&key.unwrap_or_default()) }));
+                return Err(CopyError::Differs { table: table.name, key: shown(&key.unwrap_or_default()) });
             }
         }
-        let Some(end) = here.last() else { return Ok(Ok(())) };
+        let Some(end) = here.last() else { return Ok(()) };
         (last, last_there) = (Some(source.key_of(end)), there.last().map(|row| target.key_of(row)));
     }
 }

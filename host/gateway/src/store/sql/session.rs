@@ -184,7 +184,9 @@ impl Session {
             return Way::Unnamed;
         };
         // A form whose answer was never waited for is useless.
+        let known = forms.len();
         forms.retain(|form| form.prepared.get().is_some() || Arc::strong_count(&form.prepared) > 1);
+        *count -= known - forms.len();
         let mut is_coming = false;
         for form in &*forms {
             match form.prepared.get() {
