@@ -99,7 +99,7 @@ pub struct Deletion {
 /// Whose message was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedAuthor {
-    /// It was for the gateway, or nobody can tell.
+    /// It was for the gateway, or its addressee is unknown.
     Us,
     /// The gateway's own message.
     Own,

@@ -1,6 +1,6 @@
-//! Messages that are commands to the gateway: [`/pmk …`](crate::operator::command); `verbose
-//! off|progress|summary|full`, which sets what a conversation is shown of tool calls; and an asker's yes, which sends a
-//! proposed question to the contacts.
+//! Messages that are commands to the gateway: [`/pmk …`](crate::operator::command);
+//! `verbose off|progress|summary|full`, which sets what a conversation is shown of tool calls; and an asker's yes, which
+//! sends a proposed question to the contacts.
 
 use super::{
     TurnError,
