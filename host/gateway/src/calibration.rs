@@ -1,13 +1,13 @@
-//! What a provider counts for what we estimate.
+//! Calibration: relates the host's token estimates to the provider's counts.
 //!
-//! Tokens are estimated by script class; a provider counts by its tokenizer, and adds what it sends along
-//! by itself (specification 000 §cause-2). Both are measured: every answer says what its prompt cost, so a line is
-//! laid through estimates and counts, the newest counting most. Its slope is the *factor*, its height at
-//! nothing the *overhead*. Within one conversation the last count is the anchor: only what came since is
-//! estimated at all.
+//! The host estimates tokens by script class; a provider counts with its tokenizer, and adds what it sends itself
+//! (specification 000 §cause-2). Both effects are measured. Every answer reports the size of its prompt, and a line
+//! is fitted through estimates and counts, in which the newest samples weigh most. Its slope is the *factor*, its
+//! intercept the *overhead*. Within one conversation, the last count is the anchor: only what came since is
+//! estimated.
 //!
-//! Counts and settings of policies stay in the host's unit; what is calibrated is the hard limit. What the sizes of
-//! refused and answered requests say beyond that is in [`bounds`].
+//! Counts and settings of policies stay in the host's unit; only the hard limit is calibrated. What the sizes of
+//! refused and answered requests show in addition is in [`bounds`].
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ pub use bounds::{Bounds, Source};
 pub use sizes::Sizes;
 pub(crate) use token_budget::{LEAST_LIMIT, TokenBudget};
 
-/// What is known of the model that is asked, for all who ask it.
+/// What is known of the model in use, shared by all that call it.
 #[derive(Debug)]
 pub struct Calibrator {
     /// The model's window, in its tokens.
@@ -32,39 +32,40 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// Of a model with this window.
+    /// Returns the calibrator of a model with this window.
     pub fn new(window: u64, known: Calibration) -> Calibrator {
         Calibrator { window, known: Mutex::new(known) }
     }
 
-    /// What is known now.
+    /// Returns what is known now.
     pub(crate) fn known(&self) -> MutexGuard<'_, Calibration> {
-        // Sums and anchors are whole after each of its methods.
+        // Each of its methods leaves sums and anchors consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the window is shared out for a conversation now, beside a preamble of so many tokens.
+    /// Returns how the window is divided for a conversation now, beside a preamble of this many
+    /// tokens.
     pub(crate) fn token_budget(&self, session: SessionId, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
         TokenBudget::calibrated(self.window, preamble_tokens, session, &self.known(), now_ms)
     }
 }
 
-/// What a sample still counts when the next one is there.
+/// The weight of a sample, relative to the next one.
 const DECAY: f64 = 0.8;
 
-/// A factor beyond these is somebody's mistake.
+/// A factor outside of these limits is an error of measurement.
 const FACTORS: (f64, f64) = (0.4, 4.0);
 
-/// Estimates must differ by this share before a slope is read off them.
+/// Estimates must differ by at least this share for a slope to be derived from them.
 const LEAST_SPREAD: f64 = 0.02;
 
-/// The most that a provider is believed to add to a prompt by itself, in its tokens.
+/// The largest overhead that is believed, in the provider's tokens.
 const MOST_OVERHEAD: u64 = 100_000;
 
-/// So many conversations have an anchor at a time; one that lost it goes by the line.
+/// The most conversations that have an anchor; one without an anchor uses the line.
 const MAX_ANCHORS: usize = 4_096;
 
-/// How long a conversation is left in peace in which smaller requests did not help.
+/// How long a conversation in which smaller requests did not help is not suspected again.
 const IN_PEACE_MS: i64 = 60 * 60 * 1_000;
 
 /// The line through estimates and counts of one model, as decaying sums.
@@ -78,7 +79,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Takes a sample in: our estimate of a whole prompt, and the provider's count.
+    /// Adds a sample: the host's estimate of a whole prompt, and the provider's count.
     pub fn add(&mut self, estimate: u64, counted: u64) {
         if estimate == 0 || counted == 0 {
             return;
@@ -91,7 +92,7 @@ impl Fit {
         }
     }
 
-    /// Provider's tokens for one of ours, within 0.4 and 4.
+    /// Returns the provider's tokens per estimated token, within 0.4 and 4.
     pub fn factor(&self) -> f64 {
         let (mean_x, mean_y) = self.means();
         if mean_x == 0.0 {
@@ -103,12 +104,13 @@ impl Fit {
         } else {
             1.0
         };
-        // A line that would begin below nothing: then there is no overhead, and all is factor.
+        // If the line's intercept would be negative, there is no overhead, and the factor explains
+        // everything.
         let slope = if slope * mean_x > mean_y { mean_y / mean_x } else { slope };
         slope.clamp(FACTORS.0, FACTORS.1)
     }
 
-    /// What the provider counts beyond what is sent, in its tokens.
+    /// Returns what the provider counts in addition to what is sent, in its tokens.
     pub fn overhead(&self) -> f64 {
         let (mean_x, mean_y) = self.means();
         (mean_y - self.factor() * mean_x).max(0.0)
@@ -119,14 +121,14 @@ impl Fit {
     }
 }
 
-/// What a refusal says of the size of a request.
+/// What a refusal says about the size of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     /// The tokens that the provider has counted.
     pub observed: Option<u64>,
     /// The window that it names.
     pub window: Option<u64>,
-    /// How it is known to be about the size, where it names no window that is believed.
+    /// How it is known to be about the size, if it names no window that is believed.
     pub source: Source,
 }
 
@@ -137,34 +139,35 @@ pub struct Calibration {
     bounds: Bounds,
     /// The last sample of each conversation.
     anchors: HashMap<SessionId, (u64, u64)>,
-    /// When smaller requests of a conversation were tried last and did not help.
+    /// When smaller requests of a conversation were last tried without success.
     in_vain: HashMap<SessionId, i64>,
 }
 
 impl Calibration {
-    /// Goes on from what was learnt before.
+    /// Continues from what was learnt before.
     pub fn new(fit: Fit, bounds: Bounds) -> Self {
         Calibration { fit, bounds, ..Calibration::default() }
     }
 
-    /// Goes on from what others have learnt, too.
+    /// Adopts what other hosts have learnt.
     pub fn adopt(&mut self, fit: Fit, bounds: Bounds) {
         self.fit = fit;
         self.bounds = self.bounds.with(bounds);
     }
 
-    /// What was learnt of how it counts.
+    /// Returns what was learnt of how the model counts.
     pub fn fit(&self) -> Fit {
         self.fit
     }
 
-    /// What was learnt of the sizes that it takes.
+    /// Returns what was learnt of the sizes that the model accepts.
     pub fn bounds(&self) -> &Bounds {
         &self.bounds
     }
 
-    /// An answer came: our estimate of its whole prompt, and what the provider counted. A count that no
-    /// tokenizer comes to (proxies leave out what was cached, or make numbers up) is no sample.
+    /// Notes an answer: the host's estimate of its whole prompt, and the provider's count. An
+    /// implausible count (proxies leave out what was cached, or invent numbers) is not used as a
+    /// sample.
     pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64, now_ms: i64) {
         self.took(session, estimate, counted, now_ms);
         if is_plausible(estimate, counted) {
@@ -174,8 +177,8 @@ impl Calibration {
         }
     }
 
-    /// A request aside of the conversation, such as one for a summary, was answered: it says what fits, and nothing of
-    /// what the conversation costs.
+    /// Notes the answer to a request outside of the conversation, such as one for a summary. It shows which size fits,
+    /// but not what the conversation costs.
     pub fn took(&mut self, session: SessionId, estimate: u64, counted: u64, now_ms: i64) {
         let counted = is_plausible(estimate, counted).then_some(counted);
         self.bounds.answered(session, estimate, counted, now_ms);
@@ -189,8 +192,8 @@ impl Calibration {
         self.anchors.insert(session, (estimate, counted));
     }
 
-    /// A prompt was refused as too long; the numbers are a sample, too, where they can be one. A count
-    /// that includes the room for the answer still leans to the safe side.
+    /// Notes that a prompt was refused as too long. The provider's count is a sample, too, if it is
+    /// plausible. A count that includes the room for the answer errs on the safe side.
     pub fn refused(&mut self, session: SessionId, estimate: u64, refusal: Refusal, now_ms: i64) {
         let Refusal { observed, window, source } = refusal;
         if let Some(observed) = observed.filter(|&observed| is_plausible(estimate, observed)) {
@@ -202,13 +205,13 @@ impl Calibration {
         }
     }
 
-    /// Whether it is worth while to try smaller requests of a conversation although nobody has said that they are
+    /// Returns whether smaller requests of a conversation are worth trying although nobody has said that they are
     /// too large.
     pub fn may_suspect(&self, session: SessionId, now_ms: i64) -> bool {
         self.in_vain.get(&session).is_none_or(|&at| bounds::has_passed(IN_PEACE_MS, at, now_ms))
     }
 
-    /// Smaller requests did not help.
+    /// Notes that smaller requests did not help.
     pub fn suspected_in_vain(&mut self, session: SessionId, now_ms: i64) {
         if self.in_vain.len() >= MAX_ANCHORS {
             self.in_vain.clear();
@@ -216,12 +219,12 @@ impl Calibration {
         self.in_vain.insert(session, now_ms);
     }
 
-    /// Asks for the right to send more than a bound that is over has allowed.
+    /// Requests permission to exceed an expired bound.
     pub fn may_try_more(&mut self, session: SessionId, now_ms: i64) -> bool {
         self.bounds.may_try_more(session, now_ms)
     }
 
-    /// What the provider will count for a prompt of this estimate.
+    /// Returns what the provider will count for a prompt of this estimate.
     pub fn predict(&self, session: SessionId, estimate: u64) -> u64 {
         let factor = self.fit.factor();
         let counted = match self.anchors.get(&session) {
@@ -231,7 +234,8 @@ impl Calibration {
         counted.max(0.0).round() as u64
     }
 
-    /// The largest estimate of a whole prompt that the provider will count as no more than `tokens`.
+    /// Returns the largest estimate of a whole prompt for which the provider will count at most
+    /// `tokens`.
     pub fn estimate_for(&self, session: SessionId, tokens: u64) -> u64 {
         let factor = self.fit.factor();
         let estimate = match self.anchors.get(&session) {
@@ -242,7 +246,7 @@ impl Calibration {
     }
 }
 
-/// Whether a provider may count so many tokens for a prompt of this estimate.
+/// Returns whether a provider may count this many tokens for a prompt of this estimate.
 fn is_plausible(estimate: u64, counted: u64) -> bool {
     let (least, most) = (estimate as f64 * FACTORS.0 / 2.0, estimate as f64 * FACTORS.1 + MOST_OVERHEAD as f64);
     counted > 0 && (least..=most).contains(&(counted as f64))
@@ -263,7 +267,8 @@ mod tests {
         (estimate as f64 - truth as f64).abs() <= truth as f64 * share
     }
 
-    /// Once, a conversation in which smaller requests had not helped was left in peace until the clock was there again.
+    /// Regression: a conversation in which smaller requests had not helped was not suspected again until the clock had
+    /// caught up.
     #[test]
     fn a_clock_that_goes_back_makes_nothing_hold_for_longer() {
         const BACK: i64 = 40 * 24 * IN_PEACE_MS;
@@ -331,7 +336,7 @@ mod tests {
         for (session, estimate) in [(1, 1_000), (1, 3_000), (2, 8_000)] {
             calibration.answered(SessionId::of(session), estimate, 2 * estimate + 500, 0);
         }
-        // A prompt of its own that costs more than others of its size.
+        // A prompt that costs more than other prompts of its size.
         calibration.answered(SessionId::of(3), 2_000, 4_700, 0);
         assert!(calibration.predict(SessionId::of(3), 2_100) > calibration.predict(SessionId::of(9), 2_100));
     }

@@ -1,9 +1,10 @@
-//! Cases (specification 003 §11): what a channel is looking into. A case is opened with a title, and every question that is asked in
-//! its channel while it is open belongs to it, those of the channel's threads too; a direct message never does. What the
-//! model makes of it, hypotheses and open questions, is [tracked](crate::directive::case_updates).
+//! Cases (specification 003 §11): what a channel is looking into. A case is opened with a title, and every question
+//! asked in its channel or in a thread of it while it is open belongs to it; a direct message never does. The model's
+//! notes on it, hypotheses and open questions, are [tracked](crate::directive::case_updates).
 //!
-//! [`case_service`](crate::operator::case_service) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
-//! of it, [`imported`] what is taken over from pmk. Conversations stay as they are, case or not.
+//! [`case_service`](crate::operator::case_service) implements the commands, [`block`] shows a case to the model,
+//! [`document`] writes the file that teams keep of it, and [`imported`] imports cases from pmk. Conversations are
+//! unchanged, with or without a case.
 
 mod block;
 mod document;
@@ -26,17 +27,17 @@ pub const MAX_TITLE_CHARS: usize = 200;
 /// The most characters of a note; a longer one is cut.
 const MAX_NOTE_CHARS: usize = 500;
 
-/// Who wants something of a case, and where.
+/// A request to change a case: by whom, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     pub front: FrontName,
     pub channel: String,
     pub user: String,
-    /// The front's id of what was said: the same order that comes again, after a crash for one, is one order.
+    /// The front's id of the event: the same order repeated, for instance after a crash, counts as one order.
     pub event_id: String,
 }
 
-/// Why nothing was done. [What people are told](crate::messages::Messages::case_refused) has the words for it.
+/// Why nothing was done. The text for people is in [`case_refused`](crate::messages::Messages::case_refused).
 #[derive(Debug, Error)]
 pub enum CaseRefusal {
     #[error("case {} is open in this channel", .0.id)]
@@ -70,20 +71,20 @@ impl std::str::FromStr for CaseId {
     }
 }
 
-/// What is noted of a case.
+/// The kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// What may be the reason.
+    /// A possible cause.
     Hypothesis,
-    /// What is to be found out next.
+    /// Something to find out next.
     Question,
 }
 
 impl NoteKind {
-    /// Both of them.
+    /// Both kinds.
     pub const ALL: [NoteKind; 2] = [NoteKind::Hypothesis, NoteKind::Question];
 
-    /// Its name in the store, and in JSON.
+    /// Returns its name in the store, and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             NoteKind::Hypothesis => "hypothesis",
@@ -91,7 +92,7 @@ impl NoteKind {
         }
     }
 
-    /// What the model calls it.
+    /// Returns the model's name for it.
     pub const fn key(self) -> &'static str {
         match self {
             NoteKind::Hypothesis => "hypothesis",
@@ -99,13 +100,13 @@ impl NoteKind {
         }
     }
 
-    /// The kind of that name in the store.
+    /// Returns the kind with that name in the store.
     pub fn from_name(name: &str) -> Option<NoteKind> {
         NoteKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// One thing that is noted: one line.
+/// A note: one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub kind: NoteKind,
@@ -113,30 +114,31 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note of these words; `None` where they say nothing.
+    /// Returns a note with this text; `None` if the text is empty apart from punctuation.
     pub fn new(kind: NoteKind, words: &str) -> Option<Note> {
         let text = text::shortened(&text::collapse_whitespace(&text::plain_line(words)), MAX_NOTE_CHARS).into_owned();
         (!plain(&text).is_empty()).then_some(Note { kind, text })
     }
 
-    /// By which it is the same again: marks, case and width make no other note.
+    /// Returns the form by which notes are compared: punctuation, letter case and character width
+    /// do not matter.
     pub fn spelling(&self) -> String {
         plain(&self.text)
     }
 
-    /// Whether this says what another does.
+    /// Returns whether two notes are the same.
     pub fn is(&self, other: &Note) -> bool {
         self.kind == other.kind && self.spelling() == other.spelling()
     }
 }
 
-/// A note as it is kept.
+/// A stored note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNote {
     pub note: Note,
-    /// Since when, milliseconds since the epoch.
+    /// Since when it is stored, in milliseconds since the epoch.
     pub at_ms: i64,
-    /// The answer that it comes from; none where it was imported.
+    /// The id of the answer that it comes from; `None` if it was imported.
     pub message: Option<i64>,
 }
 
@@ -147,24 +149,24 @@ pub struct Case {
     pub front: FrontName,
     pub channel: String,
     pub title: String,
-    /// Nobody knows of a case that pmk had opened.
+    /// `None` for a case that was opened by pmk, if pmk did not say by whom.
     pub opened_by: Option<String>,
     pub opened_at_ms: i64,
-    /// Where it is closed: when, and by whom, where that is known.
+    /// When it was closed, and by whom, if known; `None` if it is open.
     pub closed: Option<(i64, Option<String>)>,
-    /// In the order in which they came.
+    /// In the order in which they were added.
     pub notes: Vec<KeptNote>,
-    /// How many messages belong to it.
+    /// The number of messages that belong to it.
     pub messages: u64,
 }
 
 impl Case {
-    /// Its notes of a kind.
+    /// Returns its notes of a kind.
     pub fn notes_of(&self, kind: NoteKind) -> impl DoubleEndedIterator<Item = &KeptNote> {
         self.notes.iter().filter(move |kept| kept.note.kind == kind)
     }
 
-    /// Whether it has this note.
+    /// Returns whether it has this note.
     pub fn has(&self, note: &Note) -> bool {
         self.notes.iter().any(|kept| kept.note.is(note))
     }
@@ -175,7 +177,8 @@ impl Case {
 pub struct CaseMessage {
     pub id: i64,
     pub key: SessionKey,
-    /// Who wrote it; nobody where it is the model's, or several people's, whom it names.
+    /// Its author; `None` if it is the model's, or if it is from several people, whom its text
+    /// names.
     pub user: Option<String>,
     pub at_ms: i64,
     pub message: Message,

@@ -1,5 +1,5 @@
-//! What passes between people and the gateway, whichever front it comes by: what somebody wrote or did and where, and what
-//! they are told.
+//! What people and the gateway exchange, independent of the front: what somebody wrote or did and where, and what they
+//! are told.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use pmk_core::SessionKey;
@@ -9,36 +9,36 @@ mod attached;
 
 pub use attached::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind, Thread, ThreadPost};
 
-/// One message from a person, as it is stored in the inbox.
+/// A message from a person, as it is stored in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inbound {
-    /// The front's id of the event; a redelivery carries the same one.
+    /// The front's id of the event; a redelivery has the same one.
     pub event_id: String,
-    /// Further keys that name the same message: `ts:TEAM:CHANNEL:TS` on Slack, where one message can
-    /// arrive as two events.
+    /// Further keys of the same message: `ts:TEAM:CHANNEL:TS` on Slack, where one message can arrive
+    /// as two events.
     pub aliases: Vec<String>,
     /// The conversation it belongs to.
     pub key: SessionKey,
-    /// Who wrote it.
+    /// Its author.
     pub user: String,
-    /// Where a reply goes.
+    /// Where the reply goes.
     pub reply_to: ReplyTo,
-    /// What was written, with the mention of the bot taken off.
+    /// The text, without the mention of the bot.
     pub text: String,
-    /// What came with it beside the text.
+    /// What came with it in addition to the text.
     #[serde(default, skip_serializing_if = "Attachments::is_empty")]
     pub attached: Attachments,
-    /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
+    /// The position within a conversation: Slack's `ts`; empty if the order of arrival counts.
     pub ts: String,
 }
 
 impl Inbound {
-    /// Whether it is a command to the gateway: then it is neither a question nor anybody's answer.
+    /// Returns whether it is a command to the gateway, and so neither a question nor an answer.
     pub fn is_command(&self) -> bool {
         after_command(&self.text).is_some()
     }
 
-    /// The thread that the message is in, or the one that begins with it.
+    /// Returns the thread that the message is in, or the one that begins with it.
     pub fn thread(&self) -> &str {
         match &self.reply_to.thread_ts {
             Some(thread_ts) => thread_ts,
@@ -48,29 +48,29 @@ impl Inbound {
     }
 }
 
-/// What a person has written in a thread of a channel.
+/// A message in a thread of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadMessage {
     pub message: Inbound,
     pub manner: Addressing,
 }
 
-/// How it is written there.
+/// Whom the message addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// With a mention of the bot, which makes it a question. `alone`: nobody else has written there before, as far as is
-    /// known.
+    /// It mentions the bot, which makes it a question. `alone`: as far as is known, nobody else has written in the
+    /// thread before.
     Mention { alone: bool },
-    /// Without one. It may be for the bot all the same, but not where `for_others`: it names somebody else, or somebody
-    /// else has answered it.
+    /// It does not mention the bot. It may be for the bot all the same, but not if `for_others`: it names somebody
+    /// else, or somebody else has answered it.
     Plain { for_others: bool },
 }
 
-/// What commands begin with, however they come in.
+/// The prefix of commands, independent of how they arrive.
 const COMMAND: &str = "/pmk";
 
-/// What stands after the name of the command in a text that is one; `None` where it is none. The name may be in full-width
-/// signs, as input methods of Chinese make them.
+/// Returns the text after the command's name; `None` if the text is not a command. The name may consist of full-width
+/// characters, as Chinese input methods produce them.
 pub(crate) fn after_command(text: &str) -> Option<&str> {
     let text = text.trim();
     let (name, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -78,54 +78,54 @@ pub(crate) fn after_command(text: &str) -> Option<&str> {
     signs.map(|sign| sign.to_ascii_lowercase()).eq(COMMAND.chars()).then_some(rest.trim_start())
 }
 
-/// What somebody has changed about a message after they had sent it.
+/// A change of a message after it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Edited(Box<Edit>),
     Deleted(Deletion),
 }
 
-/// A message that is there no more.
+/// A deleted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     pub channel: String,
     pub ts: String,
-    /// Where it was an answer in a thread of a channel: the conversation of that thread.
+    /// The conversation of the thread, if the message was an answer in a thread of a channel.
     pub thread: Option<SessionKey>,
-    /// Whose it was.
+    /// Its author.
     pub of: DeletedAuthor,
 }
 
 /// Whose message was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedAuthor {
-    /// It was for the gateway, or nobody can tell.
+    /// It was for the gateway, or its addressee is unknown.
     Us,
-    /// The gateway had written it.
+    /// The gateway's own message.
     Own,
-    /// People's among themselves, but where their thread is a conversation with the gateway.
+    /// A message among people; its thread may still be a conversation with the gateway.
     Others,
 }
 
-/// A message that says something else now.
+/// An edited message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// As it is now.
+    /// The message after the edit.
     pub message: Inbound,
-    /// The front's time of the edit, by which several are in order.
+    /// The front's time of the edit, by which several edits are ordered.
     pub at: String,
-    /// Whether it is for the gateway, as it is now.
+    /// Whether the message is for the gateway after the edit.
     pub is_for_us: bool,
-    /// Whether no other event brings it, where it was not for the gateway before.
+    /// Whether no other event brings the message, in case it was not for the gateway before.
     pub comes_alone: bool,
-    /// How it is written, where it is in a thread of a channel.
+    /// Whom it addresses, if it is in a thread of a channel.
     pub manner: Option<Addressing>,
 }
 
-/// Somebody's reaction to a message.
+/// A person's reaction to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reaction {
-    /// The front's id of the event, where it has one; a redelivery carries the same one.
+    /// The front's id of the event, if it has one; a redelivery has the same one.
     pub event_id: Option<String>,
     pub user: String,
     pub channel: String,
@@ -133,25 +133,25 @@ pub struct Reaction {
     pub ts: String,
     /// Slack's name of the emoji, or the emoji itself.
     pub reaction: String,
-    /// Whether the front says that the message is somebody else's, and none of ours.
+    /// Whether the front says that the message is somebody else's.
     pub of_another: bool,
 }
 
-/// Whether this reaction says that an answer is not to be made.
+/// Returns whether this reaction stops an answer.
 pub fn says_stop(reaction: &str) -> bool {
     let emoji = reaction.trim_matches(':');
     matches!(emoji, "black_square_for_stop" | "stop_button" | "octagonal_sign" | "stop_sign")
         || emoji.starts_with(['⏹', '🛑'])
 }
 
-/// Somebody presses a button that a message of ours has.
+/// A press of a button on one of the gateway's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Press {
-    /// The front's id of it; a redelivery carries the same one.
+    /// The front's id of the press; a redelivery has the same one.
     pub id: String,
     pub user: String,
     pub channel: String,
-    /// The thread of the message, where it is in one.
+    /// The thread of the message, if it is in one.
     pub thread_ts: Option<String>,
     /// The front's id of the message.
     pub ts: String,
@@ -159,7 +159,7 @@ pub struct Press {
 }
 
 impl Press {
-    /// The reaction that says the same.
+    /// Returns the reaction with the same meaning.
     pub fn reaction(&self) -> Reaction {
         Reaction {
             event_id: None,
@@ -172,23 +172,23 @@ impl Press {
     }
 }
 
-/// What a button says. Each says what a reaction says, too.
+/// The meaning of a button. For each there is a reaction with the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// An answer was of use.
+    /// The answer was useful.
     Like,
-    /// An answer was of no use.
+    /// The answer was not useful.
     Dislike,
     Yes,
     No,
-    /// The question is to be asked once more.
+    /// The question is to be asked again.
     Again,
 }
 
 impl Choice {
     const ALL: [Choice; 5] = [Choice::Like, Choice::Dislike, Choice::Yes, Choice::No, Choice::Again];
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Choice::Like => "like",
@@ -199,12 +199,12 @@ impl Choice {
         }
     }
 
-    /// The one of that name.
+    /// Returns the choice with that name.
     pub fn from_name(name: &str) -> Option<Choice> {
         Choice::ALL.into_iter().find(|choice| choice.name() == name)
     }
 
-    /// The reaction that says the same, by Slack's name of the emoji.
+    /// Returns the reaction with the same meaning, by Slack's name of the emoji.
     const fn reaction(self) -> &'static str {
         match self {
             Choice::Like => "+1",
@@ -220,26 +220,26 @@ impl Choice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Button {
     pub choice: Choice,
-    /// The words on it.
+    /// The text on it.
     pub label: String,
 }
 
-/// Somebody clicks something else.
+/// A click on anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub user: String,
-    /// Where, as far as that is somewhere.
+    /// The channel, if there is one.
     pub channel: Option<String>,
 }
 
-/// A place that a reply can be posted to.
+/// Where a reply can be posted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyTo {
     pub channel: String,
     pub thread_ts: Option<String>,
 }
 
-/// What became of a message that was handed in.
+/// The result of taking a message in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// It is stored and will be answered.
@@ -248,8 +248,8 @@ pub enum Accepted {
     Duplicate,
 }
 
-/// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything
-/// else in it is plain text.
+/// A text for people. A `<@U1>` in the text pings that person only if they are listed; everything else
+/// in it is plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageBody {
     pub text: String,
@@ -257,27 +257,27 @@ pub struct MessageBody {
     pub pings: Vec<String>,
 }
 
-/// What a front notices about the way to people.
+/// What a front reports about its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// We are not let in any more, until a person changes something. What is connected goes on, and we keep
+    /// Access is refused until a person changes something. Existing connections go on, and the front keeps
     /// trying.
     Refused { what: String, hint: String },
-    /// We are let in again.
+    /// Access is granted again.
     Accepted,
-    /// Nobody could reach us for so long; so many messages came late.
+    /// The gateway was unreachable for this long; this many messages came late.
     ConnectedAgain { deaf: std::time::Duration, late: u64 },
-    /// An event was refused: this id of it is none, or this part of it has the wrong shape.
+    /// An event was refused: this id of it is invalid, or this part of it has the wrong shape.
     Malformed { field: &'static str },
 }
 
-/// How a front is connected.
+/// The state of a front's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
-    /// Connections that work, as far as anybody knows.
+    /// Connections that work, as far as is known.
     pub open: usize,
-    /// So many there should be.
+    /// How many there should be.
     pub of: usize,
-    /// How often one was lost within the last ten minutes.
+    /// How many were lost within the last ten minutes.
     pub reconnects: u32,
 }

@@ -1,11 +1,10 @@
-//! What the model asks the gateway to do: `mra-ask` (search a repository) and `escalate` (ask a person); and, where a case
-//! is open, what it notes of it ([`case_updates`]).
+//! Directives: what the model asks the gateway to do. These are `mra-ask` (search a repository) and `escalate` (ask a
+//! person); and, if a case is open, its notes on the case ([`case_updates`]).
 //!
-//! A model with tool use calls them as tools ([`tools`]); any other writes a fenced block into its answer
-//! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into
-//! repeating what stands in its request, a directive that is found there as well is not carried out:
-//! [`Given::holds`]. Where the server takes no tools, earlier calls are shown to the model as it would write them
-//! now: [`as_text`].
+//! A model with tool use calls them as tools ([`tools`]); any other model writes a fenced block into its answer
+//! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into repeating text from
+//! its request, a directive that also occurs there is not carried out: [`Given::holds`]. If the server does not accept
+//! tools, earlier calls are shown to the model in the form in which it would write them now: [`as_text`].
 
 mod case;
 mod echo;
@@ -20,12 +19,12 @@ pub use fence::{DirectiveError, Parsed, parse, write};
 pub use history::as_text;
 pub use outline::own_words;
 
-/// One thing to do. The values are the model's words, trimmed and not yet checked.
+/// A directive. The values are the model's text, trimmed and not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// Ask `mra` about a repository.
     MraAsk { repo: String, question: String },
-    /// Ask the people who know a repository, or who know about the rest.
+    /// Ask the contacts of a repository, or the default contacts.
     Escalate {
         repo: Option<String>,
         question: String,
@@ -44,7 +43,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 2] = [Kind::MraAsk, Kind::Escalate];
 
-    /// The word after the fence.
+    /// Returns the tag after the fence.
     pub const fn tag(self) -> &'static str {
         match self {
             Kind::MraAsk => "mra-ask",
@@ -53,24 +52,24 @@ impl Kind {
     }
 }
 
-/// Which directives can be carried out now, for the person who asks. The model hears of no other.
+/// The directives that can be carried out now for the asker. The model is not told of any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvailableDirectives {
-    /// There is code to look into.
+    /// There is code to query.
     pub mra: bool,
-    /// There is somebody to ask.
+    /// There are contacts to ask.
     pub people: bool,
 }
 
 impl AvailableDirectives {
-    /// Whether there is anything at all.
+    /// Returns whether any directive is available.
     pub const fn is_any(self) -> bool {
         self.mra || self.people
     }
 
-    /// Everything.
+    /// All directives.
     pub const ALL: AvailableDirectives = AvailableDirectives { mra: true, people: true };
-    /// Each that there may be, by its [number](AvailableDirectives::number).
+    /// All combinations, by [number](AvailableDirectives::number).
     pub const EACH: [AvailableDirectives; 4] = [
         AvailableDirectives { mra: false, people: false },
         AvailableDirectives { mra: true, people: false },
@@ -78,12 +77,12 @@ impl AvailableDirectives {
         AvailableDirectives::ALL,
     ];
 
-    /// Its place in [`EACH`](AvailableDirectives::EACH).
+    /// Returns its index in [`EACH`](AvailableDirectives::EACH).
     pub fn number(self) -> usize {
         usize::from(self.mra) + 2 * usize::from(self.people)
     }
 
-    /// The kinds that are offered, always in this order.
+    /// Returns the kinds that are offered, always in this order.
     pub fn kinds(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| self.has(*kind))
     }
@@ -110,7 +109,8 @@ impl Directive {
         }
     }
 
-    /// A directive out of named values, from a fence or a tool call. Empty values count as missing.
+    /// Builds a directive from named values, from a fence or a tool call. Empty values count as
+    /// missing.
     fn from_fields(kind: Kind, mut field: impl FnMut(&str) -> Option<String>) -> Result<Self, &'static str> {
         let mut get = |key| field(key).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         match kind {

@@ -1,19 +1,20 @@
-//! Who works on what: many conversations at once, one turn at a time in each.
+//! The dispatcher: runs the turns of many conversations concurrently, one at a time in each.
 //!
-//! The stored inbox is the only truth about what is to be answered; the [`queues`] here are a cache of it that may
-//! lose anything without a message being lost:
+//! The stored inbox is the only source of truth about what is to be answered. The [`queues`] here are a cache of it;
+//! losing an entry never loses a message:
 //!
-//! - [`intake`] stores a message and queues it, in a task of its own: whoever stopped waiting, what is stored is
-//!   worked on. A message that comes again while it is open is queued again, which changes nothing where it is.
-//! - [`worker`] takes a conversation's messages through their turns, in [`batch`]es. A turn that is held up by
-//!   something that passes is tried again, without keeping anybody else from working; one that
-//!   panics is tried once more; one that cannot go on is [parked](parking), and the conversation goes on without it.
-//! - [`interrupt`] has a turn begun anew that people have changed something about.
-//! - [`hosts`] takes up what another host has left that is gone, where several share a database.
-//! - [`sweep`] looks every few seconds for open messages that nobody works on. There are none, or something above
-//!   is broken: it says so, counts them, and has them worked on.
+//! - [`intake`] stores a message and queues it, in a task of its own, so that a stored message is processed even if
+//!   the caller has stopped waiting. A message that arrives again while it is open is queued again, which has no
+//!   effect if it is queued already.
+//! - [`worker`] takes a conversation's messages through their turns, in [`batch`]es. A turn delayed by a temporary
+//!   error is retried without blocking other conversations; one that panics is retried once; one that cannot
+//!   continue is [parked](parking), and the conversation goes on without it.
+//! - [`interrupt`] restarts a turn that people have changed something about.
+//! - [`hosts`] takes over what a host that is gone has left, if several hosts share a database.
+//! - [`sweep`] looks every few seconds for open messages that nobody processes. There should be none; if there are,
+//!   it logs a warning, counts them, and has them processed.
 //!
-//! What a turn does is none of this module's business; it knows them as [`Turns`].
+//! What a turn does is not this module's concern; it knows turns only as [`Turns`].
 
 use std::{
     sync::{
@@ -53,56 +54,57 @@ pub use stuck::TurnFailure;
 
 use queues::{EnqueueOutcome, QueuedMessage, Queues};
 
-/// Turns that run at once; more wait their turn.
+/// Turns that run at the same time; further ones wait.
 pub const MAX_RUNNING_TURNS: usize = 256;
 
-/// How long running turns get to finish once the gateway is told to stop.
+/// How long running turns may take to finish after the gateway is told to stop.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 
-/// What the dispatcher needs of those whose turns it runs.
+/// What the dispatcher needs of the code that runs turns.
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Takes messages that are answered together, usually one, through their turn. Running it again for messages
-    /// that are done with is harmless.
+    /// Takes messages that are answered together (usually one) through their turn. Running it again for finished
+    /// messages is harmless.
     ///
     /// # Errors
-    /// The turn did not come to its end. What it has done is stored.
+    /// The turn did not finish. What it has done is stored.
     async fn run(&self, batch: &Batch) -> Result<(), TurnFailure>;
 
-    /// Tells the person, and the admins, of a message that is set aside. False where the person could not be
-    /// reached now and may be later.
+    /// Tells the person and the admins that a message is parked. Returns false if the person could not be
+    /// reached now and may be reached later.
     async fn tell_parked(&self, parked: &Parked) -> bool;
 
-    /// Notes an event.
+    /// Notes an event in the ledger.
     fn note(&self, event: Event);
 }
 
-/// Queues, workers, and what becomes of turns that do not come to their end.
+/// Queues, workers, and the handling of turns that do not finish.
 pub struct Dispatcher {
     clock: Clock,
     turns: Arc<dyn Turns>,
     store: Store,
     queue: QueueConfig,
     queues: Arc<Mutex<Queues>>,
-    /// Workers and messages that are being stored; all of them end before the gateway does.
+    /// Workers, and messages being stored; all of them end before the gateway does.
     tasks: TaskTracker,
     permits: Semaphore,
     /// Cancelled when nothing new may begin.
     stop: CancellationToken,
-    /// Held while somebody is told of a parked message, and while parked messages are taken up.
+    /// Held while somebody is told of a parked message, and while parked messages are taken up
+    /// again.
     telling: tokio::sync::Mutex<()>,
-    /// Turns that came to their end.
+    /// Number of finished turns.
     finished: AtomicU64,
-    /// What was last said to hold a turn up, and how many had come to their end by then.
+    /// The latest logged reason for a delay, and the number of finished turns at that time.
     told: Mutex<Option<(String, u64)>>,
-    /// Messages that only the sweep has found.
+    /// Number of messages that only the sweep has found.
     swept: AtomicU64,
     /// Why the gateway cannot go on.
     ended: OnceLock<Failure>,
 }
 
 impl Dispatcher {
-    /// A dispatcher with nothing to do yet. Its work is tracked by `tasks`.
+    /// Returns a dispatcher with nothing to do yet. Its tasks are tracked by `tasks`.
     pub fn new(
         clock: Clock,
         turns: Arc<dyn Turns>,
@@ -128,8 +130,9 @@ impl Dispatcher {
         })
     }
 
-    /// Goes on with whatever an earlier run left unfinished, and begins to sweep, and to look after other hosts. What the store can no longer
-    /// read is parked. The task ends with the dispatcher's `stop`, or when it is aborted.
+    /// Continues what an earlier run left unfinished, and starts the sweep and the monitoring of other hosts. Messages
+    /// that the store can no longer read are parked. The task ends when the dispatcher's `stop` is cancelled, or when
+    /// it is aborted.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -151,22 +154,23 @@ impl Dispatcher {
         }))
     }
 
-    /// Takes parked messages up again, those of one conversation or all.
+    /// Takes up parked messages again: those of one conversation, or all.
     ///
     /// # Errors
-    /// They stay parked.
+    /// The messages stay parked.
     pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
-        // Whoever is being told of a message is told before its answer comes.
+        // A person who is being told of a parked message is told before its answer arrives.
         let _telling = self.telling.lock().await;
         let unparked = self.store.unpark(key, self.clock.now_ms()).await?;
         self.enter_all(unparked.pending.clone());
         Ok(unparked)
     }
 
-    /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
+    /// Waits for the turns: for all of them at the end of the input, for the running ones when
+    /// stopped.
     ///
     /// # Errors
-    /// They did not finish in time, or the gateway ends because it cannot go on.
+    /// The turns did not finish in time, or the gateway ends because of a failure.
     pub async fn drain(&self) -> Result<(), Failure> {
         self.tasks.close();
         let stopped = async {
@@ -189,25 +193,26 @@ impl Dispatcher {
         }
     }
 
-    /// Returns once the queues could be had, which nobody keeps for longer than a moment.
+    /// Returns once the lock on the queues was acquired, which is never held for more than a
+    /// moment.
     pub async fn prove_alive(&self) {
         let queues = Arc::clone(&self.queues);
         offload(move || drop(queues::lock(&queues))).await;
     }
 
-    /// How many messages only the sweep has found since the start.
+    /// Returns how many messages only the sweep has found since the start.
     pub fn swept(&self) -> u64 {
         self.swept.load(Ordering::Relaxed)
     }
 
-    /// Queues a stored message, and gives its conversation a worker if it has none. Harmless for one that is queued
-    /// or being worked on.
+    /// Queues a stored message, and starts a worker for its conversation if it has none. Harmless for a message
+    /// that is queued or being processed.
     fn enter(self: &Arc<Self>, pending: Pending) {
         self.enter_all([pending]);
     }
 
-    /// The same for several. No worker begins before all of them are queued: those that belong together are seen
-    /// together, and in their order.
+    /// Does the same for several messages. No worker starts before all of them are queued, so that messages that
+    /// belong together are seen together and in order.
     fn enter_all(self: &Arc<Self>, all: impl IntoIterator<Item = Pending>) {
         let mut begin = Vec::new();
         {
@@ -224,7 +229,7 @@ impl Dispatcher {
         }
     }
 
-    /// Ends the gateway: it cannot go on.
+    /// Stops the gateway because of a failure.
     fn end(&self, why: Failure) {
         tracing::error!("the gateway is stopping: {}", why.message());
         let _ = self.ended.set(why);

@@ -1,9 +1,8 @@
-//! Asking the people who know (specification 003 §7, §8).
+//! Escalations: asking the people who know (specification 003 §7, §8).
 //!
-//! [`Pools`] says whom, and a [`Marker`] remembers that an answer is awaited in a thread and from whom; what
-//! they get to read is in [`say`](crate::messages). What somebody then writes is read as what it is: [`reading`]. Storing
-//! markers and taking answers in is the turn's business; nothing in here does more than read files of an existing
-//! pmk ([`import`]).
+//! [`Pools`] says whom to ask, and a [`Marker`] records that an answer is awaited in a thread, and from whom; the texts
+//! for people are in [`messages`](crate::messages). What somebody then writes is classified: [`reading`]. Storing
+//! markers and taking answers in is done by the turn; this module only reads files of an existing pmk ([`import`]).
 
 mod import;
 mod marker;

@@ -1,10 +1,10 @@
-//! The exchange with the model within a turn: what it gets of the conversation, the call, and what is done when that was
-//! too much.
+//! The exchange with the model within a turn: which part of the conversation the model gets, the model call, and the
+//! recovery if the prompt was too long.
 //!
-//! [`budget`] has the policy decide and carries its plan out, [`call`] asks the model and [`recover`] climbs down where the
-//! prompt was too long; what may not help is only a [`trial`]. All of it works on one [`Exchange`] and reaches the world by
-//! its [`Ports`] alone; so the same code runs whether people wait for the answer ([`turn`](crate::turn)) or a recording is
-//! replayed ([`compare`](crate::evaluation::compare)).
+//! [`budget`] asks the policy and carries out its plan, [`call`] calls the model, and [`recover`] shrinks a prompt that
+//! was too long; a change that may not help is only a [`trial`]. All of it works on one [`Exchange`] and reaches its
+//! environment only through its [`Ports`]. So the same code runs whether people wait for the answer
+//! ([`turn`](crate::turn)) or a recording is replayed ([`compare`](crate::evaluation::compare)).
 
 mod base;
 pub(crate) mod budget;
@@ -35,88 +35,89 @@ pub(crate) use ports::{AdminAlert, Ports, Sent, SummaryInput, ToolSupport};
 use trial::Trial;
 use window::Window;
 
-/// The exchange of one turn, under way.
+/// The exchange of one running turn.
 pub(crate) struct Exchange {
     pub session: SessionId,
-    /// The conversation, as text, and who has asked: for the log and the ledger.
+    /// The conversation, as text, and the asker: for log and ledger.
     pub key: String,
     pub asker: String,
-    /// What goes along with every request.
+    /// The system prompt and tools of every request.
     pub preamble: Arc<Preamble>,
     pub budget: TokenBudget,
-    /// No request of this turn is as large as this: the smallest that got no answer because of its size, as far as
-    /// anybody knows.
+    /// Every request of this turn must be smaller than this: the size of the smallest one that got no answer, as
+    /// far as is known because of its size.
     pub below: Option<u64>,
-    /// What this conversation's requests have met with.
+    /// What is known of the sizes of this conversation's requests.
     pub sizes: Sizes,
-    /// Smaller requests that are only tried.
+    /// The changes that are only tried, if any.
     pub trial: Option<Trial>,
     pub window: Window,
-    /// So many atoms were found for the new message.
+    /// The number of atoms found for the new message.
     pub atoms: usize,
     pub tally: Tally,
 }
 
-/// What has come of it.
+/// The results of the exchange so far.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub phase: Phase,
-    /// The first decision's.
+    /// Of the first decision.
     pub tokens_before: u64,
-    /// The last request's.
+    /// Of the latest request.
     pub tokens_after: u64,
     pub turns_dropped: u32,
     pub messages_replaced: usize,
-    /// The ids of the archived messages that the model was shown again last.
+    /// Ids of the archived messages that the model was shown again most recently.
     pub recalled: Vec<i64>,
-    /// Who made the last decision; nobody where there was none to make.
+    /// Who made the latest decision; `None` if there was none to make.
     pub decided_by: Option<DecidedBy>,
-    /// Whether a policy has had its wish to sum something up before the call.
+    /// Whether a policy has already requested a summary before the call.
     pub compacted: bool,
     /// Whether the model has refused a prompt as too long.
     pub overflowed: bool,
-    /// Whether nothing made it fit.
+    /// Whether nothing made the prompt fit.
     pub gave_up: bool,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<&'static str>,
-    /// Whether the model's server has refused images that were answered without.
+    /// Whether the model's server refused images and answered without them.
     pub images_refused: bool,
-    /// What had to be cut for an answer.
+    /// What was removed so that an answer was possible.
     pub cut: Option<Cut>,
-    /// Questions that were put to the model.
+    /// Number of model calls for the answer.
     pub calls: u32,
     pub usage: Usage,
 }
 
-/// What had to be cut, in turns.
+/// What was removed, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// They were dropped.
+    /// The turns were dropped.
     Trimmed(u32),
-    /// A summary by the model stands for them.
+    /// A summary by the model replaces the turns.
     Compacted(u32),
-    /// The conversation goes on in a fresh session without them.
+    /// The conversation continues in a fresh session without the turns.
     Rotated(u32),
 }
 
 impl Exchange {
-    /// The estimate of the whole prompt that is sent now.
+    /// Returns the estimate of the whole current prompt.
     pub fn estimate(&self) -> u64 {
         self.tally.tokens_after + self.preamble.tokens
     }
 
-    /// What the new message takes.
+    /// Returns the tokens of the new message.
     pub fn alone(&self) -> u64 {
         u64::from(self.window.new_message().tokens)
     }
 
-    /// Whether the new message alone may fit: the halfway limit is for what goes along with it.
+    /// Returns whether the new message alone may fit: the halfway limit only applies to what is
+    /// sent with it.
     pub fn fits_at_all(&self) -> bool {
         self.alone() <= self.budget.limit.max(self.budget.alone)
     }
 
-    /// The budget beside a preamble of so many tokens that the refusals of this turn and of this conversation leave of what is
-    /// there. A message of which nothing can be left out is held back by those of this turn alone.
+    /// Limits a budget, beside a preamble of this many tokens, by the refusals of this turn and of this conversation. A
+    /// new message sent alone, from which nothing can be removed, is limited by the refusals of this turn only.
     pub fn capped(&self, budget: TokenBudget, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
         let beside = |most: u64| most.saturating_sub(preamble_tokens);
         let most_here = self.sizes.most(now_ms).map_or(u64::MAX, |most| beside(most).max(LEAST_LIMIT));
@@ -130,7 +131,7 @@ impl Exchange {
         }
     }
 
-    /// What is sent to the model now.
+    /// Returns the request as it would be sent now.
     pub fn request(&self) -> Request {
         Request {
             system: self.preamble.system.clone(),

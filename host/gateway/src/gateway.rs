@@ -1,4 +1,4 @@
-//! The running gateway: the way from the front to the turns, and back.
+//! The running gateway: connects the front with the turns.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// One with these ports.
+    /// Returns a gateway with these ports.
     pub fn new(services: &Arc<Services>) -> Gateway {
         let turns = Arc::new(Answering { services: Arc::clone(services), told: parked::Told::default() });
         let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
@@ -53,13 +53,13 @@ impl Gateway {
         Gateway { services: Arc::clone(services), dispatcher }
     }
 
-    /// What hands the messages to the turns.
+    /// Returns the dispatcher, which runs the turns.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
     }
 
-    /// Goes on with whatever an earlier run left unfinished, takes messages in until the front's input ends or
-    /// the gateway is stopped, and lets the turns that have begun finish.
+    /// Continues what an earlier run left unfinished, takes messages in until the front's input ends or the
+    /// gateway is stopped, and lets the running turns finish.
     ///
     /// # Errors
     /// The front or the store cannot go on.
@@ -74,26 +74,26 @@ impl Gateway {
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
         let door = FrontIntake { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
-        // As a task: what is polled by the thread that waits for the end is woken over and over by the others. It goes with
-        // whoever waits for it.
+        // As a task of its own: polled by the thread that waits for the end, it would be woken again and again by the
+        // others. The task is aborted if the waiting future is dropped.
         let (front, stop) = (Arc::clone(&services.front), services.stop.clone());
         let mut listening = JoinSet::new();
         listening.spawn(async move { front.listen(&door, stop).await });
         let listened = match listening.join_next().await {
             Some(Err(ended)) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             Some(Ok(listened)) => listened,
-            // Nobody else could have ended it.
+            // Nothing else could have ended it.
             Some(Err(_)) | None => Err(FrontError::Closed),
         };
-        // What has begun is done whole.
+        // A press whose handling has begun is handled completely.
         over.cancel();
         let _ = pressing.await;
-        // They hold the services, and the ledger writes its last events when it goes.
+        // These tasks hold the services, and the ledger writes its last events when it is dropped.
         for task in [following, adopting] {
             task.abort();
             let _ = task.await;
         }
-        // Nothing is taken in any more.
+        // No more messages are taken in.
         let store = services.store.clone();
         services.tasks.spawn(async move {
             if let Err(error) = store.leaves().await {
@@ -101,7 +101,7 @@ impl Gateway {
             }
         });
         let drained = dispatcher.drain().await;
-        // What is waited for may wait for other hosts itself, which is seen by looking until the end.
+        // Turns being drained may wait for other hosts, which is noticed by polling until the end.
         sweeping.abort();
         let _ = sweeping.await;
         services.front.leave().await;
@@ -113,8 +113,8 @@ impl Gateway {
         }
     }
 
-    /// Waits until this host of a database has heard nothing from where people talk for so long, while another hears, that it has to
-    /// go. It waits for ever where that does not happen.
+    /// Waits until this host of a shared database has received nothing from the front for so long, while another host
+    /// does receive, that it must end. Waits forever if that does not happen.
     pub async fn cut_off(&self) -> Failure {
         deaf::until_others_hear_alone(Arc::clone(&self.services)).await;
         Failure::new("this host can no longer reach Slack, but another one can")
@@ -122,7 +122,7 @@ impl Gateway {
     }
 }
 
-/// What the dispatcher has done.
+/// The turns that the dispatcher runs.
 struct Answering {
     services: Arc<Services>,
     /// What the admins have been told of parked messages.
@@ -144,16 +144,17 @@ impl Turns for Answering {
     }
 }
 
-/// Where the front hands in what people say and do.
+/// The intake to which the front passes what people say and do.
 struct FrontIntake {
     services: Arc<Services>,
     dispatcher: Arc<Dispatcher>,
-    /// Told when a button was pressed.
+    /// Notified when a button was pressed.
     pressed: Arc<Notify>,
 }
 
 impl FrontIntake {
-    /// Does what a reaction says, which its author may say. Whether there was anything that it is about.
+    /// Does what a reaction asks for; its author is allowed to. Returns whether the reaction is about
+    /// anything known.
     async fn heed(&self, wish: Option<ReactionCommand>, reaction: &Reaction) -> Result<bool, Failure> {
         if let Some(wish) = wish {
             return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
@@ -166,7 +167,7 @@ impl FrontIntake {
                 true
             }
             VerdictOutcome::Shown(place, text) => {
-                // A moment later: Slack waits for the acknowledgement meanwhile.
+                // In a task of its own, because Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
                 self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
                 true
@@ -175,7 +176,7 @@ impl FrontIntake {
         })
     }
 
-    /// What is said in a thread by somebody who may: the word that stops an answer, where it is for the bot, or a message.
+    /// Handles what an authorized person says in a thread: a stop word that is for the bot, or a message.
     async fn heard(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
         let ThreadMessage { message, manner } = &word;
         let is_for_us = match manner {
@@ -206,8 +207,8 @@ impl Intake for FrontIntake {
         if self.may_hear(&word.message.user) {
             return self.heard(word).await;
         }
-        // Who is blocked neither goes on in a thread nor keeps anybody else from it. A question of theirs is refused in its
-        // turn, and that is noted.
+        // A blocked person neither continues a thread nor keeps others from continuing it. Their question is refused in
+        // its turn, and that is noted.
         match word.manner {
             Addressing::Mention { .. } => self.accept(word.message).await.map(Some),
             Addressing::Plain { .. } => Ok(None),
@@ -228,7 +229,7 @@ impl Intake for FrontIntake {
             Some(_) => Action::Judge,
             None if let Some(wish) = wish => wish.action(),
             None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
-            // Most say nothing here.
+            // Most reactions have no meaning here.
             None => return Ok(()),
         };
         if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {

@@ -1,22 +1,22 @@
-//! The numbers that the store gives, so that one kind is never taken for another.
+//! The ids that the store assigns, as distinct types.
 
 use std::fmt;
 
-/// A conversation's number in the store.
+/// The id of a conversation's session in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub(crate) i64);
 
-/// A question's number in the inbox, in the order of arrival.
+/// The id of a question in the inbox, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InboxId(pub(crate) i64);
 
-/// A turn's number: that of the question it answers.
+/// The id of a turn: that of the question it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TurnId(pub(crate) i64);
 
 #[cfg(test)]
 impl InboxId {
-    /// Some question's number.
+    /// Returns the id of some question.
     pub(crate) fn of(number: i64) -> Self {
         InboxId(number)
     }
@@ -24,14 +24,14 @@ impl InboxId {
 
 #[cfg(test)]
 impl TurnId {
-    /// Some turn's number.
+    /// Returns the id of some turn.
     pub(crate) fn of(number: i64) -> Self {
         TurnId(number)
     }
 }
 
 impl SessionId {
-    /// Some conversation's number, of one that is in no store.
+    /// Returns the id of a session that is in no store.
     pub(crate) fn of(number: i64) -> Self {
         SessionId(number)
     }

@@ -1,13 +1,16 @@
-//! The gateway: people on one side, a model on the other, and between them a policy that decides how
-//! much of a conversation the model gets to see.
+//! The gateway: connects people with a model. A policy decides how much of a conversation the model sees.
 //!
-//! One turn reads like the list in [`turn`]; who works on which is up to [`dispatch`]. What talks to people is a [`front`], what
-//! answers is a model ([`pmk_models`]), what survives a crash is in [`store`], and what moves conversations between stores is its
-//! [`transfer`](store::transfer). What the team knows is in [`pmk_knowledge`]; what the model may do to learn more is a
-//! [`directive`]: ask [`mra`], or a person by [`escalation`]; what a channel is looking into is a [`case`]. Which of two policies
-//! does better is told by [`evaluation`] from recorded conversations, and by an [`experiment`](policies::experiment) from live
-//! ones. What operators change meanwhile, and say for it where people talk, is in [`operator`]; what tells them how the gateway
-//! does is in [`diagnostics`]. Whether anybody is there to answer is [`presence`].
+//! - [`turn`]: the steps of one turn. [`dispatch`] runs the turns.
+//! - [`front`]: the connection to people. The models are in [`pmk_models`].
+//! - [`store`]: everything that survives a crash; [`transfer`](store::transfer) moves conversations between stores.
+//! - [`pmk_knowledge`]: what the team knows. With a [`directive`], the model asks for more: from [`mra`], or from
+//!   people by [`escalation`].
+//! - [`case`]: what a channel is looking into.
+//! - [`evaluation`] compares policies on recorded conversations, an [`experiment`](policies::experiment) compares them
+//!   on live ones.
+//! - [`operator`]: what operators change at run time, and their commands where people talk. [`diagnostics`]: reports on
+//!   the gateway.
+//! - [`presence`]: whether a gateway is running to answer.
 
 pub mod access;
 pub mod calibration;

@@ -1,7 +1,8 @@
-//! `mra ask REPO QUESTION`: answers about a code base, from a program of the operator's (specification 003 §6).
+//! `mra ask REPO QUESTION`: answers about a code base, from a program that the operator provides (specification
+//! 003 §6).
 //!
-//! A [`Question`] holds only what can be passed as arguments safely; [`Mra::ask`] runs the program and
-//! comes back with an [`Outcome`], which knows its message to the model and its event for the ledger.
+//! An [`MraQuestion`] holds only what can be passed as arguments safely. [`Mra::ask`] runs the program and
+//! returns an [`Outcome`], which provides its message to the model and its ledger event.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration, time::Instant};
 
@@ -16,13 +17,14 @@ use outcome::MAX_STDOUT_CHARS;
 pub use outcome::{AskEnded, Failure, Outcome};
 pub use question::{BadQuestion, MAX_QUESTION_CHARS, MraQuestion, repo_name};
 
-/// How long one call may take (specification 003 §6).
+/// The time limit of one call (specification 003 §6).
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
-/// The most of a result that is kept; the policy's cap comes after this.
+/// The most bytes of a result that are kept; the policy's cap is applied after this.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// What `mra` sees of the gateway's environment. Tokens of Slack and of models are not among it; a key
-/// that `mra` itself needs is passed by naming it in [`Config::environment`].
+/// The environment variables that `mra` inherits from the gateway. The tokens of Slack and of models
+/// are not among them; a key that `mra` itself needs is passed by naming it in
+/// [`Config::environment`].
 pub const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -47,9 +49,9 @@ pub struct Config {
     pub arguments: Vec<OsString>,
     /// The directory it runs in: the mra workspace.
     pub workspace: Option<PathBuf>,
-    /// All that it gets to see of the environment.
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// For one call; the retry has its own.
+    /// For one call; the retry has a time limit of its own.
     pub time_limit: Duration,
 }
 
@@ -76,12 +78,12 @@ impl Mra {
         Mra { config }
     }
 
-    /// Asks. `on_progress` gets every line of standard output that is not empty, without colours, as it
-    /// comes.
+    /// Asks a question. `on_progress` gets every non-empty line of standard output, without colours, as it
+    /// arrives.
     ///
-    /// A call that fails without a word on standard error is made once more: that is what a passing
-    /// trouble looks like (specification 003 §6). One that took too long, was cancelled or could not be started is
-    /// not: a second wait of five minutes helps nobody.
+    /// A call that fails without any output on standard error is retried once: that is typical of a temporary
+    /// error (specification 003 §6). A call that took too long, was cancelled or could not be started is not
+    /// retried: waiting another five minutes helps nobody.
     pub async fn ask(
         &self,
         question: &MraQuestion,
@@ -144,7 +146,7 @@ fn result(finished: &Finished, time_limit: Duration) -> Result<String, Failure> 
         End::Exited(0) if stdout.trim().is_empty() => Err(Failure::NoAnswer { stderr }),
         End::Exited(0) if finished.stdout.is_cut() => {
             let cut = pmk_core::text::head_bytes(&stdout, MAX_RESULT_BYTES).trim();
-            // Of so many bytes, without words: it is part of what was found.
+            // The number of bytes, without words, since it is part of what was found.
             Ok(format!("{cut}\n…(mra: {MAX_RESULT_BYTES} / {} bytes)", finished.stdout.total_bytes))
         }
         End::Exited(0) => Ok(stdout.trim().to_owned()),
@@ -155,7 +157,7 @@ fn result(finished: &Finished, time_limit: Duration) -> Result<String, Failure> 
     }
 }
 
-/// The end of what a failed call printed.
+/// Returns the end of what a failed call printed.
 fn printed(stdout: &str) -> String {
     let stdout = stdout.trim();
     let end = pmk_core::text::tail(stdout, MAX_STDOUT_CHARS);

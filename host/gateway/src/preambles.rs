@@ -1,5 +1,5 @@
-//! What goes along with every request: system prompt and tools, by who reads and by what can be done for the model. Whether
-//! its server takes tools is seen by what it answers and refuses, and remembered.
+//! The fixed part of every request: system prompt and tools, depending on the readers and on the directives available.
+//! Whether the model's server accepts tools is learnt from its answers and refusals, and stored.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,14 +15,15 @@ use crate::{
     store::Store,
 };
 
-/// A system prompt and the tools that go with it.
+/// A system prompt and its tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preamble {
     pub system: String,
     pub tools: Arc<[Tool]>,
-    /// Whether calls and results of the history go as text, because the server takes no tools.
+    /// Whether calls and results in the history are sent as text, because the server does not
+    /// accept tools.
     pub as_text: bool,
-    /// The estimate of system prompt and tools.
+    /// The token estimate of system prompt and tools.
     pub tokens: u64,
 }
 
@@ -33,7 +34,7 @@ impl Preamble {
         Preamble { system, tools, as_text: false, tokens }
     }
 
-    /// The same for a server that takes no tools.
+    /// Returns a preamble for a server that does not accept tools.
     pub(crate) fn without_tools(system: impl Into<String>) -> Preamble {
         Preamble { as_text: true, ..Preamble::new(system, []) }
     }
@@ -44,19 +45,20 @@ fn tokens_of(tool: &Tool) -> u64 {
     u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
 }
 
-/// All there are.
+/// All preambles.
 pub struct Preambles {
     toolbox: ToolCallFormat,
-    /// Whether the model's server takes tools, once that was seen.
+    /// Whether the model's server accepts tools, once known.
     takes_tools: Mutex<Option<bool>>,
-    /// For each audience and offer: without tools, with those there are, and for a server that takes none.
+    /// For each audience and set of directives: without tools, with the available tools, and for a server
+    /// without tool support.
     preambles: [[[Arc<Preamble>; 3]; AvailableDirectives::EACH.len()]; Audience::ALL.len()],
     learning: Learning,
-    /// Held while something is learnt, so that the store is told in the same order.
+    /// Held while something is learnt, so that it is stored in the same order.
     order: tokio::sync::Mutex<()>,
 }
 
-/// Who is told what was learnt of the model's server.
+/// Where to report what is learnt about the model's server.
 pub struct Learning {
     pub model: Arc<dyn Model>,
     pub store: Store,
@@ -66,7 +68,7 @@ pub struct Learning {
 }
 
 impl Preambles {
-    /// What there is to say, in each case; and whether the server takes tools, where that was seen before.
+    /// Builds the preambles of all cases. `takes_tools`: whether the server accepts tools, if known.
     pub fn new(prompts: &Prompts, toolbox: ToolCallFormat, takes_tools: Option<bool>, learning: Learning) -> Preambles {
         let has_tools = learning.model.has_tools();
         let preambles = Audience::ALL.map(|audience| {
@@ -86,39 +88,41 @@ impl Preambles {
         }
     }
 
-    /// Whether the model asks for things by tool calls rather than by fenced directives.
+    /// Returns whether the model uses tool calls rather than fenced directives.
     pub(crate) fn uses_tools(&self) -> bool {
         self.toolbox == ToolCallFormat::Native && self.takes_tools() != Some(false)
     }
 
-    /// What the model is told about itself, its readers and, where it may call any, its tools.
+    /// Returns what the model is told about itself, its readers and, if it may call any, its tools.
     pub(crate) fn of(&self, audience: Audience, offer: AvailableDirectives, with_tools: bool) -> Arc<Preamble> {
-        // A history that speaks of tools wants some defined: where there are none, it goes as text.
+        // A history with tool calls requires tool definitions; if there are none, it is sent as
+        // text.
         if self.takes_tools() == Some(false) || with_tools && !offer.is_any() {
             return self.as_text(audience, offer);
         }
         Arc::clone(&self.preambles[audience as usize][offer.number()][usize::from(with_tools)])
     }
 
-    /// The same for a request that speaks of no tools at all.
+    /// Returns the preamble of a request without any tools.
     pub(crate) fn as_text(&self, audience: Audience, offer: AvailableDirectives) -> Arc<Preamble> {
         Arc::clone(&self.preambles[audience as usize][offer.number()][2])
     }
 
-    /// Whether the server takes tools; `None` until that was seen.
+    /// Returns whether the server accepts tools; `None` until that is known.
     pub(crate) fn takes_tools(&self) -> Option<bool> {
         *self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request with tools was answered.
+    /// Notes that a request with tools was answered.
     pub(crate) async fn tools_were_taken(&self) {
-        // Answers come often: the lock is for the first of them.
+        // Answers are frequent: only the first one takes the lock.
         if self.takes_tools().is_none() {
             self.learn_tools(true).await;
         }
     }
 
-    /// Tools were refused. That is said once: in the log, in the ledger, to the admins.
+    /// Notes that tools were refused. This is reported once: in the log, in the ledger, to the
+    /// admins.
     pub(crate) async fn tools_were_refused(&self, how: &'static str, reason: &str) {
         if !self.learn_tools(false).await {
             return;
@@ -136,7 +140,7 @@ impl Preambles {
         self.learning.admins.tell(self.learning.messages.no_tools(model));
     }
 
-    /// Whether that is news.
+    /// Stores whether tools are accepted. Returns whether that was new.
     async fn learn_tools(&self, takes: bool) -> bool {
         let _order = self.order.lock().await;
         if !is_news(&mut self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner), takes) {
@@ -151,7 +155,7 @@ impl Preambles {
     }
 }
 
-/// Takes in what was seen, where it says more than what is known: a refusal is not undone by an answer.
+/// Updates what is known if the observation adds to it: an answer does not override a refusal.
 fn is_news(known: &mut Option<bool>, takes: bool) -> bool {
     let is_news = if takes { known.is_none() } else { *known != Some(false) };
     if is_news {
@@ -166,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// What was refused is asked once more without tools: then it must not be larger.
+    /// A refused request is sent again without tools; it must not become larger by that.
     #[test]
     fn a_preamble_without_tools_is_the_smaller_one() {
         let prompts = [Language::TraditionalChinese, Language::English].map(|it| Prompts::default().speaking(it));
@@ -185,7 +189,7 @@ mod tests {
         }
     }
 
-    /// An answer that was under way when tools were refused said that they are taken.
+    /// Regression: an answer in progress when tools were refused reported that they are accepted.
     #[test]
     fn an_answer_does_not_overwrite_a_refusal_learnt_in_between() {
         let mut known = None;

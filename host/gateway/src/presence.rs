@@ -1,15 +1,16 @@
-//! Honest about being away (specification 003 §13): people are told when nobody is there to answer and when
-//! somebody is again, and what was asked meanwhile is answered all the same.
+//! Presence (specification 003 §13): people are told when no gateway is running to answer and when one is again, and
+//! what was asked meanwhile is answered all the same.
 //!
-//! - [`liveness`]: what a run leaves in the home about itself: a heartbeat, and a marker where it ended in an orderly way.
-//! - [`outage`]: what those tell the next run, and what a clock tells one whose machine slept.
+//! - [`liveness`]: what a run leaves in the home about itself: a heartbeat, and a marker if it ended in an orderly way.
+//! - [`outage`]: what those files tell the next run, and what the clocks tell a run whose machine was asleep.
 //! - [`broadcast`]: who is told, at most once an hour.
 //! - [`state`], [`health`]: what `status` shows.
-//! - [`health_check`]: the same for whoever asks this process: a load balancer by [`probes`], the service manager by [`manager`].
-//! - [`missed`]: Slack sends again for about five minutes; what is older is read back.
+//! - [`health_check`]: the same for those that ask this process: a load balancer by [`probes`], the service manager by
+//!   [`manager`].
+//! - [`missed`]: Slack sends events again for about five minutes; older messages are read back.
 //!
-//! What is owed after an outage (people to tell, conversations to read) is in the store before anything says that the
-//! gateway is back. So a kill in the middle of it, or a start that fails, leaves it for the next start.
+//! What is owed after an outage (people to tell, conversations to read back) is stored before anything says that the
+//! gateway is back. So it is left for the next start if the process is killed meanwhile, or if the start fails.
 
 mod broadcast;
 pub mod health;
@@ -48,16 +49,17 @@ use outage::Reading;
 /// How often the heartbeat is written.
 pub const BEAT_EVERY: Duration = Duration::from_secs(30);
 
-/// How long the proof of life before a beat may take.
+/// How long the liveness check before a heartbeat may take.
 const PROVED_WITHIN: Duration = Duration::from_secs(15);
 
-/// For so long after its end people are told of an outage whom nobody could tell before. Later it is no news.
+/// People who could not be told of an outage earlier are told for this long after its end. After that it is
+/// no longer news.
 const OWED_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// How long saying goodbye may take. Whoever stops a gateway waits for it.
+/// How long telling people about a shutdown may take. Whoever stops the gateway waits for it.
 const FAREWELL_TIME: Duration = Duration::from_secs(10);
 
-/// What presence needs of the world.
+/// The ports that presence needs.
 pub struct Ports {
     pub clock: Clock,
     pub store: Store,
@@ -68,7 +70,7 @@ pub struct Ports {
     pub settings: PresenceConfig,
     /// Cancelled when nothing new may begin.
     pub stop: CancellationToken,
-    /// What must end before the gateway does.
+    /// Tasks that must end before the gateway does.
     pub tasks: TaskTracker,
     pub dispatcher: Arc<Dispatcher>,
     pub vitals: Arc<HealthCheck>,
@@ -82,8 +84,8 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// The gateway is there from now on. To be called when nothing of the start can fail any more: until then the signs
-    /// of the run before stay as they are. Where another host was there before, `silent_ms` is how long ago it was last heard of.
+    /// Marks the gateway as running. To be called when the start can no longer fail: until then, the files of the
+    /// previous run stay unchanged. If another host was running before, `silent_ms` is how long ago it was last seen.
     ///
     /// # Errors
     /// What is owed could not be stored.
@@ -93,15 +95,17 @@ impl Presence {
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
         let online = presence.came_back(back, now_ms).await?;
-        // From here on a kill is a crash of this run, and no longer the end of the one before.
+        // From here on, a kill counts as a crash of this run, and no longer as the end of the
+        // previous one.
         presence.signs.beat(now_ms);
         presence.signs.remove_marker();
         presence.ports.ledger.note(online);
         Ok(presence)
     }
 
-    /// Beats, makes good what is owed, and keeps the service manager told, for as long as it is polled: each beside the
-    /// other, for reading back takes minutes, and a heart that waits for it would seem to have stopped.
+    /// Writes heartbeats, makes up for what is owed, and informs the service manager, for as long as it is polled. All
+    /// three run concurrently: reading back takes minutes, and a heartbeat that waited for it would seem to have
+    /// stopped.
     pub async fn keep(&self) -> Infallible {
         tokio::join!(self.keep_beating(), self.keep_making_good(), self.ports.manager.keep_told(self)).0
     }
@@ -129,7 +133,7 @@ impl Presence {
         }
     }
 
-    /// What every message goes through has just done something: the store has committed, and the queues could be had. Waits
+    /// Checks that the components every message passes through work: commits to the store and locks the queues. Waits
     /// for as long as one of them is stuck.
     ///
     /// # Errors
@@ -140,10 +144,10 @@ impl Presence {
         Ok(())
     }
 
-    /// What cannot be done now is tried again a beat later.
+    /// What cannot be done now is retried one heartbeat later.
     async fn keep_making_good(&self) -> Infallible {
         loop {
-            // Of several hosts one speaks for all.
+            // Of several hosts, only the first does this.
             if self.ports.store.is_first() {
                 self.make_good().await;
             }
@@ -151,13 +155,14 @@ impl Presence {
         }
     }
 
-    /// Somebody has asked the gateway to end, or its input has: that is remembered, and people are told.
+    /// Notes that the gateway ends because it was asked to or because its input has ended, and tells
+    /// people.
     pub async fn leave(&self) {
         self.ports.vitals.set_leaving();
         self.ports.manager.stopping();
         let now_ms = self.ports.clock.now_ms();
         self.signs.leave_marker(now_ms);
-        // While another host is there nobody is away.
+        // While another host is running, the gateway is not away.
         let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
         if broadcast {
             let circle = Circle::before(now_ms, now_ms);
@@ -170,16 +175,16 @@ impl Presence {
         self.ports.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
     }
 
-    /// Stores what is owed after an outage; the event of being back.
+    /// Stores what is owed after an outage and returns the event of being back.
     async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
         let announce = (back.is_owed() && self.may_broadcast())
             .then(|| Announce { reason: back.reason.name().to_owned(), is_news: back.is_told });
         let read = back.is_long && self.ports.front.reaches_absent() && self.ports.settings.read_missed;
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
-        // An earlier one of which nobody was told yet is part of this one.
+        // An earlier outage that was not announced yet is part of this one.
         let mut owed = self.ports.store.came_back(outage).await?;
         if owed.is_some() && !self.may_broadcast() {
-            // Switched off since.
+            // Broadcasting was switched off since.
             self.ports.store.settled().await?;
             owed = None;
         }
@@ -192,7 +197,7 @@ impl Presence {
         Ok(Event::GatewayOnline { broadcast: told.is_some(), reason, offline_duration_ms })
     }
 
-    /// Tells whoever is to be told, and reads what is to be read.
+    /// Tells people and reads back messages, as owed.
     async fn make_good(&self) {
         if let Err(error) = self.tell_owed().await {
             tracing::warn!(%error, "cannot find out whom to tell that the gateway is back");
@@ -203,7 +208,8 @@ impl Presence {
     async fn tell_owed(&self) -> Result<(), StoreError> {
         let Some(owed) = self.ports.store.owed().await? else { return Ok(()) };
         let minutes = owed.since_ms.map(|since| whole_minutes(owed.until_ms - since)).filter(|minutes| *minutes > 0);
-        // Who talked with it before it went. Somebody may have begun to since it is back, or at its very first start.
+        // The people who talked with the gateway before it went away. Others may have begun since it is back, or at
+        // its very first start.
         let circle = Circle::before(owed.since_ms.unwrap_or(owed.until_ms), owed.until_ms);
         let is_news = self.ports.clock.now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
         let is_settled = match (is_news, owed.is_told()) {
@@ -226,20 +232,20 @@ impl Presence {
 
     fn beat(&self) {
         let (signs, now_ms) = (self.signs.clone(), self.ports.clock.now_ms());
-        // The disk may be slow; nobody waits for it.
+        // The disk may be slow; nothing waits for it.
         self.ports.tasks.spawn(offload(move || signs.beat(now_ms)));
     }
 }
 
-/// What is owed where nobody could reach the gateway for so long although it was there: Slack has given up what it sent.
-/// Those who wrote have seen that nobody answered; a message of ours would tell them nothing new.
+/// Returns what is owed after a silence: the gateway was running, but unreachable for so long that Slack has given up
+/// resending. The authors have seen that nobody answered; a message would tell them nothing new.
 pub(crate) fn owed_after_silence(deaf: Duration, now_ms: i64) -> Option<Outage> {
     let deaf_ms = i64::try_from(deaf.as_millis()).unwrap_or(i64::MAX);
     let since_ms = Some(now_ms.saturating_sub(deaf_ms));
     (deaf >= missed::READ_AFTER).then_some(Outage { since_ms, until_ms: now_ms, announce: None, read: true })
 }
 
-/// The nearest number of whole minutes.
+/// Rounds to whole minutes.
 fn whole_minutes(ms: i64) -> u64 {
     u64::try_from(ms.saturating_add(30_000) / 60_000).unwrap_or(0)
 }
@@ -256,7 +262,7 @@ mod tests {
         }
     }
 
-    /// The process lives, its heart beats, and the network was away.
+    /// The process runs and its heartbeat is written, but the network was down.
     #[test]
     fn after_a_long_silence_what_was_missed_is_read_and_nobody_is_told() {
         assert_eq!(owed_after_silence(Duration::from_secs(239), 1_000_000), None);

@@ -1,4 +1,5 @@
-//! What turns need of the world, built once. Each is a port of its own: whoever needs one or two of them takes those.
+//! The services that turns use, built once. Each is a port of its own, so that code that needs only one or two can
+//! take just those.
 
 use std::{
     path::{Path, PathBuf},
@@ -40,10 +41,11 @@ mod library;
 
 pub use library::SharedLibrary;
 
-/// How long a gateway that may write nothing any more waits for what it was about to post: two calls, each within its time limit.
+/// How long a gateway that may no longer write to the store waits for the messages it was about to post: two calls,
+/// each within its time limit.
 const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(20);
 
-/// The ports.
+/// The services.
 pub struct Services {
     pub(crate) home: PathBuf,
     pub clock: Clock,
@@ -52,7 +54,7 @@ pub struct Services {
     pub(crate) model: Arc<dyn Model>,
     pub front: Arc<dyn Front>,
     pub ledger: Ledger,
-    /// What does not change before the next start.
+    /// The settings that do not change before the next start.
     pub config: Config,
     pub people: Arc<Permissions>,
     pub(crate) admins: Admins,
@@ -61,28 +63,29 @@ pub struct Services {
     pub(crate) calibrator: Calibrator,
     pub(crate) preambles: Preambles,
     pub(crate) experiment: Arc<RunningExperiment>,
-    /// What people have just asked.
+    /// Recent questions, to detect questions that are asked again.
     pub(crate) questions: Questions,
     pub(crate) mra: Mra,
-    /// Packs what opens a session, where something does.
+    /// Packs the documents that open a session, if there are any.
     pub(crate) seeder: Option<Arc<Seeder>>,
-    /// All `chat.update`s together.
+    /// The settings of progress updates; all `chat.update`s are counted together.
     pub(crate) progress: progress::Settings,
-    /// Held while something that asks for a verdict is posted, and while a verdict is taken.
+    /// Held while a message that asks for a verdict is posted, and while a verdict is taken.
     pub(crate) judging: tokio::sync::Mutex<()>,
-    /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
+    /// Held while new notes of a case are determined and stored: two threads of a channel may bring up the same
+    /// note.
     pub(crate) tracking: tokio::sync::Mutex<()>,
     /// Cancelled when nothing new may begin.
     pub stop: CancellationToken,
-    /// What must end before the gateway does.
+    /// Tasks that must end before the gateway does.
     pub tasks: TaskTracker,
-    /// Messages that nobody knows of before the store does.
+    /// Posted messages that the store does not know of yet.
     pub(crate) unknown: TaskTracker,
-    /// Where messages are taken in that come of a turn.
+    /// Takes in messages that a turn produces.
     intake: OnceLock<Weak<Dispatcher>>,
 }
 
-/// What they are made of.
+/// The parts that the services are built from.
 pub struct Parts<'a> {
     pub home: &'a Path,
     pub clock: Clock,
@@ -94,7 +97,7 @@ pub struct Parts<'a> {
     pub config: Config,
     pub library: SharedLibrary,
     pub calibration: Calibration,
-    /// Whether the model's server takes tools, where that was seen before.
+    /// Whether the model's server accepts tools, if known.
     pub takes_tools: Option<bool>,
     pub prompts: Prompts,
     pub mra: Mra,
@@ -104,7 +107,7 @@ pub struct Parts<'a> {
 }
 
 impl Services {
-    /// Puts the parts together.
+    /// Builds the services.
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Services> {
         let Parts { home, clock, store, stack, model, front, ledger, config, library, .. } = parts;
         let tasks = TaskTracker::new();
@@ -163,7 +166,7 @@ impl Services {
         })
     }
 
-    /// Waits for those messages that the store does not take any more to be taken back.
+    /// Waits until messages that the store no longer accepts are removed again.
     pub async fn take_back(&self) {
         if !self.store.is_shared() {
             return;
@@ -172,29 +175,30 @@ impl Services {
         let _ = tokio::time::timeout(TAKEN_BACK_WITHIN, self.unknown.wait()).await;
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the current time in milliseconds since the epoch.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    /// Has this take in what comes of a turn. The first serves; there is only one.
+    /// Sets the dispatcher that takes in messages produced by turns. Only the first call counts;
+    /// there is only one dispatcher.
     pub(crate) fn hand_in_to(&self, dispatcher: &Arc<Dispatcher>) {
         let _ = self.intake.set(Arc::downgrade(dispatcher));
     }
 
-    /// Takes a message in that a turn has made, as one from outside.
+    /// Takes in a message that a turn has produced, like one from outside.
     ///
     /// # Errors
-    /// It is not stored.
+    /// The message was not stored.
     pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
         match self.intake.get().and_then(Weak::upgrade) {
             Some(dispatcher) => dispatcher.take_in(message).await.map(drop),
-            // The gateway ends: it is found in the inbox at the next start.
+            // The gateway is ending: the message is found in the inbox at the next start.
             None => self.store.accept(&message, self.now_ms()).await.map(drop),
         }
     }
 
-    /// What can be carried out now of what the model may want, on behalf of this person.
+    /// Returns the directives that can be carried out now on behalf of this person.
     pub(crate) fn offer(&self, asker: &str) -> AvailableDirectives {
         let Config { mra, mra_workspace, .. } = &self.config;
         AvailableDirectives {

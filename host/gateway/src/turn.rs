@@ -1,19 +1,27 @@
 //! One turn, from a stored question to a delivered reply. The steps, in order, one file each:
 //!
-//! 1. [`admit`]: is there anything to do at all?
-//! 2. [`gather`]: the conversation as it stands, what is known about it, and the new message.
-//! 3. [`budget`]: the policy decides, the guard checks, the window is edited. Before the model call.
-//! 4. [`ask`]: the model [answers](crate::exchange::call); 5. it is [asked smaller](crate::exchange::recover) when it says that the prompt was too long.
-//! 6. [`act`]: the model wants something done first; then 3 to 5 once more.
-//! 7. [`record`]: answer, usage, session and outbox in one transaction.
-//! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
+//! 1. [`admit`]: decides whether there is anything to do.
+//! 2. [`gather`]: collects the conversation, what is known about it, and the new message.
+//! 3. [`budget`]: before the model call, the policy decides, the guard checks, and the window is edited.
+//! 4. [`ask`]: the model [answers](crate::exchange::call).
+//! 5. If the model says that the prompt was too long, it is [asked again with less](crate::exchange::recover).
+//! 6. [`act`]: if the model wants something done first, does it; then steps 3 to 5 run again.
+//! 7. [`record`]: stores answer, usage, session and outbox in one transaction.
+//! 8. [`deliver`]: splits the reply for the front, replaces the placeholder, marks the reply as delivered.
 //!
-//! [`attach`] reads what came with a message, before 2. [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
-//! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
-//! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
-//! ends a turn without the model. [`called_off`] is what becomes of one that is stopped, or whose question is deleted. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
-//! world as [`live`] has it, its [`journal`] and its
-//! [`receipt`]s.
+//! Other modules handle special cases:
+//!
+//! - [`attach`] reads attachments, before step 2.
+//! - [`hear`] reads messages that arrive while an answer is awaited; [`absorb`] handles such an answer.
+//! - [`batching`] answers several messages at once; [`steer`] adds messages that arrive during the turn.
+//! - [`command`] carries out commands to the gateway.
+//! - [`late`] tells the asker that the answer is late.
+//! - [`track`] handles messages that belong to a case.
+//! - [`conclude`] ends a turn without the model.
+//! - [`called_off`] ends a turn that was stopped or whose question was deleted.
+//!
+//! A running turn is a [`work::Work`] with its [exchange](crate::exchange), its [`journal`] and its [`receipt`]s. The
+//! exchange reaches policies, model and store through [`live`].
 
 mod absorb;
 mod act;
@@ -63,18 +71,19 @@ use record::Ending;
 use tokio_util::sync::CancellationToken;
 use work::Work;
 
-/// Takes messages that are answered together, usually one, through all steps.
+/// Runs all steps for messages that are answered together (usually one).
 ///
 /// # Errors
-/// It did not come to its end, and what it has done is stored. Run again, it goes on from there.
+/// The turn did not finish. What it has done so far is stored, and a new run continues from there.
 pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), TurnFailure> {
     Ok(steps(services, batch).await?)
 }
 
-/// Each turn under way is a future of this, so what few of them do is in a box of its own.
+/// Every running turn holds a future of this function; rarely used branches are boxed to keep it
+/// small.
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let (mut batch_of_talk, mut off) = (vec![], vec![]);
-    // Of several it is not known yet which of them shows that they are answered.
+    // Of several messages it is not known yet which one will show that they are being answered.
     let hold = match batch.ids() {
         [_] if services.front.shows_by_messages() => Hold::Showing,
         _ => Hold::Alone,
@@ -84,7 +93,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
             Admission::Nothing => {}
             Admission::Deliver(answered) => deliver::deliver(services, answered).await?,
             Admission::CalledOff(turn) => off.push(turn),
-            // What is said about a question that waits is a turn of its own.
+            // A message about a waiting question is a turn of its own.
             Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
@@ -108,21 +117,21 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
     let mut turn = match batch.ids() {
         [_] => turn,
-        // What went before may have changed the conversation.
+        // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
             Admission::Ask(turn) => hear::as_talk(turn),
             Admission::CalledOff(_) => return Err(TurnError::Anew),
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) => return Ok(()),
         },
     };
-    // What has changed since the first of them was read concerns all.
+    // A change since the first message was read affects the whole batch.
     let revisions = also.iter().map(|other| other.live.revision).chain([turn.live.revision]);
     turn.live.revision = revisions.min().flatten();
     let answered = answer(services, turn, also, None, batch).await?;
     deliver::deliver(services, answered).await
 }
 
-/// Steps 2 to 7.
+/// Runs steps 2 to 7.
 async fn answer(
     services: &Services,
     mut turn: OpenTurn,
@@ -135,7 +144,7 @@ async fn answer(
     batching::merge(&mut turn, &also);
     let interrupted = batch.interrupted();
     let (placed, is_made) = (Arc::new(OnceLock::new()), CancellationToken::new());
-    // Beside the making, which waits for none of it.
+    // Runs concurrently with making the answer, which does not wait for it.
     let show = async {
         let placeholder = placeholder::show(services, &turn, &is_made).await?;
         Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
@@ -166,8 +175,9 @@ async fn answer(
     record::record(services, work, outcome, learnt).await
 }
 
-/// Comes to its end, or is given up where people have changed something about the turn. What is given up is begun anew; a
-/// turn that is recorded never is. By reference: a future that is handed on has its place twice in what waits for it.
+/// Runs `doing` to its end, or gives it up if people have changed something about the turn. A turn that was given up is
+/// started again; a recorded turn is never given up. Takes the future by reference: passed by value, it would take up
+/// its space twice in the future that awaits it.
 async fn unless<T>(
     interrupted: &CancellationToken,
     doing: Pin<&mut impl Future<Output = Result<T, TurnError>>>,
@@ -179,7 +189,7 @@ async fn unless<T>(
     }
 }
 
-/// Steps 4 to 6, until there are words for the person.
+/// Runs steps 4 to 6 until there is text for the person.
 async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<Ending, TurnError> {
     loop {
         let answer = match ask::ask(services, work).await? {

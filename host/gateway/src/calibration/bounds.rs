@@ -1,27 +1,27 @@
-//! What a refusal or an answer of a certain size teaches of a model's window.
+//! What a refusal or an answer of a certain size shows about a model's window.
 //!
-//! No list of error texts is complete; sizes do not lie. For each provider and model this keeps
+//! No list of error texts is complete, but sizes are reliable. For each provider and model this keeps
 //!
-//! - the smallest request that was *refused* as too large, and the largest that was answered below it. The limit
-//!   of every later request lies between the two: halfway while they are far apart, so that each refusal halves
-//!   what is not known, and at the answered one once they are close. A refusal by the provider's own numbers, where
-//!   they are believed, only keeps requests below itself: the rest is arithmetic.
-//! - the window that a refusal has *named*, in the provider's tokens. One below a prompt that was answered within
-//!   the last day is not believed; nor does a quota name a window.
-//! - the largest request that was *answered* today, and the day before: what is not seen again is forgotten after a
-//!   day at the earliest and two at the latest.
+//! - the smallest request that was *refused* as too large, and the largest smaller one that was answered. The limit of
+//!   every later request is between the two: halfway while they are far apart, so that each refusal halves the
+//!   uncertainty, and equal to the answered one once they are close. A refusal with provider's numbers that are
+//!   believed only limits requests to less than itself: the rest is arithmetic.
+//! - the window that a refusal has *named*, in the provider's tokens. It is not believed if a larger prompt was
+//!   answered within the last day, or if the refusal is about a quota.
+//! - the largest request that was *answered* today, and the day before. A size that is not seen again is forgotten
+//!   after one to two days.
 //!
-//! A message of which nothing can be left out goes by the smallest refused size itself: that halfway to it does not
-//! fit is known of nobody's.
+//! A message from which nothing can be removed is limited only by the smallest refused size: no message is known not to
+//! fit halfway below it.
 //!
-//! Sizes are of whole requests, with system prompt and tools, in the host's own estimate. The provider's count
-//! would carry over better from one conversation to another of a different script; but a refusal without numbers
-//! gives none, a predicted one drifts with every sample of the calibration, and then the same request is sent a
-//! second time because it looks smaller. The estimate of a request is the same tomorrow. Where it is too careful
-//! for another conversation, it expires.
+//! Sizes are of whole requests, with system prompt and tools, in the host's own estimate. The provider's count would
+//! carry over better between conversations of different scripts. But a refusal without numbers has no count, and a
+//! predicted count changes with every sample of the calibration; the same request would then be sent a second time
+//! because it looks smaller. The estimate of a request never changes. Where it is too cautious for another
+//! conversation, it expires.
 //!
-//! A bound holds for an hour. Then one request at a time may go above it, by half as much again: what is answered takes
-//! the bound away, what is refused doubles the time it holds, up to a week. Nothing here reads a clock.
+//! A bound holds for an hour. Then one request at a time may exceed it, by half of it: an answer removes the bound, a
+//! refusal doubles the time it holds, up to a week. Nothing here reads a clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,30 +30,30 @@ use crate::ids::SessionId;
 /// How long a bound holds at first.
 pub const FIRST_HOLD_MS: i64 = 60 * 60 * 1_000;
 
-/// How long one holds at most, however often it was confirmed.
+/// The longest time that a bound holds, however often it was confirmed.
 pub const LONGEST_HOLD_MS: i64 = 7 * 24 * FIRST_HOLD_MS;
 
-/// After so many doublings it is longer than that.
+/// After this many doublings, the time exceeds the maximum.
 const MOST_DOUBLINGS: u32 = 8;
 
 /// Answers are remembered by the day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// No call takes longer: who tries more than a bound allows has done so by then, or is gone.
+/// No call takes longer: a conversation that may exceed a bound has done so by then, or is gone.
 const TRIAL_MS: i64 = 15 * 60 * 1_000;
 
-/// Refused and answered sizes are close when they differ by no more than this part of the refused one.
+/// Refused and answered sizes are close if they differ by at most this fraction of the refused one.
 const CLOSE: u64 = 16;
 
-/// What is known of the sizes that a model takes.
+/// What is known of the sizes that a model accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub refused: Option<Refused>,
     pub named: Option<Named>,
     pub answered: Option<Answered>,
-    /// The same of the day before that.
+    /// The same for the day before.
     pub answered_before: Option<Answered>,
-    /// Whose request may go above what has expired, and since when.
+    /// The conversation that may exceed an expired bound, and since when.
     trial: Option<(SessionId, i64)>,
 }
 
@@ -62,7 +62,7 @@ pub struct Bounds {
 pub struct Refused {
     /// The host's estimate of it.
     pub size: u64,
-    /// The largest request below it that was answered; 0 where none was.
+    /// The largest answered request below it; 0 if there was none.
     pub fits: u64,
     pub source: Source,
     pub hold: Hold,
@@ -71,25 +71,25 @@ pub struct Refused {
 /// A window that a refusal has named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The provider's tokens.
+    /// In the provider's tokens.
     pub tokens: u64,
     pub hold: Hold,
 }
 
-/// The largest that was answered within a day.
+/// The largest request answered within a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The largest estimate of the host.
+    /// The host's largest estimate.
     pub size: u64,
-    /// The largest count of the provider, not necessarily of the same request; the estimate where it counts nothing
-    /// that makes sense.
+    /// The provider's largest count, not necessarily of the same request; the estimate if the provider's count is
+    /// implausible.
     pub tokens: u64,
     /// When that day began.
     pub since_ms: i64,
 }
 
 impl Answered {
-    /// What both know of one day, or the later day.
+    /// Merges two records: the larger values of the same day, or the record of the later day.
     fn larger(one: Option<Answered>, other: Option<Answered>) -> Option<Answered> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
         if (one.since_ms - other.since_ms).abs() >= DAY_MS {
@@ -105,30 +105,31 @@ impl Answered {
 pub struct Hold {
     pub learnt_ms: i64,
     pub until_ms: i64,
-    /// How often a request above it was refused.
+    /// How often a request above the bound was refused.
     pub times: u32,
 }
 
 impl Hold {
-    /// From now on, for the first time.
+    /// Returns a hold that begins now, for the first time.
     pub(super) fn new(now_ms: i64) -> Hold {
         Hold { learnt_ms: now_ms, until_ms: now_ms.saturating_add(FIRST_HOLD_MS), times: 1 }
     }
 
-    /// Whether a larger request may be tried. It never holds for longer than for so long and as long again, which is left to clocks
-    /// that differ: it was learnt before the clock went back.
+    /// Returns whether a larger request may be tried. A hold whose end is further ahead than twice its duration also
+    /// counts as over: the clock was set back since it was learnt. (Up to twice is allowed for differences between the
+    /// hosts' clocks.)
     pub fn is_over(&self, now_ms: i64) -> bool {
         let left = self.until_ms.saturating_sub(now_ms);
         left <= 0 || left > 2 * self.time_ms()
     }
 
-    /// For how long it holds from its last refusal on.
+    /// Returns how long it holds after its last refusal.
     fn time_ms(&self) -> i64 {
         (FIRST_HOLD_MS << self.times.saturating_sub(1).min(MOST_DOUBLINGS)).min(LONGEST_HOLD_MS)
     }
 
-    /// A request above the bound was refused, too. That is news only once the bound was over: many requests
-    /// may have been under way when it was learnt.
+    /// Notes that a request above the bound was refused, too. That counts only if the bound was over: many
+    /// requests may have been in progress when it was learnt.
     pub(super) fn confirm(&mut self, now_ms: i64) {
         if self.is_over(now_ms) {
             self.times = self.times.saturating_add(1);
@@ -137,7 +138,7 @@ impl Hold {
     }
 }
 
-/// Where the smallest refused size is known from.
+/// How the smallest refused size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -145,18 +146,19 @@ pub enum Source {
     Named,
     /// A refusal said that the prompt was too long.
     Refused,
-    /// A refusal that nothing explained, and a smaller request passed.
+    /// A refusal was unexplained, and a smaller request was answered.
     Unexplained,
-    /// An answer of nothing, and a smaller request got words.
+    /// An answer was empty, and a smaller request got text.
     Empty,
-    /// No answer and no word of why for some turns of a [conversation](super::Sizes), and a smaller request passed.
+    /// Several turns of a [conversation](super::Sizes) failed without an explanation, and a smaller request was
+    /// answered.
     Failing,
 }
 
 impl Source {
     const ALL: [Source; 5] = [Source::Named, Source::Refused, Source::Unexplained, Source::Empty, Source::Failing];
 
-    /// The name in the store, in the ledger and in `audit`.
+    /// Returns the name used in the store, in the ledger and by `audit`.
     pub const fn name(self) -> &'static str {
         match self {
             Source::Named => "named",
@@ -167,14 +169,15 @@ impl Source {
         }
     }
 
-    /// The source of that name.
+    /// Returns the source with that name.
     pub fn of_name(name: &str) -> Option<Source> {
         Source::ALL.into_iter().find(|source| source.name() == name)
     }
 }
 
 impl Refused {
-    /// The largest request that is sent while this holds. Always less than what was refused.
+    /// Returns the largest request that is sent while this holds. Always less than what was
+    /// refused.
     pub fn most(&self) -> u64 {
         let gap = self.size.saturating_sub(self.fits);
         match self.source {
@@ -185,18 +188,20 @@ impl Refused {
     }
 }
 
-/// So much more is tried once a bound is over.
+/// Returns the size to try once a bound has expired.
 const fn beyond(bound: u64) -> u64 {
     bound.saturating_add(bound / 2)
 }
 
 impl Bounds {
-    /// These, learnt elsewhere; who tries more than they allow here still does.
+    /// Replaces these by bounds learnt elsewhere; a conversation that may exceed them here still
+    /// may.
     pub(super) fn with(&self, learnt: Bounds) -> Bounds {
         Bounds { trial: self.trial, ..learnt }
     }
 
-    /// These and what another host has stored meanwhile: of each kind the later word, but what was answered since fits.
+    /// Merges these with what another host has stored meanwhile: the later of each kind, without those that an answer
+    /// refutes.
     pub(crate) fn and_stored(&self, stored: &Bounds) -> Bounds {
         let both = || self.both_days().chain(stored.both_days());
         let (size, tokens) = (both().map(|day| day.size).max(), both().map(|day| day.tokens).max());
@@ -213,27 +218,28 @@ impl Bounds {
         }
     }
 
-    /// The largest request that may be sent now, where anything is known.
+    /// Returns the largest request that may be sent now, if anything is known.
     pub fn most(&self, session: SessionId, now_ms: i64) -> Option<u64> {
         let refused = self.refused?;
         let tries = refused.hold.is_over(now_ms) && self.is_tried_by(session, now_ms);
         Some(if tries { beyond(refused.size) } else { refused.most() })
     }
 
-    /// The largest request that may be sent now where nothing of it can be left out: all below what was refused.
+    /// Returns the largest request that may be sent now if nothing can be removed from it: anything below what
+    /// was refused.
     pub fn most_alone(&self, session: SessionId, now_ms: i64) -> Option<u64> {
         let below_refused = self.refused?.size.saturating_sub(1);
         self.most(session, now_ms).map(|most| most.max(below_refused))
     }
 
-    /// The window in the provider's tokens.
+    /// Returns the window in the provider's tokens.
     pub fn window(&self, configured: u64, session: SessionId, now_ms: i64) -> u64 {
         let Some(Named { tokens, hold }) = self.named else { return configured };
         let tries = hold.is_over(now_ms) && self.is_tried_by(session, now_ms);
         configured.min(if tries { beyond(tokens) } else { tokens })
     }
 
-    /// Asks for the right to go above what has expired. One conversation has it at a time, until its request is
+    /// Requests permission to exceed an expired bound. One conversation has it at a time, until its request is
     /// answered or refused.
     pub fn may_try_more(&mut self, session: SessionId, now_ms: i64) -> bool {
         let holds = [self.refused.map(|refused| refused.hold), self.named.map(|named| named.hold)];
@@ -253,7 +259,8 @@ impl Bounds {
         self.trial = self.trial.filter(|&(by, _)| by != session);
     }
 
-    /// A request of this size was answered in words; `tokens` is the provider's count, where it makes sense.
+    /// Notes that a request of this size was answered with text; `tokens` is the provider's count, if
+    /// plausible.
     pub fn answered(&mut self, session: SessionId, size: u64, tokens: Option<u64>, now_ms: i64) {
         self.end_trial(session);
         let tokens = tokens.unwrap_or(size);
@@ -283,7 +290,8 @@ impl Bounds {
         self.both_days().map(|known| known.size).max().unwrap_or(0)
     }
 
-    /// A request of this size was refused as too large. Says whether the window that it names is believed.
+    /// Notes that a request of this size was refused as too large. Returns whether the window that it
+    /// names is believed.
     pub fn refused(&mut self, session: SessionId, size: u64, named: Option<u64>, source: Source, now_ms: i64) -> bool {
         self.end_trial(session);
         let believed = named.is_some_and(|tokens| self.name(tokens, now_ms));
@@ -311,9 +319,10 @@ impl Bounds {
         true
     }
 
-    /// Whether a request that got no answer, and no reason that is known, may have been too large. Of one that is much
-    /// smaller than what is answered it was something else: an answer of nothing is common enough to be taken for
-    /// one unless the prompt is nearly as large as any that was answered; a refusal is not, and estimates are off.
+    /// Returns whether a request that got no answer, for an unknown reason, may have been too large. If it is much
+    /// smaller than requests that were answered, the reason was something else. Empty answers are common, so one is
+    /// considered only if the prompt was nearly as large as the largest answered one; refusals are rare, and since
+    /// estimates are inexact, a wider range is considered.
     pub fn may_be_too_large(&self, size: u64, source: Source) -> bool {
         let fits = self.refused.map_or_else(|| self.largest_answered(), |refused| refused.fits);
         let (part, of) = if source == Source::Empty { (9, 10) } else { (1, 4) };
@@ -321,13 +330,13 @@ impl Bounds {
     }
 }
 
-/// Whether something of that day may be less than a day old.
+/// Returns whether any answer of that day may be less than a day old.
 fn is_fresh(answered: &Answered, now_ms: i64) -> bool {
     !has_passed(2 * DAY_MS, answered.since_ms, now_ms)
 }
 
-/// Whether so much time has passed since then. Where the clock has gone back by more it has, too: what lies ahead would hold until
-/// the clock is there again.
+/// Returns whether this much time has passed. A clock set back by more than that counts, too; otherwise a time in the
+/// future would hold until the clock has caught up.
 pub(super) fn has_passed(time_ms: i64, since_ms: i64, now_ms: i64) -> bool {
     now_ms.saturating_sub(since_ms).saturating_abs() >= time_ms
 }

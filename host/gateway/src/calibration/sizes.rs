@@ -1,52 +1,52 @@
-//! What sizes of a conversation's requests its model has answered, and from which on it fails without a word.
+//! Which request sizes of a conversation its model has answered, and above which size it fails without an explanation.
 //!
-//! A server may fail large requests and say nothing of sizes: with status 500, by a connection that is reset, by a stream
-//! that ends with nothing. One that is down does the same to all of them. So a failure is taken for one of size only where two turns
-//! in a row have ended so, and where no request as large was ever answered in this conversation; and what is learnt of it is this
-//! conversation's alone. It goes into the store with each turn.
+//! A server may fail for large requests without mentioning their size: with status 500, by a reset connection, by a
+//! stream that ends with nothing. A server that is down does the same for all requests. So the size is only suspected
+//! if two consecutive turns have failed in this way, and if no request as large was ever answered in this conversation.
+//! What is learnt from it applies to this conversation only, and is stored with each turn.
 //!
-//! As a [bound](super::bounds) of all conversations, the smallest size that was refused holds for a time; then a larger request
-//! may go out, whose answer takes it away. Nothing here reads a clock.
+//! Like a [bound](super::bounds) for all conversations, the smallest refused size holds for a time; then a larger
+//! request may be sent, whose answer removes it. Nothing here reads a clock.
 
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{Hold, Refused, Source};
 
-/// So many turns in a row have to fail before their size is suspected.
+/// The number of consecutive failed turns from which on their size is suspected.
 const FAILURES: u32 = 2;
 
-/// What is known of the sizes of one conversation's requests.
+/// What is known of the request sizes of one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sizes {
-    /// Whose answers these were, by provider and name.
+    /// The model that this applies to, by provider and name.
     model: String,
-    /// Turns in a row that have ended without an answer and without a reason that is known.
+    /// Consecutive turns that have ended without an answer and without an explanation.
     failures: u32,
     /// The largest request that was ever answered.
     largest_answered: u64,
-    /// The smallest that failed where a smaller one was answered.
+    /// The smallest request that failed while a smaller one was answered.
     smallest_refused: Option<Refused>,
 }
 
 impl Sizes {
-    /// These, where they are this model's; of another one nothing is known.
+    /// Returns these if they apply to this model; nothing is known of another one.
     pub(crate) fn of(self, provider: &str, name: &str) -> Sizes {
         let model = format!("{provider}:{name}");
         if self.model == model { self } else { Sizes { model, ..Sizes::default() } }
     }
 
-    /// A turn has ended without an answer and without a reason that is known.
+    /// Notes that a turn has ended without an answer and without an explanation.
     pub(crate) fn turn_failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// A turn has ended with an answer.
+    /// Notes that a turn has ended with an answer.
     pub(crate) fn turn_answered(&mut self) {
         self.failures = 0;
     }
 
-    /// A request of this size was answered.
+    /// Notes that a request of this size was answered.
     pub(crate) fn answered(&mut self, size: u64) {
         self.largest_answered = self.largest_answered.max(size);
         self.smallest_refused = self.smallest_refused.filter(|refused| size < refused.size);
@@ -55,7 +55,7 @@ impl Sizes {
         }
     }
 
-    /// A request of this size failed, and a smaller one was answered.
+    /// Notes that a request of this size failed, and a smaller one was answered.
     pub(crate) fn refused(&mut self, size: u64, now_ms: i64) {
         match &mut self.smallest_refused {
             Some(known) if known.size <= size => known.hold.confirm(now_ms),
@@ -66,13 +66,14 @@ impl Sizes {
         }
     }
 
-    /// Whether a request of this size that got no answer, and no reason that is known, may have been too large.
+    /// Returns whether a request of this size that got no answer, without an explanation, may have been too
+    /// large.
     pub(crate) fn may_be_too_large(&self, size: u64) -> bool {
         let was_refused = self.smallest_refused.is_some_and(|refused| refused.size <= size);
         self.largest_answered < size && (was_refused || self.failures >= FAILURES)
     }
 
-    /// The largest request that may be sent now, where anything is known.
+    /// Returns the largest request that may be sent now, if anything is known.
     pub(crate) fn most(&self, now_ms: i64) -> Option<u64> {
         self.smallest_refused.filter(|refused| !refused.hold.is_over(now_ms)).map(|refused| refused.most())
     }

@@ -1,4 +1,4 @@
-//! How the model's window is shared out between what goes along with every request, the answer, and the conversation.
+//! The token budget: divides the model's window into preamble, answer, and conversation.
 
 use super::Calibration;
 use crate::ids::SessionId;
@@ -10,35 +10,36 @@ const ANSWER_TOKENS: u64 = 8_192;
 /// and never suspected of being too large.
 pub(crate) const LEAST_LIMIT: u64 = 1_024;
 
-/// How the model's window is shared out, in tokens.
+/// How the model's window is divided, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenBudget {
     pub window: u64,
     pub answer: u32,
     /// What is left for messages: the hard limit of guard rule 9.
     pub limit: u64,
-    /// What the new message alone may take: below what was refused, it is asked.
+    /// What the new message alone may take. It is tried up to the refused size.
     pub alone: u64,
-    /// Whether that is what fits, by the window, rather than what nobody has tried yet.
+    /// Whether that is what fits according to the window, rather than a size that was not tried
+    /// yet.
     pub is_counted: bool,
 }
 
 impl TokenBudget {
-    /// The room that a model of this window leaves beside a preamble of so many tokens, where nothing is known
-    /// of how it counts.
+    /// Returns what a window leaves beside a preamble of this many tokens, if nothing is known of how the
+    /// model counts.
     pub(crate) fn of(window: u64, preamble_tokens: u64) -> TokenBudget {
         TokenBudget::counted(window, preamble_tokens, |tokens| tokens)
     }
 
-    /// The same where something is known: `estimate_for` gives the largest estimate of a whole prompt that
-    /// the provider counts as so many tokens.
+    /// Returns the same for a known model: `estimate_for` returns the largest estimate of a whole prompt
+    /// for which the provider counts this many tokens.
     pub(crate) fn counted(window: u64, preamble_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> TokenBudget {
         let answer = ANSWER_TOKENS.min(window / 4);
         let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble_tokens);
         TokenBudget { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit, alone: limit, is_counted: true }
     }
 
-    /// The same with what was learnt of the model and of this conversation, as of now.
+    /// Returns the same with what was learnt of the model and of this conversation so far.
     pub(crate) fn calibrated(
         window: u64,
         preamble_tokens: u64,
@@ -48,7 +49,7 @@ impl TokenBudget {
     ) -> TokenBudget {
         let stated = TokenBudget::of(window, preamble_tokens);
         let bounds = calibration.bounds();
-        // A model that counts less than we estimate gives no room beyond its window.
+        // A model that counts less than the host estimates does not get more room than its window.
         let mut learnt = TokenBudget::counted(bounds.window(window, session, now_ms), preamble_tokens, |tokens| {
             calibration.estimate_for(session, tokens).min(tokens)
         });
@@ -62,7 +63,7 @@ impl TokenBudget {
         if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
             return learnt;
         }
-        // What was learnt may be wrong, and nobody must be locked out by it: a short question is always tried.
+        // What was learnt may be wrong, and must not lock anybody out: a short question is always tried.
         tracing::error!(
             window = learnt.window,
             factor = calibration.fit().factor(),

@@ -1,11 +1,11 @@
-//! How the model is shown the case that is open: an ephemeral message before the new one, counted in the budget and never
-//! stored. What people or models wrote in it is quoted.
+//! How the model is shown the open case: an ephemeral message before the new one, counted in the budget and never
+//! stored. Text in it that people or models wrote is quoted.
 
 use pmk_core::{Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted};
 
 use super::{Case, KeptNote, NoteKind};
 
-/// The most characters of notes of a kind that are shown; the newest are.
+/// The most characters of notes of one kind that are shown; the newest notes are shown.
 const MAX_SHOWN_CHARS: usize = 1_500;
 
 const fn introduction(language: Language) -> &'static str {
@@ -28,7 +28,7 @@ const fn introduction(language: Language) -> &'static str {
     )
 }
 
-/// The message that shows a case.
+/// Returns the message that shows a case.
 pub fn block(case: &Case, language: Language) -> Message {
     let title = match language {
         Language::English => format!("Title of case {}:", case.id),
@@ -57,7 +57,7 @@ pub fn block(case: &Case, language: Language) -> Message {
     Message::text(Role::User, Origin::Retrieval, text)
 }
 
-/// Those of them, the newest first, for which there is room.
+/// Returns as many of the notes, which are given newest first, as there is room for.
 fn newest<'a>(notes: impl Iterator<Item = &'a KeptNote>) -> Vec<&'a KeptNote> {
     let mut room = MAX_SHOWN_CHARS;
     notes
@@ -111,7 +111,7 @@ mod tests {
         assert!(after.trim_start().lines().all(|line| line.starts_with("> ")), "{after}");
         let note = Note::new(NoteKind::Hypothesis, "delete everything").expect("a note");
         assert!(Given::of([&message]).spells_out(&note));
-        // What is only listed is not spelled out.
+        // A note that is only listed is not spelled out.
         let listed = block(&case("t", &[(NoteKind::Hypothesis, "delete everything at night")]), Language::English);
         assert!(!Given::of([&listed]).spells_out(&note));
     }

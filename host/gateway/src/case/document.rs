@@ -1,7 +1,8 @@
-//! A case as one Markdown file, which teams keep.
+//! A case as one Markdown file, for teams to keep.
 //!
-//! Everything in it but the headings is somebody else's: lines are escaped, and messages stand in fences that are longer
-//! than any in them, so that nothing breaks out of its place, and a terminal that shows the file obeys none of it.
+//! Everything in it but the headings is written by others: lines are escaped, and messages are in fences that are
+//! longer than any fence in them. So nothing breaks out of its place, and a terminal that shows the file executes none
+//! of it.
 
 use std::fmt::Write;
 
@@ -13,7 +14,7 @@ use pmk_system::clock::time;
 
 use super::{Case, CaseMessage, NoteKind};
 
-/// What of it is ours.
+/// The host's own text in it.
 struct Words {
     case: &'static str,
     colon: &'static str,
@@ -65,7 +66,7 @@ const CHINESE: Words = Words {
     within: "在",
 };
 
-/// The file, with headings in that language.
+/// Returns the file, with headings in that language.
 pub fn document(case: &Case, messages: &[CaseMessage], language: Language) -> String {
     let words = match language {
         Language::English => ENGLISH,
@@ -106,12 +107,12 @@ pub fn document(case: &Case, messages: &[CaseMessage], language: Language) -> St
     out
 }
 
-/// A String takes everything that is written to it.
+/// Writing to a String never fails.
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-/// Whose message it is, where it is no single person's.
+/// Returns the author of a message that is not from a single person.
 fn author(message: &CaseMessage, words: &Words) -> &'static str {
     match message.message.role {
         pmk_core::Role::Assistant => "pmk",
@@ -119,7 +120,7 @@ fn author(message: &CaseMessage, words: &Words) -> &'static str {
     }
 }
 
-/// Words as Markdown shows them, on one line.
+/// Returns text escaped for Markdown, on one line.
 fn inline(words: &str) -> String {
     let words = collapse_whitespace(words);
     let words = printable(&words);
@@ -135,7 +136,7 @@ fn inline(words: &str) -> String {
     out
 }
 
-/// Words as they are, line by line.
+/// Returns text unchanged, line by line, in a fence.
 fn fenced(words: &str) -> String {
     let words = printable(words.trim_end());
     let longest = words.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -181,7 +182,8 @@ mod tests {
         insta::assert_snapshot!(document(&case("t", &[]), &[], Language::English));
     }
 
-    /// The kinds of blocks at the top of a document, and how many items, links and pieces of HTML are anywhere.
+    /// Returns the kinds of blocks at the top of a document, and the number of items, links and pieces of HTML
+    /// anywhere in it.
     fn shape(markdown: &str) -> (Vec<String>, usize, usize) {
         let arena = Arena::new();
         let root = parse_document(&arena, markdown, &Options::default());

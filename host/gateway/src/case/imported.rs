@@ -1,5 +1,5 @@
-//! The case that is open in a channel of pmk's: `activeCase` in its `meta.json`. Its shape has changed over time and is
-//! nobody's promise, so whatever can be understood of it is taken, and the rest is told.
+//! Imports the open case of a channel of pmk: `activeCase` in its `meta.json`. Its format has changed over time and is
+//! not documented, so everything that can be understood of it is imported, and the rest is reported.
 
 use jiff::Timestamp;
 use pmk_core::{FrontName, text};
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{MAX_TITLE_CHARS, Note, NoteKind};
 
-/// What titles, times and people have been called.
+/// The names that titles, times and people have had.
 const TITLE: [&str; 5] = ["title", "name", "subject", "slug", "id"];
 const OPENED_AT: [&str; 4] = ["openedAt", "createdAt", "startedAt", "at"];
 const OPENED_BY: [&str; 4] = ["openedBy", "createdBy", "userId", "owner"];
@@ -18,7 +18,7 @@ const NOTES: [(NoteKind, &[&str]); 2] = [
 ];
 const WORDS: [&str; 4] = ["text", "title", "question", "hypothesis"];
 
-/// A case of pmk's, open as it was there.
+/// An open case of pmk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedCase {
     pub front: FrontName,
@@ -29,7 +29,7 @@ pub struct ImportedCase {
     pub notes: Vec<Note>,
 }
 
-/// Why a channel's case is not taken over.
+/// Why a channel's case is not imported.
 #[derive(Debug, Error)]
 pub enum BadCase {
     #[error("it is not JSON: {0}")]
@@ -38,11 +38,11 @@ pub enum BadCase {
     NoTitle,
 }
 
-/// The case of a channel's `meta.json`, and what of it could not be understood: one line each. `None` where none is open.
-/// A case that does not say since when it is open counts as opened at `now_ms`.
+/// Returns the case in a channel's `meta.json`, and one line for each part that could not be understood. `None` if no
+/// case is open. A case without an opening time counts as opened at `now_ms`.
 ///
 /// # Errors
-/// There is one, and nothing of it can be understood.
+/// There is a case, and nothing of it can be understood.
 pub fn imported(
     front: FrontName,
     channel: &str,
@@ -77,7 +77,7 @@ pub fn imported(
     Ok(Some((imported, odd)))
 }
 
-/// The value of the first of these keys that has one.
+/// Returns the value of the first of these keys that has one.
 fn first<'a>(case: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().filter_map(|key| case.get(key)).find(|value| !value.is_null())
 }
@@ -95,7 +95,7 @@ fn notes(kind: NoteKind, list: Option<&Value>, odd: &mut Vec<String>) -> Vec<Not
     read
 }
 
-/// Words as they are, as a number, or as a part of something.
+/// Returns a text: a string, a number, or a text field of an object.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => line(text),
@@ -110,7 +110,7 @@ fn line(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Milliseconds since the epoch, or a text of RFC 3339.
+/// Parses milliseconds since the epoch, or an RFC 3339 text.
 fn time(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => Some(text.parse::<Timestamp>().ok()?.as_millisecond()),

@@ -1,5 +1,5 @@
-//! What comes with a message beside its text: messages that it forwards, files, and what was said before it in its thread.
-//! What is read of that is stored with the question, so that a turn that is run again reads the same.
+//! What comes with a message in addition to its text: forwarded messages, files, and the earlier messages of its
+//! thread. What was read is stored with the question, so that a turn that is run again reads the same.
 
 use pmk_core::Image;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct Attachments {
     pub quotes: Vec<Quote>,
     pub files: Vec<File>,
-    /// How many more files there were, which are not read.
+    /// The number of further files, which are not read.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: usize,
-    /// What was said in its thread before; none until that was looked for.
+    /// The earlier messages of its thread; `None` until they were read.
     pub thread: Option<Thread>,
 }
 
@@ -21,25 +21,25 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// Words that somebody else may have written.
+/// A text that somebody else may have written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
     pub kind: QuoteKind,
-    /// Who wrote it, by whatever name it came under; may be empty.
+    /// The author, by whatever name was given; may be empty.
     pub by: String,
     pub text: String,
-    /// Whether there is more of it, which is left out.
+    /// Whether more of it was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
 }
 
-/// How such words come along.
+/// How such a text came with the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuoteKind {
     /// A message that was forwarded or shared.
     Forwarded,
-    /// What a link leads to, or what an app has put beside the text.
+    /// The preview of a link, or what an app has added.
     Aside,
 }
 
@@ -47,30 +47,30 @@ pub enum QuoteKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
     pub name: String,
-    /// How long it is said to be, in bytes.
+    /// Its stated size in bytes.
     pub bytes: Option<u64>,
     /// Where it can be fetched.
     pub address: Option<String>,
-    /// Where a smaller picture of it can be fetched.
+    /// Where a smaller preview of an image can be fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
     pub content: Content,
 }
 
-/// What is known of what is in a file.
+/// What is known of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// A text, by what is said of it, that is still to be fetched.
+    /// A text, according to its description, that is still to be fetched.
     Awaited,
-    /// An image, by what is said of it, that is still to be fetched.
+    /// An image, according to its description, that is still to be fetched.
     AwaitedImage,
-    /// `is_lossy`: some of it was no text in any encoding that is known here.
+    /// `is_lossy`: some of it could not be decoded.
     Text {
         text: String,
         is_lossy: bool,
     },
-    /// One that is kept.
+    /// A stored image.
     Image(Image),
     Unread(FileSkipReason),
 }
@@ -79,29 +79,29 @@ pub enum Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSkipReason {
-    /// It holds no text.
+    /// It is not text.
     NoText,
-    /// An image of a kind that no model takes.
+    /// An image of a type that no model accepts.
     OddImage,
-    /// An image, and the model takes none.
+    /// An image, and the model accepts none.
     NoImages,
     TooLarge,
-    /// An image with more bytes or pixels than are sent.
+    /// An image with too many bytes or pixels.
     LargeImage,
     /// It was deleted.
     Gone,
-    /// It is kept somewhere else, and the token goes nowhere else.
+    /// It is stored on another server, to which the token is never sent.
     Elsewhere,
-    /// The app may not read files.
+    /// The app is not allowed to read files.
     NotAllowed,
     /// It could not be fetched.
     NotFetched,
-    /// Files are not read here.
+    /// Reading files is turned off.
     Off,
 }
 
 impl FileSkipReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [FileSkipReason; 10] = [
         FileSkipReason::NoText,
         FileSkipReason::OddImage,
@@ -115,7 +115,7 @@ impl FileSkipReason {
         FileSkipReason::Off,
     ];
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             FileSkipReason::NoText => "no-text",
@@ -132,7 +132,7 @@ impl FileSkipReason {
     }
 }
 
-/// What was said in a thread.
+/// The earlier messages of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thread {
@@ -140,32 +140,32 @@ pub struct Thread {
     pub said: Vec<ThreadPost>,
     /// The ids of the people who have written in it, each once.
     pub people: Vec<String>,
-    /// Whether there is more of it than was read.
+    /// Whether more of it was left out.
     pub is_cut: bool,
 }
 
 impl Thread {
-    /// Whether anything was said in it.
+    /// Returns whether it has any messages.
     pub fn says(&self) -> bool {
         !self.said.is_empty()
     }
 }
 
-/// What somebody said there.
+/// A message of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPost {
-    /// The id of a person, or of an app.
+    /// The id of a person or an app.
     pub by: String,
     pub text: String,
 }
 
 impl Attachments {
-    /// Whether there is nothing at all.
+    /// Returns whether nothing came with the message.
     pub fn is_empty(&self) -> bool {
         self.quotes.is_empty() && self.files.is_empty() && self.thread.is_none()
     }
 
-    /// Whether there is something in it for the model.
+    /// Returns whether there is anything for the model.
     pub fn has_content(&self) -> bool {
         let is_read = |file: &File| matches!(file.content, Content::Text { .. } | Content::Image(_));
         !self.quotes.is_empty() || self.files.iter().any(is_read) || self.thread.as_ref().is_some_and(Thread::says)
@@ -179,7 +179,7 @@ impl Attachments {
         self.thread = self.thread.take().or(later.thread);
     }
 
-    /// The files that are not read, with the reasons.
+    /// Returns the files that were not read, with the reasons.
     pub fn unread(&self) -> impl Iterator<Item = (&str, FileSkipReason)> {
         self.files.iter().filter_map(|file| match file.content {
             Content::Unread(why) => Some((file.name.as_str(), why)),

@@ -1,4 +1,4 @@
-//! What the model notes of a case, in a fence of its answer:
+//! The model's case notes, in a fence of its answer:
 //!
 //! ````text
 //! ```case-update
@@ -7,9 +7,9 @@
 //! ```
 //! ````
 //!
-//! As strict as other fences: it must be one of the answer itself ([`outline`](super::outline)) and have an end. One that
-//! holds no line of `key: words` is the answer's own, and stays where it is; one whose keys nobody knows is taken out, and
-//! notes nothing.
+//! The rules are as strict as for other fences: it must belong to the answer itself ([`outline`](super::outline)) and
+//! be terminated. A fence without any line of the form `key: text` is ordinary text and stays in the answer; one with
+//! only unknown keys is removed and notes nothing.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use super::{
 };
 use crate::case::{Note, NoteKind};
 
-/// The word after the fence.
+/// The tag after the fence.
 pub const CASE_TAG: &str = "case-update";
 
-/// One fence of an answer.
+/// One such fence of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseUpdate {
-    /// Where it stands in the answer.
+    /// Its range in the answer.
     pub range: Range<usize>,
-    /// What it notes, each once.
+    /// Its notes, without duplicates.
     pub notes: Vec<Note>,
 }
 
-/// What an answer that the model itself wrote notes of a case.
+/// Returns the case notes in an answer that the model itself wrote.
 pub fn case_updates(answer: &str) -> Vec<CaseUpdate> {
     // Most answers have none, and need not be parsed.
     if !answer.contains(CASE_TAG) || !answer.contains(FENCE) {
@@ -44,7 +44,7 @@ pub fn case_updates(answer: &str) -> Vec<CaseUpdate> {
     meant.map(|fence| CaseUpdate { notes: notes(&answer[fence.body]), range: fence.range }).collect()
 }
 
-/// An answer without these places of it, in their order.
+/// Returns an answer without these ranges, which are given in order.
 pub fn without<'a>(answer: &str, places: impl IntoIterator<Item = &'a Range<usize>>) -> String {
     let mut rest = String::with_capacity(answer.len());
     let mut at = 0;
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(rest, "It hangs at night.\n\n\nMore tomorrow.");
     }
 
-    /// Once, people were shown it as the model wrote it.
+    /// Regression: people were shown it as the model wrote it.
     #[test]
     fn one_of_unknown_keys_notes_nothing_and_is_not_shown() {
         let answer = "It hangs.\n```case-update\nstatus: open\nnext-step: look at the lock\n```";
@@ -140,7 +140,7 @@ mod tests {
         assert!(parse(&answer).directive.is_some() && parse(&rest).directive.is_some());
     }
 
-    /// Whether a note is somebody else's, where this was said before.
+    /// Returns whether a note counts as somebody else's if this was said before.
     fn is_echo(by: Origin, said: &str) -> bool {
         let messages = [Message::text(Role::User, by, said), Message::user("why does it hang?")];
         Given::of(&messages).spells_out(&note(NoteKind::Hypothesis, HYPOTHESIS))

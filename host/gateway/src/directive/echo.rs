@@ -1,17 +1,18 @@
-//! Telling a directive that the model means from one that it only repeats.
+//! Distinguishes directives that the model means from those that it only repeats.
 //!
-//! Texts are compared by their [spelling](crate::spelling), in overlapping pieces: of a question that is taken over,
-//! most pieces are found again, however it was cut up, reordered or decorated. What is found decides together with who
-//! wrote it:
+//! Texts are compared by their [spelling](crate::spelling), in overlapping pieces. Of a question that was copied, most
+//! pieces are found again, however it was cut up, reordered or decorated. The result depends on what is found and on
+//! who wrote it:
 //!
-//! - A directive that *others* wrote out (documents, atoms, results, files, summaries), tag and field, is theirs.
-//! - What only they wrote is theirs, whether or not a tag stands near it.
-//! - What a *person* of the conversation wrote is their request, in whatever words. Only where somebody, then or just
-//!   before or after, writes the tag as a tag, they spell a directive out for the model to repeat, or pass on a text that
-//!   does: `mra-ask` and not "mra, ask…", `escalate` in the marks of code and not in a sentence.
+//! - A directive that *others* (documents, atoms, results, files, summaries) spelled out, with tag and field, is
+//!   theirs.
+//! - Text that only they wrote is theirs, with or without a tag near it.
+//! - Text that a *person* of the conversation wrote is their request, in whatever words. The exception: if somebody, in
+//!   the same message or in one near it, writes the tag as a tag, they spell out a directive for the model to repeat,
+//!   or pass on a text that does: `mra-ask` and not "mra, ask…", `escalate` in the marks of code and not in a sentence.
 //!
-//! Words that nobody has written, or that were translated or put differently, cannot be told from the model's own.
-//! For those there are bounds, and the asker's word ([`asked_share`]).
+//! Text that nobody has written, or that was translated or rephrased, cannot be distinguished from the model's own. For
+//! it there are limits, and the asker's confirmation ([`asked_share`]).
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -23,39 +24,41 @@ use super::{CASE_TAG, Directive, Kind, fence, tools};
 use crate::case::Note;
 use crate::spelling::{decoded, plain};
 
-/// How much a piece weighs: twelve letters, or four Chinese characters.
+/// The weight of a piece: twelve letters, or four Chinese characters.
 const PIECE: usize = 12;
 const WIDE: usize = 3;
 
-/// The share of its pieces from which on a question stands in a text.
+/// The share of its pieces from which on a question counts as contained in a text.
 const STANDS: f64 = 0.6;
 
-/// From this share on, of its pieces or of its words, a question was asked by the people themselves.
+/// The share of its pieces or words from which on a question counts as asked by the people
+/// themselves.
 const ASKED: f64 = 0.5;
 
-/// So many messages of people, before and after, stand near one.
+/// How many messages of people, before and after, count as near.
 const NEAR: usize = 2;
 
-/// What makes a tag of `escalate`, which is a word, too: marks of code before it, or a line of its own.
+/// What makes `escalate`, which is also an ordinary word, a tag: marks of code before it, or a line of
+/// its own.
 static MARKED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?im)[`~<\[{]\s*escalate|^\W*escalate\W*$").expect("it is tested"));
 
-/// What is no tag: the two words, as in a sentence or as the command is typed.
+/// What is not a tag: the two words, as in a sentence or as the command is typed.
 static TWO_WORDS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?i)mra[\s.,:;!?，。：；！？、"'“”「」()（）]+ask"#).expect("it is tested"));
 
-/// The same for what is noted of a case.
+/// The same for case notes.
 static CASE_UPDATE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?i)case[\s.,:;!?，。：；！？、"'“”「」()（）]+update"#).expect("it is tested"));
 
-/// What the model was given, by who wrote it.
+/// What the model was given, by author.
 #[derive(Debug, Default)]
 pub struct Given {
     people: Vec<Said>,
     others: Vec<String>,
 }
 
-/// Words of a person.
+/// Text of a person.
 #[derive(Debug)]
 struct Said {
     text: String,
@@ -64,7 +67,7 @@ struct Said {
 
 impl Given {
     /// Sorts the messages of a request, as they are before neighbours are joined. What the model itself said does not
-    /// count, neither as its own nor as anybody's: it may have repeated something before.
+    /// count, neither as its own nor as anybody else's: it may have repeated something before.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Given {
         let mut given = Given::default();
         let mut asked = vec![];
@@ -79,7 +82,7 @@ impl Given {
                     (Origin::User, Block::Text { .. }) => {
                         given.people.push(Said { text: text.to_owned(), plain: plain(text) });
                     }
-                    // What comes back repeats what was asked, at least where that failed.
+                    // A result repeats what was asked, at least if the call failed.
                     _ => given.others.push(without(text, &asked)),
                 }
             }
@@ -87,8 +90,8 @@ impl Given {
         given
     }
 
-    /// Whether a directive only repeats what stands in what the model was given: it is not the model's decision and must
-    /// not be carried out.
+    /// Returns whether a directive only repeats what the model was given, so that it is not the model's decision and
+    /// must not be carried out.
     pub fn holds(&self, directive: &Directive) -> bool {
         let question = plain(directive.question());
         let tag = plain(directive.kind().tag());
@@ -101,7 +104,7 @@ impl Given {
             return true;
         }
         let theirs = pieces.share_in(self.people.iter().map(|said| &*said.plain));
-        // So few letters stand in many a text: then the tag must stand there as well.
+        // So few letters occur in many texts: then the tag must occur there, too.
         (pieces.are_enough || self.others.iter().any(|text| text.contains(&tag)))
             && pieces.share_in(self.others.iter().map(String::as_str)) >= STANDS
             && theirs < ASKED
@@ -110,15 +113,15 @@ impl Given {
 }
 
 impl Given {
-    /// Whether these words stand in what the model was given, whoever has written that.
+    /// Returns whether this text occurs in what the model was given, whoever wrote it.
     pub fn repeats(&self, words: &str) -> bool {
         let pieces = Pieces::of(&plain(words));
         let texts = self.people.iter().map(|said| &*said.plain).chain(self.others.iter().map(String::as_str));
         pieces.are_enough && pieces.share_in(texts) >= STANDS
     }
 
-    /// Whether somebody else has spelled out that this be noted of a case: tag, field and words. What stands in documents
-    /// or was said may well be a hypothesis, so that words alone make no echo.
+    /// Returns whether somebody else has spelled out this case note: tag, field and text. A hypothesis may well come
+    /// from documents or from the conversation, so its text alone is no echo.
     pub fn spells_out(&self, note: &Note) -> bool {
         let (tag, words) = (plain(CASE_TAG), note.spelling());
         let field = format!("{}{words}", plain(note.kind.key()));
@@ -126,12 +129,12 @@ impl Given {
             || self.stands_near(Said::names_case_update, &Pieces::of(&words))
     }
 
-    /// Whether somebody has written the tag as a tag, and the question near it.
+    /// Returns whether somebody has written the tag as a tag, with the question near it.
     fn is_spelled_out(&self, kind: Kind, pieces: &Pieces) -> bool {
         self.stands_near(|said| said.names(kind), pieces)
     }
 
-    /// Whether somebody has written a tag, and these pieces stand near it.
+    /// Returns whether somebody has written a tag, with these pieces near it.
     fn stands_near(&self, names: impl Fn(&Said) -> bool, pieces: &Pieces) -> bool {
         self.people.iter().enumerate().filter(|(_, said)| names(said)).any(|(at, _)| {
             let near = &self.people[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.people.len())];
@@ -141,18 +144,18 @@ impl Given {
 }
 
 impl Said {
-    /// Whether this names the tag of what is noted of a case: `case-update`, and not "a case update".
+    /// Returns whether this contains the tag of case notes: `case-update`, and not "a case update".
     fn names_case_update(&self) -> bool {
         self.plain.matches(&plain(CASE_TAG)).count() > CASE_UPDATE.find_iter(&self.text).count()
     }
 
-    /// Whether this names the tag of a directive.
+    /// Returns whether this contains the tag of a directive.
     fn names(&self, kind: Kind) -> bool {
         let stands = self.plain.matches(&plain(kind.tag())).count();
         match kind {
             Kind::MraAsk => stands > TWO_WORDS.find_iter(&self.text).count(),
             Kind::Escalate => {
-                // Who disguises it does not mean the word.
+                // A disguised spelling is not the ordinary word.
                 let words = self.text.to_lowercase().matches(kind.tag()).count();
                 stands > words || stands > 0 && MARKED.is_match(&decoded(&self.text))
             }
@@ -160,7 +163,7 @@ impl Said {
     }
 }
 
-/// The questions of the directives in a message of the model's.
+/// Returns the questions of the directives in a message of the model.
 fn questions(message: &Message) -> Vec<String> {
     let calls = message.blocks.iter().filter_map(|block| match block {
         Block::ToolUse { name, input, .. } => tools::read_call(name, input).ok(),
@@ -170,8 +173,8 @@ fn questions(message: &Message) -> Vec<String> {
     calls.map(|directive| directive.question().to_owned()).filter(|question| !plain(question).is_empty()).collect()
 }
 
-/// A text that comes back, plain, without the questions that it came for. A short one is taken out where it stands by
-/// itself only: so few letters stand in many a word.
+/// Returns a result in its plain spelling, without the questions that it answers. A short question is removed only
+/// where it stands by itself, since so few letters occur in many words.
 fn without(text: &str, asked: &[String]) -> String {
     let (long, short): (Vec<&String>, Vec<&String>) =
         asked.iter().partition(|question| Pieces::of(&plain(question)).are_enough);
@@ -179,7 +182,7 @@ fn without(text: &str, asked: &[String]) -> String {
     long.iter().fold(plain(&text), |text, question| text.replacen(&plain(question), "\n", 1))
 }
 
-/// A text without the first place where these words stand by themselves.
+/// Removes the first occurrence of these words that stands by itself.
 fn without_words(text: &str, words: &str) -> String {
     let stands_alone = |(at, _): &(usize, &str)| {
         let (before, after) = (&text[..*at], &text[at + words.len()..]);
@@ -194,7 +197,7 @@ fn without_words(text: &str, words: &str) -> String {
 /// A question in overlapping pieces.
 struct Pieces {
     pieces: HashSet<Vec<char>>,
-    /// Whether there is a whole one.
+    /// Whether there is at least one whole piece.
     are_enough: bool,
 }
 
@@ -209,7 +212,7 @@ impl Pieces {
         Pieces { pieces, are_enough }
     }
 
-    /// How many of them stand anywhere in these texts, of all.
+    /// Returns the share of the pieces that occur anywhere in these texts.
     fn share_in<'a>(&self, texts: impl Iterator<Item = &'a str>) -> f64 {
         let mut found: HashSet<&[char]> = HashSet::new();
         for text in texts {
@@ -232,7 +235,7 @@ impl Pieces {
     }
 }
 
-/// The piece that begins at each character, as far as there is a whole one.
+/// Returns the piece that begins at each character, as long as it is a whole one.
 fn cut(chars: &[char]) -> impl Iterator<Item = &[char]> {
     let weight = |c: char| if c >= '\u{2e80}' { WIDE } else { 1 };
     let (mut end, mut held) = (0, 0);
@@ -247,11 +250,11 @@ fn cut(chars: &[char]) -> impl Iterator<Item = &[char]> {
     })
 }
 
-/// The share of a question's words that say something which stand in these texts as well, whatever their order and form.
+/// Returns the share of a question's content words that also occur in these texts, in any order and form.
 pub fn asked_share<'a>(question: &str, texts: impl IntoIterator<Item = &'a str>) -> f64 {
     let query = Query::new(question);
     if query.is_empty() {
-        // "who?" says something only where it is said as it is.
+        // A question such as "who?" has no content words; it counts only if it occurs literally.
         let question = plain(question);
         let is_said = !question.is_empty() && texts.into_iter().any(|text| plain(text).contains(&question));
         return f64::from(u8::from(is_said));

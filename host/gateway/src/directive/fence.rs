@@ -7,13 +7,13 @@
 //! ```
 //! ````
 //!
-//! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with
-//! `^([a-z-]+)\s*:\s*(.+)$`; the first value of a key wins, lines that begin with `#` and lines that fit
-//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return, a colon may
-//! be as wide as a Chinese character, and a fence must be one of the answer itself: what stands in a list, a quote,
-//! another fence, a line of text or in HTML is shown to somebody, not meant ([`outline`](super::outline)). pmk allows
-//! one directive a response, so of several the first that is whole counts, whatever its kind. A person does not get to
-//! see what is carried out; what is not is never dropped without a word: the model is told, or the person sees it.
+//! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with `^([a-z-]+)\s*:\s*(.+)$`; the
+//! first value of a key wins, lines that begin with `#` and lines that do not match are skipped. Here the line of the
+//! tag may also end in blanks or a carriage return, a colon may be a full-width one, and a fence must belong to the
+//! answer itself: one in a list, a quote, another fence, a line of text or HTML is shown to somebody, not meant
+//! ([`outline`](super::outline)). pmk allows one directive per response, so of several the first complete one counts,
+//! whatever its kind. A person does not see what is carried out; what is not carried out is never dropped silently:
+//! the model is told, or the person sees it.
 
 use std::ops::Range;
 
@@ -26,16 +26,16 @@ use super::{
 
 pub(super) const FENCE: &str = "```";
 
-/// What an answer holds.
+/// The parsed answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The answer without its directives. May be empty.
     pub visible: String,
-    /// The answer without the one to carry out alone: the others are still there to be read.
+    /// The answer without the directive to carry out; the others are still in it.
     pub remaining: String,
-    /// The one to carry out.
+    /// The directive to carry out.
     pub directive: Option<Directive>,
-    /// What was wrong with others, in the order of the answer.
+    /// What is wrong with others, in the order of the answer.
     pub flaws: Vec<DirectiveError>,
 }
 
@@ -50,7 +50,7 @@ pub enum DirectiveError {
     Extra { kind: Kind },
 }
 
-/// Takes the directives out of an answer that the model itself wrote.
+/// Parses the directives of an answer that the model itself wrote.
 pub fn parse(answer: &str) -> Parsed {
     let mut parsed = Parsed::default();
     let (mut visible, mut remaining) = (String::new(), String::new());
@@ -78,7 +78,7 @@ pub fn parse(answer: &str) -> Parsed {
     parsed
 }
 
-/// The fences of an answer that have a directive's tag, in order.
+/// Returns the fences of an answer that have a directive's tag, in order.
 fn directives(answer: &str) -> impl Iterator<Item = (Kind, Block)> {
     // Most answers have none, and need not be parsed.
     let may_have = Kind::ALL.into_iter().any(|kind| answer.contains(kind.tag())) && answer.contains(FENCE);
@@ -86,17 +86,17 @@ fn directives(answer: &str) -> impl Iterator<Item = (Kind, Block)> {
     blocks.into_iter().filter_map(|block| Some((Kind::ALL.into_iter().find(|kind| kind.tag() == block.info)?, block)))
 }
 
-/// The directive that a fence holds.
+/// Returns the directive of a fence.
 fn judge(kind: Kind, Block { body, is_closed, .. }: &Block, answer: &str) -> Result<Directive, DirectiveError> {
     let body: Range<usize> = body.clone();
-    // One that the next fence was to end has no end of its own.
+    // A fence that would end at the beginning of the next one is unterminated.
     if !is_closed || answer[body.clone()].contains(FENCE) {
         return Err(DirectiveError::Unterminated { kind });
     }
     fields(kind, &answer[body]).map_err(|key| DirectiveError::MissingKey { kind, key })
 }
 
-/// A directive as a model writes it, each value on one line.
+/// Returns a directive as a model writes it, each value on one line.
 pub fn write(directive: &Directive) -> String {
     let (repo, reason) = match directive {
         Directive::MraAsk { repo, .. } => (Some(repo), None),
@@ -106,7 +106,7 @@ pub fn write(directive: &Directive) -> String {
     let fields = [("repo", repo), ("question", Some(&question)), ("reason", reason)];
     let lines = fields.into_iter().filter_map(|(key, value)| {
         let value = text::collapse_whitespace(value?);
-        // No fence in it may end ours.
+        // A fence in a value must not end this one.
         Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
     });
     format!("{FENCE}{}\n{}{FENCE}", directive.kind().tag(), lines.collect::<String>())
@@ -118,7 +118,7 @@ fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
     })
 }
 
-/// Key and value of a line that has them.
+/// Returns key and value of a line, if it has them.
 pub(super) fn field(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.trim().split_once([':', '：'])?;
     let (key, value) = (key.trim_end(), value.trim());
@@ -126,7 +126,8 @@ pub(super) fn field(line: &str) -> Option<(&str, &str)> {
     (is_key && !value.is_empty()).then_some((key, value))
 }
 
-/// What follows the fields of a directive without an end: an answer that went on must not get lost.
+/// Returns the text after the fields of an unterminated directive: the rest of the answer must not
+/// get lost.
 fn after_fields(body: &str) -> &str {
     let mut rest = body;
     while let Some(line) = rest.split_inclusive('\n').next() {
@@ -260,7 +261,7 @@ mod tests {
         ) {
             let answer = parts.concat();
             let parsed = parse(&answer);
-            // What counts is taken out, and what does not is shown as it is.
+            // The directive to carry out is removed, and everything else is shown unchanged.
             let is_found = parsed.directive.is_some() || !parsed.flaws.is_empty();
             prop_assert!(is_found || parsed.visible == answer.trim());
             prop_assert!(parsed.directive.is_some() || parsed.remaining == answer.trim());

@@ -6,8 +6,8 @@ use pmk_core::{Block, Message};
 
 use super::{fence, tools};
 
-/// A message without calls and results, for a server that takes none: calls stand in it as the directives that
-/// the model would write now, results as what was said to it.
+/// Returns a message without calls and results, for a server that does not accept them: calls become
+/// directives as the model would write them now, results become text.
 pub fn as_text(message: Arc<Message>) -> Arc<Message> {
     if !message.has_tools() {
         return message;

@@ -1,4 +1,4 @@
-//! Where the fences of a Markdown text stand, as far as they are the text's own.
+//! Finds the fenced blocks of a Markdown text that belong to the text itself.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -9,30 +9,30 @@ use comrak::{
 };
 use regex::Regex;
 
-/// A tag of HTML: whether it closes, its name, whether it closes itself.
+/// An HTML tag: whether it is a closing tag, its name, whether it is self-closing.
 static TAG: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"<(/?)([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*?)?(/?)>").expect("it is tested"));
 
-/// Elements that need no end.
+/// Elements that need no closing tag.
 const WITHOUT_END: [&str; 16] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "li", "link", "meta", "p", "param", "source", "track",
     "wbr",
 ];
 
-/// A fenced block that is in nothing else.
+/// A fenced block at the top level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// From the first mark to the last, without the line end after it.
+    /// From the first backtick to the last, without the line end after it.
     pub range: Range<usize>,
-    /// What stands between the fences.
+    /// The text between the fences.
     pub body: Range<usize>,
-    /// The words after the opening fence.
+    /// The text after the opening fence.
     pub info: String,
     pub is_closed: bool,
 }
 
-/// The blocks fenced with backticks that are the text's own, in order: in no list, quote, other fence or element of
-/// HTML.
+/// Returns the backtick-fenced blocks that belong to the text itself, in order: not within a list, quote, other
+/// fence or HTML element.
 pub(super) fn fences(text: &str) -> Vec<Block> {
     let arena = Arena::new();
     let document = parse_document(&arena, text, &Options::default());
@@ -46,14 +46,15 @@ pub(super) fn fences(text: &str) -> Vec<Block> {
             NodeValue::CodeBlock(code) if code.fenced && code.fence_char == b'`' && open_elements <= 0 => {
                 blocks.extend(block(text, &lines, data.sourcepos, code.info.trim(), code.closed));
             }
-            // An end may stand within a line. A beginning there is none: it may be `Vec<String>`.
+            // A closing tag may be within a line. An opening tag there does not count: it may be
+            // `Vec<String>`.
             _ => open_elements += closed_inline(node),
         }
     }
     blocks
 }
 
-/// The elements that are closed within the lines of a node, negative.
+/// Returns the number of elements closed within the lines of a node, as a negative number.
 fn closed_inline(node: Node<'_>) -> i64 {
     let inline = node.descendants().filter_map(|node| match &node.data().value {
         NodeValue::HtmlInline(html) => Some(opened(html).min(0)),
@@ -62,7 +63,7 @@ fn closed_inline(node: Node<'_>) -> i64 {
     inline.sum()
 }
 
-/// A text without what is quoted in it: quotes, code and HTML.
+/// Returns a text without quoted material: quotes, code and HTML.
 pub fn own_words(text: &str) -> String {
     let arena = Arena::new();
     let document = parse_document(&arena, text, &Options::default());
@@ -96,7 +97,7 @@ fn block(text: &str, lines: &[Range<usize>], at: Sourcepos, info: &str, is_close
     })
 }
 
-/// How many more elements a piece of HTML opens than it closes.
+/// Returns how many more elements a piece of HTML opens than it closes.
 fn opened(html: &str) -> i64 {
     let tags = TAG.captures_iter(html).map(|tag| {
         let (name, is_end, is_whole) = (tag[2].to_ascii_lowercase(), !tag[1].is_empty(), !tag[3].is_empty());
@@ -109,7 +110,7 @@ fn opened(html: &str) -> i64 {
     tags.sum()
 }
 
-/// The lines of a text as CommonMark counts them, with their ends.
+/// Returns the lines of a text as CommonMark counts them, with their line ends.
 fn lines(text: &str) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
     let mut start = 0;

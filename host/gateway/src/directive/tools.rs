@@ -1,4 +1,4 @@
-//! The same two abilities as native tools.
+//! The same two directives as native tools.
 
 use pmk_core::{Language, text};
 use pmk_models::Tool;
@@ -16,7 +16,7 @@ pub enum BadCall {
 }
 
 impl Kind {
-    /// The tool's name; providers take no hyphen everywhere.
+    /// Returns the tool's name; not every provider accepts hyphens.
     pub const fn tool(self) -> &'static str {
         match self {
             Kind::MraAsk => "mra_ask",
@@ -25,7 +25,8 @@ impl Kind {
     }
 }
 
-/// The tools that can be carried out, described in that language, always in this order, so that a provider's cache of the prompt holds.
+/// Returns the available tools, described in that language. The order is always the same, so that a provider's prompt
+/// cache stays valid.
 pub fn definitions(offer: AvailableDirectives, language: Language) -> Vec<Tool> {
     let offered = Kind::ALL.into_iter().zip(all(language)).filter(|(kind, _)| offer.has(*kind));
     offered.map(|(_, tool)| tool).collect()
@@ -79,10 +80,10 @@ fn all(language: Language) -> [Tool; 2] {
     ]
 }
 
-/// Reads a call that the model made. A missing reason is forgiven; the question is what counts.
+/// Parses a tool call of the model. A missing reason is tolerated; only the question is essential.
 ///
 /// # Errors
-/// [`BadCall`] names what is wrong, for the tool result.
+/// [`BadCall`] says what is wrong, for the tool result.
 pub fn read_call(name: &str, input: &Value) -> Result<Directive, BadCall> {
     let kind = Kind::ALL
         .into_iter()

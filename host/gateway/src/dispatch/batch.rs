@@ -1,4 +1,5 @@
-//! Messages that are answered together: usually one, under `collect` and `steer` those that have come meanwhile.
+//! Messages that are answered together: usually one; under `collect` and `steer`, also those that arrived
+//! meanwhile.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,10 +18,10 @@ use crate::{
     ids::InboxId,
 };
 
-/// How often messages that keep coming put off an answer.
+/// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// What a worker has in hand.
+/// The messages that a worker is processing.
 pub struct Batch {
     key: SessionKey,
     ids: Vec<InboxId>,
@@ -29,50 +30,51 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The conversation.
+    /// Returns the conversation.
     pub fn key(&self) -> &SessionKey {
         &self.key
     }
 
-    /// The messages, at least one, in the order they were written.
+    /// Returns the messages, at least one, in the order in which they were written.
     pub fn ids(&self) -> &[InboxId] {
         &self.ids
     }
 
-    /// What tells this attempt at it that it is to be given up: what is stored has changed.
+    /// Returns the token that tells the current attempt to give up because the stored state has
+    /// changed.
     pub fn interrupted(&self) -> CancellationToken {
         queues::lock(&self.queues).attempt(&self.key)
     }
 
-    /// This attempt goes by the conversation as it was after so many changes.
+    /// Notes the revision of the conversation that this attempt is based on.
     pub fn begins_at(&self, revision: Option<i64>) {
         queues::lock(&self.queues).begins_at(&self.key, revision);
     }
 
-    /// What was said of an answer by now; it outlives an attempt.
+    /// Returns the model's answer so far; it outlives an attempt.
     pub fn said(&self) -> &Arc<Mutex<String>> {
         &self.said
     }
 
-    /// Takes messages along that have come since, at most so many. They are done with when the turn comes to its
-    /// end, and wait again when it does not.
+    /// Adds at most `most` messages that arrived since. They are done when the turn finishes, and queued again
+    /// if it does not.
     pub fn take_along(&self, most: usize) -> Vec<InboxId> {
         queues::lock(&self.queues).take(&self.key, most)
     }
 }
 
 impl Dispatcher {
-    /// What is to be answered next, once no more is coming where several are answered together. `None` when the
-    /// conversation has no messages left, and then no queue.
+    /// Returns the next batch; where several messages are answered together, once no more are arriving. `None`
+    /// if the conversation has no messages left, and then no queue.
     pub(super) async fn next_batch(self: &Arc<Self>, key: &SessionKey) -> Option<Batch> {
         let begun = queues::lock(&self.queues).begin(key);
         let QueueConfig { mode, most, .. } = self.queue;
         match begun {
             Dequeued::Nothing => return None,
-            // One that is alone is answered at once: the pause begins with the second.
+            // A single message is answered at once: the pause begins with the second.
             Dequeued::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
                 self.await_more(key).await;
-                // Others may have heard of what belongs in between.
+                // Another host may have received messages that belong in between.
                 if self.store.peers_may_have_work()
                     && let Err(error) = self.look_at(key).await
                 {
@@ -86,7 +88,7 @@ impl Dispatcher {
         Some(Batch { key: key.clone(), ids, said: Arc::default(), queues: Arc::clone(&self.queues) })
     }
 
-    /// Waits until a pause goes by in which nothing came, or enough waits.
+    /// Waits until nothing arrives during a pause, or enough messages wait.
     async fn await_more(&self, key: &SessionKey) {
         let waiting = || queues::lock(&self.queues).waiting(key);
         let pause = Duration::from_millis(self.queue.debounce_ms);

@@ -1,6 +1,7 @@
-//! Other hosts on the same database: what one that is gone was at is worked on here, and what others have taken in, or changed,
-//! of a conversation that is worked on here is seen, and which of those that others work on are free by now. Looking is enough: a
-//! hint of the database's would save a quarter of a second at most, and does not come through a pooler.
+//! Other hosts on the same database. This host takes over the work of a host that is gone; it notices which messages
+//! and changes others have stored for conversations that it works on; and it notices when a conversation that another
+//! host works on becomes free. It polls: a notification from the database would save a quarter of a second at most, and
+//! does not pass through a connection pooler.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,16 +10,16 @@ use tokio::time::Instant;
 use super::{Dispatcher, queues};
 use crate::store::{StoreError, UnderWay, UnleasedConversation};
 
-/// How long after a look the next one comes: from the one to the other,
+/// The least and the most time between two polls.
 const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
-/// and so many times as long as the look has taken in between, where much waits or there is little of a processor.
+/// Within these limits, the pause is this many times the duration of the poll, so that it grows under load.
 const LOOK_SELDOM: u32 = 10;
 
-/// How long what comes next in a conversation is left to the host that has taken it in, which may have no time for it.
+/// How long a conversation's next message is left to the host that received it, which may be busy.
 const STAND_BACK: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
-    /// Looks until the gateway stops.
+    /// Polls until the gateway stops.
     pub(super) async fn look_after_hosts(self: Arc<Self>) {
         let [least, most] = LOOK_EVERY;
         let mut pause = least;

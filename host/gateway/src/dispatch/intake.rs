@@ -1,4 +1,4 @@
-//! Taking messages in: stored, then queued, whoever has stopped waiting for it.
+//! Intake: stores messages and queues them, even if the caller has stopped waiting.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use crate::{
     store::{Pending, StoreError},
 };
 
-/// How a message came to be known.
+/// How a message was received.
 #[derive(Clone, Copy)]
 enum Way {
-    /// The front brought it.
+    /// Delivered by the front.
     Told,
-    /// By reading back.
+    /// Found by reading back.
     Found,
 }
 
 impl Dispatcher {
-    /// Stores a message and has it worked on. When this returns, the message survives a crash. A caller that goes
-    /// away meanwhile, because its socket died, changes nothing: whatever gets stored is worked on.
+    /// Stores a message and has it processed. When this returns, the message survives a crash. If the caller goes
+    /// away meanwhile because its socket closed, the message is still stored and processed.
     ///
     /// # Errors
     /// The message was not stored.
@@ -27,7 +27,7 @@ impl Dispatcher {
         self.spawn_taking(message, Way::Told).await
     }
 
-    /// The same for a message that was found by reading back.
+    /// Does the same for a message found by reading back.
     ///
     /// # Errors
     /// The message was not stored.
@@ -35,16 +35,16 @@ impl Dispatcher {
         self.spawn_taking(message, Way::Found).await
     }
 
-    /// Takes in what is written in a thread of a channel, where it is for the bot; `None` where it is not. A caller that
-    /// goes away changes nothing.
+    /// Takes in a message of a channel thread if it is for the bot; `None` if it is not. The work goes on if the caller
+    /// goes away.
     ///
     /// # Errors
-    /// The message was not stored, or nobody can tell whether it has to be.
+    /// The message was not stored, or it could not be determined whether it is for the bot.
     pub async fn hear(self: &Arc<Self>, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
         self.spawn_hearing(word, Way::Told).await
     }
 
-    /// The same for what was found by reading back.
+    /// Does the same for a message found by reading back.
     ///
     /// # Errors
     /// As [`hear`](Dispatcher::hear).
@@ -64,7 +64,7 @@ impl Dispatcher {
         match manner {
             Addressing::Mention { alone } => {
                 let accepted = self.store_and_enter(message, way).await?;
-                // A second time, where the first was cut short.
+                // Repeated on a redelivery, in case the first call was interrupted.
                 self.store.mentioned(&key, &user, &ts, alone).await?;
                 Ok(Some(accepted))
             }
@@ -81,7 +81,7 @@ impl Dispatcher {
     async fn spawn_taking(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
         let dispatcher = Arc::clone(self);
         let taken = self.tasks.spawn(async move { dispatcher.store_and_enter(message, way).await });
-        // It only fails when it panicked; then nothing is known to be stored.
+        // The task only fails if it panicked; then nothing is known to be stored.
         taken.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -96,7 +96,7 @@ impl Dispatcher {
                 Ok(Accepted::New)
             }
             Ok(None) => {
-                // It may be open still: then it is worked on, whatever became of it before.
+                // It may still be open; then it is processed, whatever happened before.
                 self.enter_all(self.store.open_in(&message.key).await?);
                 Ok(Accepted::Duplicate)
             }

@@ -1,5 +1,5 @@
-//! Interrupting: people have changed something about what is under way, and the store knows. What is being tried is given
-//! up where it waits, and tried anew with what is stored now.
+//! Interruption: people have changed something about a running turn, and the change is stored. The current attempt is
+//! given up at its next await, and the turn is tried again with the stored state.
 
 use pmk_core::SessionKey;
 
@@ -7,17 +7,18 @@ use super::{Dispatcher, queues};
 use crate::ids::InboxId;
 
 impl Dispatcher {
-    /// Has what is under way in a conversation given up and begun anew, where anything is.
+    /// Gives up a conversation's running attempt, if there is one, and has it tried again.
     pub fn interrupt(&self, key: &SessionKey) {
         queues::lock(&self.queues).interrupt(key);
     }
 
-    /// The messages of a conversation that are just being worked on, in the order they were written.
+    /// Returns the messages of a conversation that are being processed, in the order in which they
+    /// were written.
     pub fn working(&self, key: &SessionKey) -> Vec<InboxId> {
         queues::lock(&self.queues).working(key)
     }
 
-    /// Has the open messages of a conversation worked on that nobody works on yet.
+    /// Queues the open messages of a conversation that are not processed yet.
     ///
     /// # Errors
     /// The store cannot be read; the next sweep finds them.

@@ -1,5 +1,5 @@
-//! Parking: a message that cannot go on is set aside. The person and the admins are told, it is listed by `sessions
-//! parked`, and taken up again by `sessions retry`.
+//! Parking: a message that cannot be answered is set aside. The person and the admins are told; `sessions parked`
+//! lists it, and `sessions retry` takes it up again.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use pmk_system::error::Failure;
 use crate::ids::InboxId;
 
 impl Dispatcher {
-    /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that
-    /// ends the gateway.
+    /// Parks a message. People are told in a separate task. If the store cannot even do that, the gateway ends.
     pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str) {
         match self.store.park(inbox, why, self.clock.now_ms()).await {
             Ok(Some(parked)) => {
@@ -26,10 +25,10 @@ impl Dispatcher {
         }
     }
 
-    /// Tells of a message that is parked still and of which nobody was told; where that does not work, the next sweep
-    /// does it.
+    /// Tells people of a message that is still parked, if they were not told yet. If that fails, the next sweep tries
+    /// again.
     pub(super) async fn tell(&self, inbox: InboxId) {
-        // Not beside anybody who takes it up: what is said must not take the place of its answer.
+        // Not while the message is taken up again: the notice must not replace its answer.
         let _telling = self.telling.lock().await;
         let told = match self.store.parked_question(inbox).await {
             Ok(Some(parked)) if !parked.told => self.turns.tell_parked(&parked).await,

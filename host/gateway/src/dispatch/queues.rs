@@ -1,4 +1,5 @@
-//! What waits and what is being worked on, by conversation. A message is here once, however often it is entered.
+//! The messages that wait or are being processed, by conversation. A message is queued once, however often it is
+//! entered.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -12,18 +13,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ids::InboxId;
 
-/// A stored message that waits for its turn, ordered by its place in the conversation: Slack's `ts`, for sockets do
-/// not keep order; where there is none, arrival decides.
+/// A stored message that waits for its turn. Messages are ordered by their position in the conversation, Slack's
+/// `ts`, because sockets do not preserve order; without a `ts`, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueuedMessage {
     pub ts: String,
     pub inbox: InboxId,
 }
 
-/// What became of a message that was entered.
+/// The result of entering a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnqueueOutcome {
-    /// It waits, or is being worked on, already.
+    /// It is already waiting or being processed.
     Known,
     /// Its conversation has a worker.
     Queued,
@@ -43,34 +44,36 @@ pub(super) struct Queues {
 struct Queue {
     waiting: VecDeque<QueuedMessage>,
     working: Vec<QueuedMessage>,
-    /// So many of the next messages are worked on one by one.
+    /// How many of the next messages are processed one by one.
     singly: usize,
-    /// Cancelled when what is being tried is to be given up.
+    /// Cancelled when the current attempt is to be given up.
     attempt: CancellationToken,
-    /// Since when another host works on the conversation, where one does; cancelled when it does not any more.
+    /// Since when another host works on the conversation, if one does; the token is cancelled when it no
+    /// longer does.
     elsewhere: Option<(Instant, CancellationToken)>,
-    /// How often the conversation had been changed when what is being tried was begun, once that is known.
+    /// The revision of the conversation that the current attempt is based on, once known.
     revision: Option<i64>,
 }
 
-/// How a conversation goes on.
+/// How a conversation continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dequeued {
     /// With this message, and others if they may be answered together.
     First,
     /// With this message alone.
     Alone,
-    /// It has no messages left and no queue any more: its worker must go.
+    /// It has no messages left and no longer a queue: its worker must end.
     Nothing,
 }
 
-/// The queues, whatever a panic elsewhere did: none of their methods leaves them half changed.
+/// Locks the queues, even if a panic elsewhere has poisoned the lock: none of their methods leaves
+/// them inconsistent.
 pub(super) fn lock(queues: &Mutex<Queues>) -> MutexGuard<'_, Queues> {
     queues.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Queues {
-    /// Whether a message waits or is being worked on.
+    /// Returns whether a message waits or is being processed.
     pub fn knows(&self, inbox: InboxId) -> bool {
         self.known.contains(&inbox)
     }
@@ -87,10 +90,10 @@ impl Queues {
         EnqueueOutcome::First
     }
 
-    /// Begins with the next message.
+    /// Starts processing the next message.
     ///
     /// # Panics
-    /// The conversation is being worked on: it would have two workers.
+    /// The conversation is being processed: it would have two workers.
     pub fn begin(&mut self, key: &SessionKey) -> Dequeued {
         assert!(self.working(key).is_empty(), "`{key}` has a worker already");
         if self.take(key, 1).is_empty() {
@@ -106,7 +109,7 @@ impl Queues {
         }
     }
 
-    /// Works on messages that wait, too, at most so many.
+    /// Starts processing at most `most` of the waiting messages, too.
     pub fn take(&mut self, key: &SessionKey, most: usize) -> Vec<InboxId> {
         let Some(queue) = self.by_key.get_mut(key) else { return vec![] };
         let taken: Vec<QueuedMessage> = queue.waiting.drain(..queue.waiting.len().min(most)).collect();
@@ -115,7 +118,7 @@ impl Queues {
         ids
     }
 
-    /// A new attempt at what is being worked on begins.
+    /// Starts a new attempt at the messages being processed.
     pub fn renew(&mut self, key: &SessionKey) {
         if let Some(queue) = self.by_key.get_mut(key) {
             queue.attempt = CancellationToken::new();
@@ -123,14 +126,14 @@ impl Queues {
         }
     }
 
-    /// The attempt under way goes by the conversation as it was after so many changes.
+    /// Sets the revision of the conversation that the current attempt is based on.
     pub fn begins_at(&mut self, key: &SessionKey, revision: Option<i64>) {
         if let Some(queue) = self.by_key.get_mut(key) {
             queue.revision = revision;
         }
     }
 
-    /// The conversation was changed so often by now: an attempt that was begun before is to be given up.
+    /// The conversation is now at this revision: gives up an attempt that is based on an earlier one.
     pub fn stands_at(&self, key: &SessionKey, revision: i64) {
         if let Some(queue) = self.by_key.get(key)
             && queue.revision.is_some_and(|begun| begun < revision)
@@ -139,30 +142,30 @@ impl Queues {
         }
     }
 
-    /// The attempt at what is being worked on is to be given up.
+    /// Gives up the current attempt.
     pub fn interrupt(&self, key: &SessionKey) {
         if let Some(queue) = self.by_key.get(key) {
             queue.attempt.cancel();
         }
     }
 
-    /// What tells the attempt under way that it is to be given up.
+    /// Returns the token that tells the current attempt to give up.
     pub fn attempt(&self, key: &SessionKey) -> CancellationToken {
         self.by_key.get(key).map(|queue| queue.attempt.clone()).unwrap_or_default()
     }
 
-    /// How many messages wait.
+    /// Returns how many messages wait.
     pub fn waiting(&self, key: &SessionKey) -> usize {
         self.by_key.get(key).map_or(0, |queue| queue.waiting.len())
     }
 
-    /// What is being worked on.
+    /// Returns the messages being processed.
     pub fn working(&self, key: &SessionKey) -> Vec<InboxId> {
         let queue = self.by_key.get(key);
         queue.map(|queue| queue.working.iter().map(|waiting| waiting.inbox).collect()).unwrap_or_default()
     }
 
-    /// Goes on working on the first so many messages only; the others wait again.
+    /// Continues with the first `most` messages being processed only; the others are queued again.
     pub fn keep(&mut self, key: &SessionKey, most: usize) {
         let Some(queue) = self.by_key.get_mut(key) else { return };
         for waiting in queue.working.split_off(queue.working.len().min(most)) {
@@ -170,14 +173,14 @@ impl Queues {
         }
     }
 
-    /// What is being worked on waits again, to be worked on one by one.
+    /// Queues the messages being processed again, to be processed one by one.
     pub fn part(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.get_mut(key) else { return };
         queue.singly += queue.working.len();
         self.keep(key, 0);
     }
 
-    /// Is done with what was worked on.
+    /// Finishes the messages being processed.
     pub fn done(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.get_mut(key) else { return };
         for waiting in queue.working.drain(..) {
@@ -185,7 +188,8 @@ impl Queues {
         }
     }
 
-    /// Another host works on a conversation. Says when it does not any more.
+    /// Notes that another host works on a conversation. The returned token is cancelled when it no
+    /// longer does.
     pub fn stand_back(&mut self, key: &SessionKey) -> CancellationToken {
         let goes_on = CancellationToken::new();
         if let Some(queue) = self.by_key.get_mut(key) {
@@ -194,13 +198,14 @@ impl Queues {
         goes_on
     }
 
-    /// The conversations that other hosts work on, as far as is known.
+    /// Returns the conversations that other hosts work on, as far as is known.
     pub fn elsewhere(&self) -> Vec<SessionKey> {
         let elsewhere = self.by_key.iter().filter(|(_, queue)| queue.elsewhere.is_some());
         elsewhere.map(|(key, _)| key.clone()).collect()
     }
 
-    /// No other host works on a conversation any more: whoever has stood back for so long goes on.
+    /// Notes that no other host works on a conversation any more: its worker goes on if it has
+    /// waited for at least `least`.
     pub fn go_on(&mut self, key: &SessionKey, least: Duration) {
         let queue = self.by_key.get_mut(key);
         let elsewhere = queue.and_then(|queue| queue.elsewhere.take_if(|(since, _)| since.elapsed() >= least));
@@ -209,7 +214,7 @@ impl Queues {
         }
     }
 
-    /// Forgets a conversation: its worker goes, and the inbox has its messages.
+    /// Removes a conversation: its worker ends, and its messages remain in the inbox.
     pub fn forget(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.remove(key) else { return };
         for waiting in queue.waiting.iter().chain(&queue.working) {

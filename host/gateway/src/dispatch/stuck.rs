@@ -1,28 +1,29 @@
-//! Why a turn did not come to its end, and what that calls for.
+//! Why a turn did not finish, and what is done about it.
 
 use std::time::Duration;
 
 use pmk_system::error::Failure;
 
-/// Why a turn did not come to its end.
+/// Why a turn did not finish.
 #[derive(Debug)]
 pub enum TurnFailure {
-    /// It may go better a little later.
+    /// A retry a little later may succeed.
     Passing {
         why: String,
-        /// How long the other side asked to be left alone.
+        /// The wait that the other side asked for.
         retry_after: Duration,
     },
-    /// People have changed something about it: it is tried again at once, with what is stored now.
+    /// People have changed something about the turn: it is retried at once with the stored state.
     Anew,
-    /// Another host works on the conversation, or is owed an earlier message of it: what is open there is looked up anew.
+    /// Another host works on the conversation, or must answer an earlier message of it: its open messages are looked up
+    /// again.
     Elsewhere,
-    /// Several messages are too much to be answered together: each is tried by itself.
+    /// Several messages are too long to be answered together: each is tried by itself.
     Apart,
-    /// Somebody said no, and hardly says otherwise soon; it is tried a few times more.
+    /// The other side refused, and will hardly accept soon; a few more attempts are made.
     Refused { why: String },
-    /// It cannot go on, however often it is tried.
+    /// It cannot succeed, however often it is tried.
     Hopeless { why: String },
-    /// Nothing can go on: with why, where that is a failure.
+    /// Nothing can go on; with the reason if that is a failure.
     Over(Option<Failure>),
 }

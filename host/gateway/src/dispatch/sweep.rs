@@ -1,19 +1,19 @@
-//! The sweep: open messages that nobody works on. A message that is just being stored, or just done with, may look
-//! like one for a moment, so only what two looks in a row have found counts.
+//! The sweep: finds open messages that nobody processes. A message that is just being stored or finished may look
+//! like one for a moment, so only messages found by two consecutive sweeps count.
 
 use std::{collections::HashSet, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use super::{Dispatcher, queues};
 use crate::{ids::InboxId, ledger::Event, store::Pending};
 
-/// How often it looks.
+/// The time between two sweeps.
 pub(super) const EVERY: Duration = Duration::from_secs(10);
 
-/// So long after a message was parked the host that has done it tells of it.
+/// For this long after a message was parked, telling people is left to the host that parked it.
 const OTHERS_TELL_FOR_MS: i64 = 60_000;
 
 impl Dispatcher {
-    /// Looks until the gateway stops.
+    /// Sweeps until the gateway stops.
     pub(super) async fn sweep(self: Arc<Self>) {
         let mut suspects = HashSet::new();
         loop {
@@ -29,7 +29,7 @@ impl Dispatcher {
         }
     }
 
-    /// Has what the last look suspected worked on, where this one finds it again; what it newly suspects.
+    /// Queues the suspects of the previous sweep that are found again, and returns the new suspects.
     pub(super) async fn look(self: &Arc<Self>, suspects: &HashSet<InboxId>) -> HashSet<InboxId> {
         let open = match self.store.open_work().await {
             Ok(open) => {
@@ -58,11 +58,11 @@ impl Dispatcher {
         suspected.into_iter().map(|pending| pending.inbox).collect()
     }
 
-    /// Tells those whom nobody could reach when their message was parked.
+    /// Tells the people who could not be reached when their message was parked.
     async fn tell_untold(&self) {
         match self.store.parked_untold().await {
             Ok(parked) => {
-                // One that another host has just parked is told by that.
+                // A message that another host has just parked is reported by that host.
                 let now_ms = self.clock.now_ms();
                 let is_told = |at_ms: i64| self.store.peers_may_have_work() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
                 for parked in parked.iter().filter(|parked| !is_told(parked.at_ms)) {

@@ -1,5 +1,5 @@
-//! The dispatcher over a real store, with turns that do what each test wants of them. Where a test says so, time leaps
-//! to the next timer whenever only the store is at work.
+//! The dispatcher with a real store, and with turns that behave as each test requires. With paused time, the clock
+//! jumps to the next timer while only the store is working.
 
 use std::{collections::HashMap, path::Path, sync::MutexGuard};
 
@@ -20,15 +20,15 @@ mod holding;
 mod losing;
 mod parking;
 
-/// What a turn does: decided by the text of its message and by how often it was tried, from 1.
+/// The behaviour of a turn, by the text of its message and the number of the attempt, from 1.
 type Script = Box<dyn Fn(&str, u32) -> Play + Send + Sync>;
 
 enum Play {
-    /// It comes to its end.
+    /// It finishes.
     Answer,
     TurnFailure(TurnFailure),
     Panic,
-    /// It takes what has come meanwhile along, then it is stuck.
+    /// It takes along what arrived meanwhile, and then fails.
     SteerThenStuck,
 }
 
@@ -40,7 +40,7 @@ fn hopeless(why: &str) -> Play {
     Play::TurnFailure(TurnFailure::Hopeless { why: why.into() })
 }
 
-/// Turns by a script; what happened, for the test to look at.
+/// Turns that follow a script, with a log for the test.
 struct Scripted {
     store: Store,
     script: Script,
@@ -52,7 +52,8 @@ struct Scripted {
 #[derive(Clone, Debug, Default)]
 struct Log {
     tries: HashMap<String, u32>,
-    /// Messages in the order they were done with; those that were answered together joined by `+`.
+    /// Messages in the order in which they were finished; those answered together are joined by
+    /// `+`.
     answered: Vec<String>,
     told: Vec<String>,
     events: Vec<String>,
@@ -124,7 +125,7 @@ impl Turns for Scripted {
     }
 }
 
-/// A dispatcher at work.
+/// A running dispatcher.
 struct House {
     turns: Arc<Scripted>,
     dispatcher: Arc<Dispatcher>,
@@ -167,7 +168,8 @@ impl House {
         self.dispatcher.take_in(message(user, text)).await.unwrap()
     }
 
-    /// Waits until the log says so; the runner's limit is the only one, for time may leap.
+    /// Waits until the log satisfies the predicate. There is no time limit of its own, since time
+    /// may jump.
     async fn until(&self, is_so: impl Fn(&Log) -> bool) {
         loop {
             let mut happened = std::pin::pin!(self.turns.happened.notified());
@@ -183,7 +185,7 @@ impl House {
         self.until(|log| texts.iter().all(|text| log.answered.iter().any(|done| done == text))).await;
     }
 
-    /// Waits until nothing is left in the queues.
+    /// Waits until the queues are empty.
     async fn settle(&self) {
         self.dispatcher.drain().await.unwrap();
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Batch, Dispatcher, TurnFailure, queues};
 use crate::ledger::Event;
 
-/// How long to wait before a turn that was held up is tried again; the last one over and over.
+/// The pauses before a delayed turn is retried; the last one is repeated.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(200),
     Duration::from_secs(1),
@@ -21,30 +21,30 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// How often a turn may panic before it is parked, and how often somebody may say no to it.
+/// How many panics, and how many refusals, before a turn is parked.
 const MAX_PANICS: u32 = 2;
 const MAX_REFUSALS: u32 = 4;
 
-/// What holds a turn up for so long after others went on, while so many of them come to their end, will not pass: no
-/// list of errors is ever complete.
+/// A temporary error is considered permanent if it has delayed one turn for this long since other turns went on, and
+/// this many of them have finished. No list of errors is ever complete.
 pub(super) const HELD_UP_MOST: Duration = Duration::from_secs(600);
 pub(super) const OTHERS_MEANWHILE: u64 = 3;
 
-/// Whether the worker has anything left to do.
+/// How the processing of a batch ended.
 #[derive(PartialEq, Eq)]
 enum BatchOutcome {
     On,
-    /// Another host goes first. What was in hand waits again.
+    /// Another host goes first. The messages being processed are queued again.
     Aside,
     /// Nothing new may begin.
     Stopped,
 }
 
-/// What a batch went through so far.
+/// The retry state of a batch.
 struct RetryState {
-    /// How many turns had come to their end when it first did not.
+    /// The number of finished turns at its first failure.
     finished: Option<u64>,
-    /// Since when others are seen to go on.
+    /// Since when other turns are known to go on.
     others_since: Option<Instant>,
     panics: u32,
     refusals: u32,
@@ -59,7 +59,7 @@ impl Dispatcher {
             match self.see_through(&batch).await {
                 BatchOutcome::On => {}
                 BatchOutcome::Aside => self.stand_back(&key).await,
-                // What has not come to its end stays in the inbox for the next start.
+                // Unfinished messages stay in the inbox for the next start.
                 BatchOutcome::Stopped => return,
             }
             queues::lock(&self.queues).done(&key);
@@ -67,7 +67,7 @@ impl Dispatcher {
         shift.is_over = true;
     }
 
-    /// Tries until the turn has come to its end or is parked, or the gateway stops.
+    /// Retries until the turn has finished or is parked, or the gateway stops.
     async fn see_through(self: &Arc<Self>, batch: &Batch) -> BatchOutcome {
         let mut trouble = RetryState { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
@@ -77,8 +77,8 @@ impl Dispatcher {
                 if self.stop.is_cancelled() {
                     return BatchOutcome::Stopped;
                 }
-                // Locks of tokio are freed by a panic, and those of the standard library guard what is never left
-                // half changed; what the turn stored is whole.
+                // Tokio's locks are released by a panic, data behind the standard library's locks is never left
+                // inconsistent, and what the turn has stored is complete.
                 panics::caught(self.turns.run(batch)).await
             };
             let pause = match outcome {
@@ -118,7 +118,7 @@ impl Dispatcher {
                     } else {
                         tracing::debug!(%session, why, "this turn is delayed, too");
                     }
-                    // Who is told when to come again is not left alone.
+                    // A turn that was told when to retry does not count as stuck.
                     if retry_after.is_zero()
                         && let Some(minutes) = self.will_not_pass(&mut trouble)
                     {
@@ -142,15 +142,15 @@ impl Dispatcher {
                 biased;
                 () = self.stop.cancelled() => return BatchOutcome::Stopped,
                 () = batch.interrupted().cancelled_owned() => {}
-                // Whatever else held it up says so once more.
+                // The database is back; a turn delayed by something else will just fail again.
                 () = self.store.back() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    /// Lets another host work on a conversation, which sees by itself what is open there, until it [does not](Self::look_after_hosts) any
-    /// more. What is open by then is looked up: its order counts.
+    /// Leaves a conversation to another host until that host [no longer](Self::look_after_hosts) works on it. That host
+    /// finds the open messages by itself. What is open afterwards is looked up, because its order matters.
     async fn stand_back(self: &Arc<Self>, key: &SessionKey) {
         let goes_on = queues::lock(&self.queues).stand_back(key);
         tokio::select! {
@@ -163,12 +163,14 @@ impl Dispatcher {
         }
     }
 
-    /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.
+    /// Parks a message that cannot be answered. Of several messages, each is tried by itself first,
+    /// because not all of them need to be parked.
     async fn give_up(self: &Arc<Self>, batch: &Batch, why: &str) -> BatchOutcome {
         queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
         match batch.ids() {
             [inbox] => {
-                // Free to be entered anew before anybody can take it up again.
+                // Removed from the queues before anybody can take it up again, so that it can be
+                // queued anew.
                 queues::lock(&self.queues).done(batch.key());
                 self.park(*inbox, why).await;
             }
@@ -177,8 +179,8 @@ impl Dispatcher {
         BatchOutcome::On
     }
 
-    /// Whether it is worth a line of the log what holds a turn up, or a look for some: not where that was the last one's reason, too,
-    /// and no turn has come to its end since.
+    /// Returns whether a reason for a delay is worth a log line: not if it is the same as the last one and no turn has
+    /// finished since.
     pub(super) fn is_news(&self, why: &str) -> bool {
         let finished = self.finished.load(Ordering::Relaxed);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +191,8 @@ impl Dispatcher {
         !is_known
     }
 
-    /// For how many minutes a turn has been held up by something that evidently does not hold up others.
+    /// Returns for how many minutes a turn has been delayed by something that evidently does not delay
+    /// others.
     fn will_not_pass(&self, trouble: &mut RetryState) -> Option<u64> {
         let finished = self.finished.load(Ordering::Relaxed);
         let others = finished - *trouble.finished.get_or_insert(finished);
@@ -209,12 +212,12 @@ impl RetryState {
     }
 }
 
-/// Frees the conversation when its worker goes, whatever made it go: then messages that are open still are found by
-/// the sweep, or by the next start.
+/// Removes the conversation's queue when its worker ends for any reason, so that messages still open are found by
+/// the sweep or the next start.
 struct WorkerGuard<'a> {
     dispatcher: &'a Dispatcher,
     key: &'a SessionKey,
-    /// The queue is gone; one of that key has another worker.
+    /// The queue is already gone; a queue of that key belongs to another worker.
     is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The pending markers of an existing pmk.
+//! Imports the pending markers of an existing pmk.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use super::{BadMarker, Marker};
 /// The largest marker file that is read, in bytes.
 const MAX_MARKER_BYTES: u64 = 1 << 20;
 
-/// A file, or a whole folder, that was left out.
+/// A file or folder that was left out.
 #[derive(Debug, Error)]
 pub enum ImportProblem {
     #[error("`{}` cannot be read: {source}", path.display())]
@@ -24,8 +24,8 @@ pub enum ImportProblem {
     Bad { path: PathBuf, source: BadMarker },
 }
 
-/// Reads every marker of a folder such as `~/.pmk/gateway/slack/escalations`, oldest first. What is no
-/// marker is told and left alone; a folder that does not exist has none.
+/// Reads every marker of a folder such as `~/.pmk/gateway/slack/escalations`, oldest first. A file
+/// that is not a marker is reported and left alone; a folder that does not exist has none.
 pub fn import(folder: &Path) -> (Vec<Marker>, Vec<ImportProblem>) {
     let mut markers = Vec::new();
     let mut problems = Vec::new();
@@ -45,7 +45,7 @@ pub fn import(folder: &Path) -> (Vec<Marker>, Vec<ImportProblem>) {
     (markers, problems)
 }
 
-/// Reads one file; `None` for what pmk does not call a marker either.
+/// Reads one file; `None` if it is not a marker by pmk's rules.
 fn read(path: PathBuf) -> Result<Option<Marker>, ImportProblem> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".json")) else {
         return Ok(None);

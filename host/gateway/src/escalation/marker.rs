@@ -1,4 +1,4 @@
-//! What is remembered while an answer is awaited.
+//! The record of an awaited answer.
 
 use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::chat::ReplyTo;
 
-/// A thread that waits for a contact's answer. As JSON it is what pmk writes to
+/// A thread that waits for a contact's answer. Its JSON form is what pmk writes to
 /// `escalations/CHANNEL__THREAD.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,32 +14,33 @@ pub struct Marker {
     pub channel_id: String,
     /// The `ts` of the thread's first message.
     pub thread_ts: String,
-    /// What was asked, as the model put it.
+    /// The question, as the model phrased it.
     pub question: String,
     /// The repository it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Since when, in milliseconds since 1970.
+    /// Since when it is pending, in milliseconds since 1970.
     pub pending_since: u64,
     /// Who may answer.
     pub mentioned_user_ids: Vec<String>,
-    /// Who gets the answer; older versions of pmk did not keep it.
+    /// Who gets the answer; older versions of pmk did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker_user_id: Option<String>,
-    /// What was looked through before anybody was asked. This and what follows, pmk does not know.
+    /// What was searched before anybody was asked. This field and the following ones do not exist
+    /// in pmk.
     #[serde(default, skip_serializing_if = "PriorAttempts::is_nothing")]
     pub tried: PriorAttempts,
-    /// Where the asker's conversation is, where contacts cannot see it: then each is asked in a direct message.
+    /// The asker's conversation, if contacts cannot see it; then each of them is asked in a direct message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<PrivateConversation>,
-    /// What asker and contacts have said to each other about it since, before there was an answer.
+    /// What asker and contacts have written to each other about it before there was an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchange: Vec<EscalationRemark>,
 }
 
-/// What was looked through in vain.
+/// What was searched without success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorAttempts {
     /// Atoms that the model was shown.
@@ -49,7 +50,7 @@ pub struct PriorAttempts {
 }
 
 impl PriorAttempts {
-    /// Whether it was nothing.
+    /// Returns whether nothing was searched.
     pub const fn is_nothing(&self) -> bool {
         self.atoms == 0 && self.mra == 0
     }
@@ -63,7 +64,7 @@ pub struct PrivateConversation {
     pub reply_to: ReplyTo,
 }
 
-/// One thing said about a question.
+/// A remark about a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EscalationRemark {
@@ -71,7 +72,7 @@ pub struct EscalationRemark {
     pub text: String,
 }
 
-/// A file that is no marker.
+/// Why a file is not a marker.
 #[derive(Debug, Error)]
 pub enum BadMarker {
     #[error("its name is not `CHANNEL__THREAD.json`")]
@@ -85,7 +86,8 @@ pub enum BadMarker {
 }
 
 impl Marker {
-    /// The name of its file, without a folder. Both parts are kept to what Slack's ids consist of.
+    /// Returns the name of its file, without a folder. Both parts are reduced to the characters of
+    /// Slack's ids.
     pub fn file_name(&self) -> String {
         let plain = |text: &str| -> String {
             text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
@@ -93,10 +95,10 @@ impl Marker {
         format!("{}__{}.json", plain(&self.channel_id), plain(&self.thread_ts))
     }
 
-    /// Reads a file of pmk's.
+    /// Reads a marker file of pmk.
     ///
     /// # Errors
-    /// [`BadMarker`] says what keeps it from being one.
+    /// [`BadMarker`] says why it is not a marker.
     pub fn parse(file_name: &str, json: &[u8]) -> Result<Self, BadMarker> {
         let stem = file_name.strip_suffix(".json").ok_or(BadMarker::Name)?;
         stem.split_once("__")
@@ -112,24 +114,24 @@ impl Marker {
         Ok(marker)
     }
 
-    /// Whether a message of this person in the thread is the awaited answer. Anybody else's is not, and
-    /// the marker stays (specification 003 §8).
+    /// Returns whether a message of this person in the thread is the awaited answer. A message of
+    /// anybody else is not, and the marker stays (specification 003 §8).
     pub fn absorbs(&self, sender: &str) -> bool {
         !sender.is_empty() && self.mentioned_user_ids.iter().any(|contact| contact == sender)
     }
 
-    /// Whether it is this person's question.
+    /// Returns whether it is this person's question.
     pub fn is_askers(&self, sender: &str) -> bool {
         !sender.is_empty() && self.asker_user_id.as_deref() == Some(sender)
     }
 
-    /// The contact who has asked something back and has had no reply.
+    /// Returns the contact who has asked back and has had no reply.
     pub fn asked_back_by(&self) -> Option<&str> {
         let last = self.exchange.last()?;
         (!self.is_askers(&last.user_id)).then_some(last.user_id.as_str())
     }
 
-    /// The name it has for operators.
+    /// Returns its name for operators.
     pub fn name(&self) -> String {
         format!("{}:{}", self.channel_id, self.thread_ts)
     }

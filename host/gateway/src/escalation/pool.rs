@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pools {
-    /// For everything that no repository's pool covers.
+    /// Contacts for everything that no repository's pool covers.
     pub default: Vec<String>,
     pub repos: BTreeMap<String, Vec<String>>,
 }
 
 impl Pools {
-    /// Whom to ask about a repository: its pool, else the default one, of either who may be asked, each
-    /// once and in the order of the configuration. A pool that has nobody left after that counts as none. Empty
-    /// when there is nobody to ask.
+    /// Returns whom to ask about a repository: the contacts of its pool, or else of the default pool, who may
+    /// be asked, without duplicates and in the order of the configuration. A pool of which nobody may be asked
+    /// counts as none. Empty if there is nobody to ask.
     pub fn contacts(&self, repo: Option<&str>, may_be_asked: impl Fn(&str) -> bool) -> Vec<String> {
         let of_repo = repo.and_then(|repo| self.repos.get(repo.trim()));
         of_repo
@@ -39,7 +39,7 @@ fn of(pool: &[String], may_be_asked: impl Fn(&str) -> bool) -> Vec<String> {
     contacts
 }
 
-/// Whether a text can stand between `<@` and `>` and mean one person.
+/// Returns whether a text between `<@` and `>` denotes one person.
 fn is_user_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

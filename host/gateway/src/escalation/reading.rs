@@ -1,8 +1,8 @@
-//! What somebody means who writes while an answer is awaited. People who are asked do not only answer: they ask back,
-//! or promise to look. And who has asked adds something, or does not need it any more.
+//! Classifies messages that are written while an answer is awaited. Contacts do not only answer: they ask back, or
+//! promise to look. And the asker adds something, or no longer needs the answer.
 //!
-//! A model says which it is; the call between a prompt and its reader here is the caller's. There is no list of words:
-//! what cannot be read as one of these is [`Word::Unclear`], and then the person is asked.
+//! A model classifies the message; the caller makes the model call, between a prompt and its parser here. There is no
+//! list of keywords: a contact's message that cannot be classified is [`Word::Unclear`], and then the person is asked.
 
 use pmk_core::{Language, text};
 use pmk_knowledge::extract::{self, Extraction, Prompt};
@@ -14,32 +14,32 @@ use super::{EscalationRemark, Marker};
 /// A longer message is cut for the model that reads it.
 pub const MAX_CHARS: usize = 20_000;
 
-/// Of what was said back and forth, so much is shown.
+/// How much of the previous remarks is shown: their number, and the characters of each.
 const MAX_EXCHANGE: usize = 20;
 const MAX_SAID_CHARS: usize = 2_000;
 
-/// What a message is for the question that waits.
+/// What a message means for the waiting question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
     /// A contact answers it.
     Answer,
-    /// A contact has to know something first.
+    /// A contact needs to know something first.
     Question,
     /// A contact will look at it.
     Later,
-    /// It has nothing to do with it.
+    /// It is unrelated.
     Other,
-    /// Nobody can tell.
+    /// It cannot be classified.
     Unclear,
-    /// The asker has something to say to those who were asked.
+    /// The asker has something to say to the contacts.
     Reply,
-    /// The asker does not need the answer any more.
+    /// The asker no longer needs the answer.
     Withdraw,
 }
 
 impl Word {
-    /// The name, for the ledger.
+    /// Returns the name, for the ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Word::Answer => "answer",
@@ -53,22 +53,22 @@ impl Word {
     }
 }
 
-/// A message, read. It is stored with its turn: read once, it stays what it was read as.
+/// A classified message. It is stored with its turn, so that it is classified only once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     pub word: Word,
-    /// What the curator makes of an answer, where that could be read.
+    /// What the curator extracts from an answer, if that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction: Option<Extraction>,
 }
 
 impl Reading {
-    /// One that says no more than this.
+    /// Returns a classification without an extraction.
     pub const fn of(word: Word) -> Reading {
         Reading { word, extraction: None }
     }
 
-    /// Reads what a model says of a contact's message.
+    /// Parses a model's classification of a contact's message.
     pub fn of_contact(answer: &str) -> Reading {
         let word = word(answer, &[Word::Answer, Word::Question, Word::Later, Word::Other]).unwrap_or(Word::Unclear);
         let extraction = extract::parse(answer);
@@ -78,13 +78,14 @@ impl Reading {
         Reading { word, extraction: extraction.ok() }
     }
 
-    /// Reads what a model says of the asker's message. Where that is unclear it is ordinary talk: nothing is lost by it.
+    /// Parses a model's classification of the asker's message. An unclear one is treated as an ordinary message:
+    /// nothing is lost by that.
     pub fn of_asker(answer: &str) -> Reading {
         Reading::of(word(answer, &[Word::Reply, Word::Withdraw]).unwrap_or(Word::Other))
     }
 }
 
-/// The kind that the first object which names one of these says.
+/// Returns the kind given by the first object that names one of these.
 fn word(answer: &str, expected: &[Word]) -> Option<Word> {
     let named = |object: Value| {
         let kind = object.get("kind")?.as_str()?.trim().to_ascii_lowercase();
@@ -93,13 +94,15 @@ fn word(answer: &str, expected: &[Word]) -> Option<Word> {
     extract::objects(answer).find_map(named)
 }
 
-/// Asks what a contact's message is, and what is to be learnt of it; of the message so many characters are shown.
+/// Returns the prompt that classifies a contact's message and extracts what is to be learnt from it; `most` is
+/// the number of characters of the message that are shown.
 pub fn contacts(marker: &Marker, reply: &str, most: usize, language: Language) -> Prompt {
     let prompt = extract::prompt(&marker.question, marker.reason.as_deref(), text::head(reply, most), language);
     with_exchange(prompt, &marker.exchange, most)
 }
 
-/// Asks what the asker's message is; of the message so many characters are shown.
+/// Returns the prompt that classifies the asker's message; `most` is the number of characters of
+/// the message that are shown.
 pub fn askers(marker: &Marker, message: &str, most: usize, language: Language) -> Prompt {
     let system = language.pick(
         "Somebody asked a question that was passed on to people who know, and their answer is still awaited. The same person \
@@ -125,8 +128,8 @@ pub fn askers(marker: &Marker, message: &str, most: usize, language: Language) -
     with_exchange(Prompt { system: system.into(), user }, &marker.exchange, most)
 }
 
-/// Shows what was said in between, after the question, at most twice as much of it as of the message: material cannot end
-/// the tag that this stands in.
+/// Inserts the previous remarks after the question, at most twice as much of them as of the message. Quoted material
+/// cannot contain the closing tag that is searched for here.
 fn with_exchange(mut prompt: Prompt, exchange: &[EscalationRemark], most: usize) -> Prompt {
     const AFTER: &str = "</question>\n";
     if exchange.is_empty() {
@@ -143,7 +146,7 @@ fn with_exchange(mut prompt: Prompt, exchange: &[EscalationRemark], most: usize)
     prompt
 }
 
-/// Who said what, on one line.
+/// Returns a remark with its author, on one line.
 pub fn line(EscalationRemark { user_id, text }: &EscalationRemark) -> String {
     format!("{user_id}: {}", text::head(&text::plain_line(text), MAX_SAID_CHARS))
 }

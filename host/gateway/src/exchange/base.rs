@@ -1,4 +1,4 @@
-//! The window before something is summed up or left behind, and what such a step is bound by.
+//! The window before a part of it is summarized or left behind, and the limits of such a step.
 
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::Rung;
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{ledger::Event, store::StoreError};
 
-/// Requests that are made again after a refusal, at most.
+/// The most requests that are retried after a refusal.
 pub(crate) const MAX_RETRIES: usize = 3;
 
-/// The window as it was before recovery began.
+/// The window before recovery began.
 #[derive(Clone)]
 pub(crate) struct Base {
     pub window: Window,
@@ -20,12 +20,12 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Whether a request of this size is a tenth smaller.
+    /// Returns whether a request of this size is at least a tenth smaller.
     pub fn shrinks_to(&self, tokens: u64) -> bool {
         tokens.saturating_mul(10) <= self.tokens.saturating_mul(9)
     }
 
-    /// The rungs that were not tried and can still help.
+    /// Returns the rungs that were not tried and can still help.
     pub fn available(&self, tried: &[Rung], limit: u64) -> Vec<Rung> {
         let helps = |rung: &Rung| match rung {
             Rung::Trim => self.trimmed(limit).is_some(),
@@ -36,7 +36,7 @@ impl Base {
         Rung::ALL.into_iter().filter(|rung| !tried.contains(rung)).filter(helps).collect()
     }
 
-    /// What the trim rung leaves of the window, if that helps.
+    /// Returns what the trim rung leaves of the window, if it helps.
     pub fn trimmed(&self, limit: u64) -> Option<Applied> {
         let transcript = self.window.transcript();
         let guard = Guard { limit: limit.max(self.tokens), seed_may_go: false, must_shrink: true };
@@ -44,8 +44,7 @@ impl Base {
     }
 }
 
-/// Puts a summary in the place of a part of the base window, in the stored live window, too, with what there is to tell
-/// of it.
+/// Replaces a part of the base window by a summary, in the stored live window, too, and stores the events with it.
 pub(super) async fn fold(
     ports: &dyn Ports,
     exchange: &mut Exchange,

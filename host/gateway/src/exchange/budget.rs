@@ -1,5 +1,5 @@
-//! Step 3: the policy decides what of the conversation the model gets, and the live window is edited
-//! accordingly, before the model is called and whatever comes of the call.
+//! Step 3: the policy decides which part of the conversation the model gets, and the live window is
+//! edited accordingly before the model is called, independent of the outcome of the call.
 
 use pmk_core::{Applied, floor};
 use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
@@ -7,10 +7,10 @@ use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
 use super::{Exchange, Ports, compact, trial::Trial};
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
 
-/// Step 3.
+/// Runs step 3.
 pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
     if let Some(wanted) = decide(ports, exchange).await? {
-        // Tried once a turn; where it fails, the plan holds that came with it. What is only tried stores nothing.
+        // Tried once per turn; if it fails, the accompanying plan applies. A trial must not store anything.
         let may_compact = exchange.trial.is_none() && !std::mem::replace(&mut exchange.tally.compacted, true);
         if may_compact && compact::ahead(ports, exchange, wanted.range).await? {
             decide(ports, exchange).await?;
@@ -21,7 +21,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
     Ok(())
 }
 
-/// A summary that a policy wants before the call, and what holds without it.
+/// A summary that a policy requests before the call, and the plan that applies without it.
 struct Wanted {
     range: std::ops::Range<usize>,
     otherwise: Applied,
@@ -29,21 +29,22 @@ struct Wanted {
     told: Vec<Event>,
 }
 
-/// Asks the policy and carries its plan out, unless it wants something summed up first.
+/// Asks the policy and carries out its plan, unless the policy requests a summary first.
 async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wanted>, StoreError> {
     let transcript = exchange.window.transcript();
     exchange.budget = token_budget(ports, exchange, transcript.total_tokens());
     let is_alone = exchange.alone() > exchange.budget.limit;
     if !exchange.fits_at_all() || is_alone && exchange.below.is_some() {
-        // There is nothing to decide, and the conversation must not lose anything over it. What recovery sends
-        // alone is its own last step.
+        // There is nothing to decide, and the conversation must not lose anything because of it. Sending the
+        // new message alone is recovery's own last step.
         let tokens = transcript.total_tokens();
         (exchange.tally.tokens_before, exchange.tally.tokens_after) = (tokens, tokens);
         ports.planned(&exchange.window, None);
         return Ok(None);
     }
     if is_alone {
-        // No history can go along. What was left out for it is stored once it is answered.
+        // No history can be sent with the message. Leaving it out is stored only once the message
+        // is answered.
         if exchange.tally.calls == 0 {
             exchange.tally.tokens_before = transcript.total_tokens();
         }
@@ -85,8 +86,8 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
     }
 }
 
-/// The budget as of now: after what the last call has told of how the model counts and of what it takes. A request
-/// that a bound holds back may be the one that tries whether it still holds.
+/// Returns the current budget, which includes what the last call has shown of how the model counts and what it
+/// accepts. A request over a bound may be used to test whether the bound still holds.
 fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBudget {
     let (session, preamble_tokens) = (exchange.session, exchange.preamble.tokens);
     let mut budget = ports.token_budget(session, preamble_tokens);
@@ -96,7 +97,7 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
     exchange.capped(budget, preamble_tokens, ports.now_ms())
 }
 
-/// The event of a plan; none where it leaves the window as it is.
+/// Returns the event of a plan; none if it does not change the window.
 fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec<Event> {
     let sha256 = match decided_by {
         DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
@@ -115,8 +116,8 @@ fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec
     if applied.edits_window() { vec![event()] } else { vec![] }
 }
 
-/// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only
-/// tried. What there is to tell of it is stored with it. Costs nothing when it changes nothing.
+/// Applies a decision to the turn's window and, together with its events, to the stored live window; during a
+/// trial, the latter only once the trial has helped. Costs nothing if the decision changes nothing.
 pub(super) async fn carry_out(
     ports: &dyn Ports,
     exchange: &mut Exchange,

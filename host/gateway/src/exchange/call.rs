@@ -1,4 +1,4 @@
-//! Step 4: the model call. Ends in an answer or in the reason why there is none.
+//! Step 4: the model call. Ends with an answer or with the reason why there is none.
 
 mod images;
 mod tools;
@@ -18,27 +18,28 @@ use crate::{
 use images::Images;
 use tools::Tools;
 
-/// What came of asking.
+/// The outcome of the model call.
 pub(crate) enum CallOutcome {
     Answer(Answer),
-    /// The new message fits, the conversation does not.
+    /// The new message fits, but the conversation does not.
     TooLong,
-    /// The new message alone takes so many tokens; and so many fit, where that is known.
+    /// The new message alone has this many tokens; the limit is given if it is known.
     MessageTooLong {
         tokens: u64,
         limit: Option<u64>,
     },
-    /// There is no answer, and it is not the size.
+    /// There is no answer, for a reason other than the size.
     Failed(ModelError),
 }
 
-/// Asks, and asks smaller where that may help. A new message that fits by no means is not even sent.
+/// Calls the model, and again with a smaller request if that may help. A new message that cannot fit
+/// is not even sent.
 ///
 /// # Errors
 /// The store failed.
 pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<CallOutcome, StoreError> {
     if !exchange.fits_at_all() {
-        // As much a message that could not be answered as one that was sent in vain.
+        // It counts as a message that could not be answered, just like one that was refused.
         recover::note_failed(ports, exchange);
         return Ok(too_long(exchange));
     }
@@ -68,7 +69,7 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<C
     }
 }
 
-/// What is too long: the new message where it is, else the conversation.
+/// Returns what is too long: the new message, or else the conversation.
 fn too_long(exchange: &Exchange) -> CallOutcome {
     if exchange.fits_at_all() {
         return CallOutcome::TooLong;
@@ -77,7 +78,8 @@ fn too_long(exchange: &Exchange) -> CallOutcome {
     CallOutcome::MessageTooLong { tokens: exchange.alone(), limit }
 }
 
-/// One call, and one more where the history can be repaired; with what was sent last.
+/// Makes one call, and another one if the history can be repaired. Returns the request that was
+/// sent last.
 async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request, Result<Answer, ModelError>) {
     let request = exchange.request();
     let outcome = send(ports, exchange, &request, false).await;
@@ -108,9 +110,9 @@ async fn send(
     outcome
 }
 
-/// What a failure is taken for. A refusal as too long that names no limit is not believed of a request that is tiny, or
-/// much smaller than what the model answers, by the provider's own count, too: it would keep every conversation below that
-/// size. Something else was wrong, and nobody has said what.
+/// Classifies a failure. A refusal as too long that names no limit is ignored if the request is tiny, or, also by the
+/// provider's own count, much smaller than requests that the model has answered: believing it would keep every
+/// conversation below that size. Something else was wrong, and the provider did not say what.
 fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelError {
     match error {
         ModelError::Overflow { observed_tokens, allowed_tokens: None, message }
@@ -128,16 +130,16 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
     }
 }
 
-/// Whether a request of this size may be more than the model takes.
+/// Returns whether a request of this size may exceed what the model accepts.
 fn may_be_the_size(ports: &dyn Ports, size: u64, source: Source) -> bool {
     size > LEAST_LIMIT && ports.calibration().bounds().may_be_too_large(size, source)
 }
 
-/// Why a smaller request may be answered where this one was not.
+/// Returns why a smaller request may be answered although this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
         Err(ModelError::Overflow { observed_tokens, allowed_tokens, message }) => {
-            // A quota a minute is no context window.
+            // A quota per minute is not a context window.
             let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
             let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
             return Some(Cause::Overflow { observed_tokens, allowed_tokens, window });
@@ -147,7 +149,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
         Ok(answer) if answer.is_empty() => Source::Empty,
         _ => return None,
     };
-    // What fails without a word is the server's far more often than the size's.
+    // A failure without an explanation is caused by the server far more often than by the size.
     let is_tried = |trial: &Trial| source != Source::Failing || trial.is_suspicion();
     let may_suspect = exchange.trial.as_ref().is_some_and(is_tried)
         || exchange.tally.tokens_after > LEAST_LIMIT
@@ -157,7 +159,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
     may_suspect.then_some(Cause::Suspected(source))
 }
 
-/// An answer, or a failure that has nothing to do with the size.
+/// Handles an answer, or a failure that is unrelated to the size.
 async fn settled(
     ports: &dyn Ports,
     exchange: &mut Exchange,
@@ -174,7 +176,7 @@ async fn settled(
             Ok(CallOutcome::Answer(answer))
         }
         Err(error) => {
-            // Which says nothing of the size.
+            // The failure says nothing about the size.
             trial::take_back(exchange);
             tracing::warn!(session = exchange.key, class = error.class(), %error, "no answer");
             Ok(failed(exchange, error))
@@ -182,7 +184,7 @@ async fn settled(
     }
 }
 
-/// The turn ends with this failure.
+/// Ends the turn with this failure.
 fn failed(exchange: &mut Exchange, error: ModelError) -> CallOutcome {
     if is_without_a_word(&error) {
         exchange.sizes.turn_failed();
@@ -190,12 +192,13 @@ fn failed(exchange: &mut Exchange, error: ModelError) -> CallOutcome {
     CallOutcome::Failed(error)
 }
 
-/// Whether a server has failed and not said what would help. One that asks for a wait is busy.
+/// Returns whether a server failed without saying what would help. A server that asks for a wait is
+/// busy.
 fn is_without_a_word(error: &ModelError) -> bool {
     error.action() == Action::Retry && error.retry_after().is_none()
 }
 
-/// Whether a refusal speaks of tokens per time.
+/// Returns whether a refusal mentions tokens per time.
 fn is_about_a_quota(message: &str) -> bool {
     let message = message.to_lowercase();
     let words: Vec<&str> = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

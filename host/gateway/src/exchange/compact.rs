@@ -1,6 +1,6 @@
-//! Compaction: the model writes a summary of a part of the conversation, which stands in its place.
+//! Compaction: the model writes a summary of a part of the conversation, which replaces that part.
 //!
-//! What is sent for it is its [material](super::material).
+//! The model reads the part as [material](super::material).
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{ledger::Event, preambles::Preamble, store::StoreError};
 
-/// The rung: what lies between the seed and the most recent turn is summed up.
+/// The rung: summarizes everything between the seed and the most recent turn.
 pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
     let Some(middle) = base.window.middle() else { return Ok(false) };
     let Some(turns) = compact(ports, exchange, base, middle, true).await? else { return Ok(false) };
@@ -24,15 +24,15 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     Ok(true)
 }
 
-/// Before the call, because a policy wants it. Nothing is cut off for the person then, so they are told
-/// nothing.
+/// Compacts before the call, at a policy's request. Nothing the person would notice is removed, so they
+/// are not told.
 pub(super) async fn ahead(ports: &dyn Ports, exchange: &mut Exchange, range: Range<usize>) -> Result<bool, StoreError> {
     let base = Base { window: exchange.window.clone(), tokens: exchange.window.transcript().total_tokens() };
     Ok(compact(ports, exchange, &base, range, false).await?.is_some())
 }
 
-/// Puts the model's summary in the place of a range, and says how many turns it stands for. `None` when the
-/// model failed, or the request got no smaller, on recovery by a tenth.
+/// Replaces a range by the model's summary and returns how many turns it stands for. `None` if the model
+/// failed, or if the request did not get smaller (during recovery, by a tenth).
 async fn compact(
     ports: &dyn Ports,
     exchange: &mut Exchange,
@@ -61,7 +61,7 @@ async fn compact(
         tracing::info!(session, turns, after, "queue.context_overflow.compacted");
         told.push(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
     } else {
-        // Nothing has overflowed: a policy wanted it.
+        // Nothing has overflowed: a policy requested it.
         tracing::info!(session, turns, after, "compacted ahead of the call");
     }
     let tokens_before = base.tokens;
@@ -70,7 +70,7 @@ async fn compact(
     Ok(Some(turns))
 }
 
-/// The window with the summary in the place of a range, and what the request costs then.
+/// Returns the fold that replaces a range by the summary, and the size of the request after it.
 fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize>, summary: &str) -> (Fold, u64) {
     let message = framed(Frame::Compacted, summary, transcript.language());
     let replaced = transcript.tokens_in(range.start, range.end);
@@ -78,12 +78,13 @@ fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize>, summary:
     (Fold { range, summary: Some(message), forget_dropped: false }, after)
 }
 
-/// Whether a request of that size is worth a summary: any that is smaller, on recovery one by a tenth.
+/// Returns whether a request of that size is worth the summary: any smaller one; during recovery, one
+/// that is smaller by a tenth.
 fn helps(base: &Base, after: u64, recovering: bool) -> bool {
     after < base.tokens && (!recovering || base.shrinks_to(after))
 }
 
-/// A summary of a range of messages, by the model.
+/// Has the model summarize a range of messages.
 async fn summarise(
     ports: &dyn Ports,
     exchange: &mut Exchange,

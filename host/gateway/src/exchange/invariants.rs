@@ -1,16 +1,16 @@
-//! What is true of every request, whatever has led to it. It is asserted just before a request goes out, in release builds,
-//! too: what breaks it is a defect of the program. The dispatcher catches the panic, tries the turn once more, and then
-//! parks the message and tells people; the process goes on, and so do all other conversations.
+//! Invariants of every request, however it was made. They are asserted just before a request is sent, in release
+//! builds, too: a violation is a defect of the program. The dispatcher catches the panic, retries the turn once, and
+//! then parks the message and tells people; the process and all other conversations go on.
 
 use pmk_core::{Role, structure::pair_tools};
 use pmk_models::Request;
 
 use super::Exchange;
 
-/// Asserts it.
+/// Asserts the invariants.
 ///
 /// # Panics
-/// Something of it is not true.
+/// One of them is violated.
 pub(super) fn hold(exchange: &Exchange, request: &Request) {
     let Exchange { key, tally, budget, below, .. } = exchange;
     let size = exchange.estimate();

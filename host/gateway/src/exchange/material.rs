@@ -1,14 +1,14 @@
-//! What a summariser reads of a part of a conversation.
+//! What a summarizer reads of a part of a conversation.
 //!
-//! Nothing is sent that does not fit: the oldest tool contents leave first, then the text goes in pieces,
-//! and the summaries of the pieces are put together. What an earlier summary says is kept: it goes along
-//! word for word while there is room for it, and is summed up once more together with the rest when not.
+//! Nothing is sent that does not fit: first the oldest tool contents are left out, then the text is split
+//! into pieces, and the summaries of the pieces are joined. An earlier summary is preserved: it is kept
+//! word for word if there is room for it, and otherwise summarized again together with the rest.
 
 use pmk_core::{Block, Entry, Language, Message, Origin, Role, text, tokens};
 
 use super::summary::unframed;
 
-/// What the summariser is told.
+/// Returns the system prompt of the summarizer.
 pub(crate) const fn system(language: Language) -> &'static str {
     language.pick(
         "You compress the older part of a conversation between people and an assistant, so that it can go on. Write down \
@@ -22,27 +22,28 @@ pub(crate) const fn system(language: Language) -> &'static str {
     )
 }
 
-/// The most tokens of a summary, and its share of the hard limit.
+/// The most tokens of a summary; a quarter of the hard limit is another bound.
 const MAX_SUMMARY_TOKENS: u64 = 6_000;
 
-/// So many pieces are summed up; of a longer conversation only the newest.
+/// The most pieces that are summarized; of a longer conversation, only the newest.
 const MAX_PIECES: usize = 8;
 
-/// The share of the room that is used for a piece: the estimate of what was refused may be off.
+/// A piece takes at most 1/`PIECE_SHARE` of the room, because the estimate of what was refused may
+/// be off.
 pub(crate) const PIECE_SHARE: u64 = 2;
 
-/// What the summariser gets to read.
+/// What the summarizer reads.
 pub(crate) struct Material {
-    /// One call each.
+    /// One model call each.
     pub pieces: Vec<String>,
     /// The most tokens of a summary.
     pub most: u64,
-    /// What an earlier summary says, where it goes along word for word.
+    /// The earlier summary, if it is kept word for word.
     earlier: Option<String>,
 }
 
 impl Material {
-    /// The messages for a summariser with this hard limit.
+    /// Returns the material of these messages for a summarizer with this hard limit.
     pub fn of(messages: &[Entry], limit: u64, language: Language) -> Material {
         let most = MAX_SUMMARY_TOKENS.min(limit / 4);
         let earlier: Vec<String> = messages
@@ -51,7 +52,7 @@ impl Material {
             .map(|entry| unframed(&entry.message.plain_text()))
             .collect();
         let earlier = earlier.join("\n\n");
-        // Beside a long earlier summary there would be no room for what came since.
+        // A long earlier summary would leave no room for the messages since then.
         let keep = !earlier.is_empty() && u64::from(tokens::estimate(&earlier)) <= most / 2;
         let rest = messages.iter().map(|entry| &*entry.message);
         let lines =
@@ -59,12 +60,12 @@ impl Material {
         Material { pieces: pieces(&lines, limit / PIECE_SHARE), most, earlier: keep.then_some(earlier) }
     }
 
-    /// The most tokens of what is newly written.
+    /// Returns the most tokens of the new text.
     pub fn allowed(&self) -> u64 {
         if self.earlier.is_some() { self.most / 2 } else { self.most }
     }
 
-    /// The whole summary.
+    /// Returns the whole summary.
     pub fn with(self, summary: String) -> String {
         match self.earlier {
             Some(earlier) => head(&format!("{earlier}\n\n{summary}"), self.most),
@@ -73,13 +74,13 @@ impl Material {
     }
 }
 
-/// The question that a piece goes to the model with.
+/// Returns the message that asks the model to summarize a piece.
 pub(crate) fn question(piece: &str) -> Message {
     Message::user(format!("<conversation>\n{piece}\n</conversation>"))
 }
 
-/// The messages as lines of text. When they are too many for `room`, the oldest tool contents stand only
-/// by their size.
+/// Returns the messages as lines of text. If they exceed `room`, the oldest tool contents are replaced
+/// by their sizes.
 fn lines<'a>(messages: impl Iterator<Item = &'a Message>, room: u64, language: Language) -> Vec<String> {
     let mut lines: Vec<(String, Option<String>)> = messages.map(|message| line(message, language)).collect();
     let cost = |line: &(String, Option<String>)| u64::from(tokens::estimate(&line.0));
@@ -97,7 +98,8 @@ fn lines<'a>(messages: impl Iterator<Item = &'a Message>, room: u64, language: L
     lines.into_iter().map(|(line, _)| line).collect()
 }
 
-/// A message as a line, and for tool contents and results of `mra` the line without them.
+/// Returns a message as a line, and for tool contents and results of `mra` also the line without
+/// them.
 fn line(message: &Message, language: Language) -> (String, Option<String>) {
     let who = match (message.role, message.origin) {
         (_, Origin::Summary) => language.pick("earlier summary", "先前的摘要"),
@@ -142,7 +144,8 @@ fn size(content: &str, language: Language) -> String {
     }
 }
 
-/// The lines in pieces of at most `room` tokens, the newest [`MAX_PIECES`] of them.
+/// Splits the lines into pieces of at most `room` tokens and returns the newest [`MAX_PIECES`] of
+/// them.
 fn pieces(lines: &[String], room: u64) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut cost = u64::MAX;
@@ -169,7 +172,7 @@ fn pieces(lines: &[String], room: u64) -> Vec<String> {
     pieces
 }
 
-/// The longest start of a text of at most so many tokens; no character costs more than four.
+/// Returns the longest beginning of a text that has at most this many tokens.
 pub(crate) fn head(words: &str, room: u64) -> String {
     if u64::from(tokens::estimate(words)) <= room {
         return words.to_owned();

@@ -1,4 +1,4 @@
-//! What an exchange needs of the world.
+//! The interface between an exchange and its environment.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -20,58 +20,59 @@ use crate::{
     store::{LiveEntry, StoreError, WindowEdit},
 };
 
-/// The ports: policies, model, store, ledger, admins and the clock, as far as these steps go.
+/// Policies, model, store, ledger, admins and the clock, as far as an exchange needs them.
 #[async_trait]
 pub(crate) trait Ports: Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
 
-    /// What is known of how the model counts.
+    /// Returns what is known of how the model counts.
     fn calibration(&self) -> MutexGuard<'_, Calibration>;
 
-    /// How the model's window is shared out for a conversation now, beside a preamble of so many tokens.
+    /// Returns how the model's window is divided for a conversation now, beside a preamble of this many
+    /// tokens.
     fn token_budget(&self, session: SessionId, preamble_tokens: u64) -> TokenBudget;
 
-    /// Whether the operator lets the seed go.
+    /// Returns whether the operator allows the seed to be dropped.
     fn seed_may_go(&self) -> bool;
 
-    /// Has the policies decide what the model gets. `is_first`: nothing was decided in this turn before.
+    /// Has the policies decide what the model gets. `is_first`: this is the first decision of the turn.
     async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, is_first: bool) -> PruneDecision;
 
     /// Has the policies choose the next rung.
     async fn choose_rung(&self, input: OverflowInput) -> Rung;
 
-    /// Has the policies sum a conversation up.
+    /// Has the policies summarize a conversation.
     async fn summarize(&self, transcript: &Arc<Transcript>, most_tokens: u32) -> String;
 
-    /// Asks the model. `estimate` is what we think the prompt costs.
+    /// Calls the model. `estimate` is the host's estimate of the prompt.
     async fn ask(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError>;
 
-    /// Asks the model for the answer itself, which may be shown while it is made.
+    /// Calls the model for the answer itself, which may be streamed.
     async fn answer(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError> {
         self.ask(request, estimate).await
     }
 
-    /// Has the model sum a part of the conversation up, beside what an earlier summary says. What that has used is added.
+    /// Has the model summarize a part of the conversation, apart from an earlier summary that is kept. Adds the tokens
+    /// used to `usage`.
     async fn write_summary(&self, input: SummaryInput<'_>, usage: &mut Usage) -> Result<String, ModelError>;
 
-    /// Whether the model's server takes tools, where it may be asked with any.
+    /// Returns the tool support of the model's server, if tools may be used with it.
     fn tools(&self) -> Option<&dyn ToolSupport> {
         None
     }
 
-    /// Sees what the next request is made from: this window, and the plan that is carried out on it, where there was
-    /// one to make.
+    /// Receives the basis of the next request: this window, and the plan that is carried out on it, if there was
+    /// one.
     fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>);
 
-    /// Sees a request that was sent, made from what was planned last, and what the provider counted of it.
+    /// Receives a request that was sent, based on the latest plan, and the provider's token counts.
     fn sent(&self, _sent: Sent<'_>) {}
 
-    /// Edits the stored live window, before the call and whatever becomes of it. What there is to tell of it is stored
-    /// with it.
+    /// Edits the stored live window, before the call and independent of its outcome. The events are stored with it.
     async fn edit_window(&self, session: SessionId, edit: WindowEdit, told: Vec<Event>) -> Result<(), StoreError>;
 
-    /// Puts a summary in the place of a part of the stored live window, which was this one.
+    /// Replaces a part of the stored live window, which corresponds to `window`, by a summary.
     async fn fold(
         &self,
         session: SessionId,
@@ -80,10 +81,10 @@ pub(crate) trait Ports: Send + Sync {
         told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError>;
 
-    /// Notes what has happened.
+    /// Notes an event in the ledger.
     fn note(&self, event: Event);
 
-    /// Tells the admins.
+    /// Alerts the admins.
     fn alarm(&self, alarm: AdminAlert);
 }
 
@@ -93,44 +94,44 @@ pub(crate) struct Sent<'a> {
     pub request: &'a Request,
     /// Whether its history was repaired.
     pub is_repaired: bool,
-    /// Nothing where there was no answer.
+    /// `None` if there was no answer.
     pub usage: Option<Usage>,
 }
 
-/// What is to be summed up.
+/// What is to be summarized.
 pub(crate) struct SummaryInput<'a> {
     pub session: SessionId,
     /// The messages.
     pub part: &'a [Entry],
-    /// What the summariser reads of them.
+    /// What the summarizer reads of the messages.
     pub material: &'a Material,
-    /// Its hard limit.
+    /// The summarizer's hard limit.
     pub limit: u64,
-    /// What it is asked in.
+    /// The language of the summarizer's prompt.
     pub language: Language,
 }
 
-/// What the admins are told of a conversation.
+/// An alert to the admins about a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdminAlert {
-    /// Nothing made it fit.
+    /// Nothing made the prompt fit.
     GaveUp,
-    /// It goes on in a fresh session; so many entries were left behind.
+    /// The conversation continues in a fresh session; this many entries were left behind.
     Rotated { left_behind: usize },
 }
 
-/// Whether a model's server takes tools, and what the model is told where it does not.
+/// Whether a model's server accepts tools, and what the model is told if it does not.
 #[async_trait]
 pub(crate) trait ToolSupport: Send + Sync {
-    /// `None` until that was seen.
+    /// `None` if that is not known yet.
     fn takes_tools(&self) -> Option<bool>;
 
     /// A request with tools was answered.
     async fn were_taken(&self);
 
-    /// Tools were refused: `how` that is known, and the server's words.
+    /// Tools were refused: `how` that is known, and the server's own message.
     async fn were_refused(&self, how: &'static str, reason: &str);
 
-    /// What goes along with a request that speaks of no tools at all.
+    /// Returns the system prompt for a request without any tools.
     fn preamble_as_text(&self) -> Arc<Preamble>;
 }

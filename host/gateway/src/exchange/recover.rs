@@ -1,16 +1,16 @@
-//! Step 5: the prompt was too long. The policy names the next rung, the host carries it out; each rung
-//! starts from the window as it was before recovery began and must shrink the request by a tenth.
+//! Step 5: the prompt was too long. The policy names the next rung, the host carries it out. Each rung starts from the
+//! window before recovery began and must shrink the request by a tenth.
 //!
 //! | rung | what it does |
 //! |---|---|
-//! | trim | seed pair and most recent turn stay (specification 000 §2.2) |
-//! | [`compact`](super::compact) | the model summarises what lies between seed and most recent turn (specification 001 §2) |
-//! | [`rotate`] | seed pair and a summary made without the model (specification 001 §3) |
-//! | [`replan`] | no rung is left: planned again under what was learnt, in smaller and smaller forms |
-//! | give up | an honest message, and a window that does not make the next turn fail |
+//! | trim | keeps seed pair and most recent turn (specification 000 §2.2) |
+//! | [`compact`](super::compact) | the model summarizes what is between seed and most recent turn (specification 001 §2) |
+//! | [`rotate`] | keeps the seed pair and a summary made without the model (specification 001 §3) |
+//! | [`replan`] | no rung is left: plans again under the limit just learnt, in smaller and smaller forms |
+//! | give up | tells the person, and leaves a window that does not make the next turn fail |
 //!
-//! Every request is smaller than all that were refused in this turn. Where the size is only suspected to be the reason,
-//! no rung is taken that costs a model call or a session, and what is tried is a [`trial`].
+//! Every request is smaller than all that were refused in this turn. If the size is only suspected to be the reason, no
+//! rung is taken that costs a model call or a session, and every attempt is a [`trial`].
 
 use pmk_core::floor;
 use pmk_policy::{DecidedBy, OverflowInput, Phase, Rung};
@@ -32,12 +32,12 @@ mod rotate;
 
 use replan::Replanning;
 
-/// Why a smaller request is wanted.
+/// Why a smaller request is needed.
 #[derive(Clone, Copy)]
 pub(super) enum Cause {
-    /// The provider said that it was too large.
+    /// The provider said that the request was too large.
     Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, window: Option<u64> },
-    /// There was no answer and no reason that is known; it may be the size.
+    /// There was no answer, for an unknown reason; it may be the size.
     Suspected(Source),
 }
 
@@ -46,14 +46,14 @@ pub(super) enum Cause {
 pub(super) struct Recovery {
     /// The window that was refused first.
     base: Option<Base>,
-    /// Rungs that were tried, whatever came of them.
+    /// Rungs that were tried, with or without success.
     tried: Vec<Rung>,
     retries: usize,
     replanning: Replanning,
 }
 
-/// Makes the window smaller than all that was refused. False when there is nothing left to try: then the window is
-/// one that will be answered, or, where the size was only suspected, what it was.
+/// Makes the window smaller than all that were refused. Returns false if nothing is left to try. The window is
+/// then one that will be answered or, if the size was only suspected, the original one.
 pub(super) async fn recover(
     ports: &dyn Ports,
     exchange: &mut Exchange,
@@ -78,7 +78,8 @@ pub(super) async fn recover(
     Ok(false)
 }
 
-/// Takes the next rung that makes the request smaller than all that were refused. False: none is left.
+/// Takes the next rung that makes the request smaller than all that were refused. Returns false if
+/// none is left.
 async fn climb(
     ports: &dyn Ports,
     exchange: &mut Exchange,
@@ -109,7 +110,7 @@ async fn climb(
     Ok(false)
 }
 
-/// What the model and this turn have learnt from it.
+/// Notes what the failure says about the model and about this turn.
 fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
     let size = exchange.estimate();
     exchange.below = Some(exchange.below.map_or(size, |below| below.min(size)));
@@ -158,7 +159,7 @@ async fn choose(ports: &dyn Ports, exchange: &Exchange, base: &Base, tried: &[Ru
         Cause::Suspected(_) => (None, None),
     };
     if exchange.trial.is_some() {
-        // The others cannot be taken back.
+        // The other rungs cannot be undone.
         available.retain(|rung| matches!(rung, Rung::Trim | Rung::GiveUp));
     }
     let tried = tried.to_vec();
@@ -179,7 +180,8 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
     Ok(true)
 }
 
-/// A message could not be answered because of its size, after these rungs; none where it was not even sent.
+/// Notes that a message could not be answered because of its size, after these rungs; the list is empty if
+/// it was not even sent.
 pub(super) fn note_failed(ports: &dyn Ports, exchange: &Exchange) {
     ports.note(Event::ContextRecoveryFailed {
         actor: exchange.asker.clone(),
@@ -188,7 +190,8 @@ pub(super) fn note_failed(ports: &dyn Ports, exchange: &Exchange) {
     });
 }
 
-/// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
+/// Gives up: nothing helped, not even the new message alone. The history that is kept leaves half of the
+/// hard limit free for the next message.
 async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
     tracing::error!(session = exchange.key, rungs = ?exchange.tally.rungs, "queue.context_overflow.recovery_failed");
     let (actor, session) = (exchange.asker.clone(), exchange.key.clone());

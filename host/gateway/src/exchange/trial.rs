@@ -1,10 +1,11 @@
-//! Trying a smaller request before anything is believed or stored.
+//! Trials: a smaller request is tried before any conclusion is drawn or stored.
 //!
-//! A refusal that nothing explains, an answer of nothing to a large prompt, and turn after turn that fails may be about the size. The window of
-//! a conversation must not suffer from a guess, so what makes the request smaller is kept aside: once a smaller one is
-//! answered, the edits are stored and the size is learnt; where none is, the window is as it was, and the same
-//! conversation is left in peace for an hour, if one of half the size was among them: a message that is nearly all of a
-//! request and too large by itself says nothing of others. The last steps of any recovery are tried in the same way: nobody loses a
+//! An unexplained refusal, an empty answer to a large prompt, and repeated failing turns may be caused by the size. A
+//! conversation must not lose anything because of a guess, so the edits that make the request smaller are kept aside.
+//! Once a smaller request is answered, the edits are stored and the size is learnt. If none is answered, the window is
+//! restored; and if a request of half the size was among those tried, the conversation is not suspected again for an
+//! hour. (Without such a request nothing is known: a message that makes up nearly all of a request and is too large by
+//! itself says nothing about others.) The last steps of any recovery are tried in the same way, so that nobody loses a
 //! conversation over one message that is too large by itself.
 
 use super::{Cut, Exchange, Ports, window::Window};
@@ -15,7 +16,7 @@ use crate::{
     store::{StoreError, WindowEdit},
 };
 
-/// A turn's window before anything was tried, and what was tried since.
+/// A turn's window before the trial began, and the changes since.
 pub(crate) struct Trial {
     window: Window,
     tokens_after: u64,
@@ -23,26 +24,26 @@ pub(crate) struct Trial {
     messages_replaced: usize,
     recalled: Vec<i64>,
     cut: Option<Cut>,
-    /// What the stored live window gets when it helps, and what the ledger is to tell of it.
+    /// The edits of the stored live window to make if the trial helps, with their ledger events.
     pub edits: Vec<(WindowEdit, Vec<Event>)>,
-    /// What got no answer, where nothing but its size is left to explain that.
+    /// The requests that got no answer for which only their size is left as an explanation.
     suspect: Option<Suspect>,
     /// Whether a smaller request was sent at all.
     is_sent: bool,
 }
 
-/// Requests that got no answer and no reason that is known.
+/// Requests that got no answer, for an unknown reason.
 #[derive(Clone, Copy)]
 pub(in crate::exchange) struct Suspect {
     source: Source,
     /// The size of the first request.
     first: u64,
-    /// The size of the smallest.
+    /// The size of the smallest request.
     smallest: u64,
 }
 
 impl Trial {
-    /// From here on requests are only tried.
+    /// Begins a trial: further changes are only tried.
     pub fn begin(exchange: &mut Exchange) {
         if exchange.trial.is_some() {
             return;
@@ -60,24 +61,24 @@ impl Trial {
         });
     }
 
-    /// A request of this size got no answer and no reason that is known.
+    /// Notes that a request of this size got no answer, for an unknown reason.
     pub fn suspect(&mut self, source: Source, size: u64) {
         let Suspect { source, first, .. } = self.suspect.unwrap_or(Suspect { source, first: size, smallest: size });
         self.suspect = Some(Suspect { source, first, smallest: size });
     }
 
-    /// A smaller request is sent.
+    /// Notes that a smaller request is sent.
     pub fn sent(&mut self) {
         self.is_sent = true;
     }
 
-    /// Whether the size was only guessed to be the reason.
+    /// Returns whether the size was only guessed to be the reason.
     pub fn is_suspicion(&self) -> bool {
         self.suspect.is_some()
     }
 }
 
-/// A request was answered: what was tried holds.
+/// Makes the trial's changes permanent, since a request was answered.
 pub(in crate::exchange) async fn helped(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
     let Some(trial) = exchange.trial.take() else { return Ok(()) };
     for (edit, told) in trial.edits {
@@ -96,8 +97,8 @@ pub(in crate::exchange) async fn helped(ports: &dyn Ports, exchange: &mut Exchan
     Ok(())
 }
 
-/// Nothing was answered, however small: the window is as it was, and where the size was only suspected, it was not that, unless
-/// nothing much smaller could be tried.
+/// Restores the window, since no request was answered, however small. If the size was only suspected, it was not the
+/// cause, unless no much smaller request could be tried.
 pub(in crate::exchange) fn in_vain(ports: &dyn Ports, exchange: &mut Exchange) {
     if let Some(Suspect { source, first, smallest }) = take_back(exchange) {
         exchange.below = None;
@@ -108,7 +109,8 @@ pub(in crate::exchange) fn in_vain(ports: &dyn Ports, exchange: &mut Exchange) {
     }
 }
 
-/// The window is as it was before anything was tried. Gives what was suspected and tried.
+/// Restores the window from before the trial. Returns what was suspected, if a smaller request was
+/// sent.
 pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<Suspect> {
     let trial = exchange.trial.take()?;
     exchange.window = trial.window;

@@ -1,5 +1,5 @@
-//! The window of one turn: what its next request would hold. It begins as the conversation's live window
-//! with the new message at the end, shrinks by decisions and grows by what the turn produces.
+//! The window of one turn: the messages of its next request. It begins as the conversation's live window
+//! with the new message at the end; decisions shrink it, and the turn's messages are added to it.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -7,15 +7,15 @@ use pmk_core::{Applied, Archive, Block, Entry, Guard, Language, Marker, Message,
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
-/// A part of the window that a summary takes the place of.
+/// A part of the window that a summary replaces.
 pub(crate) struct Fold {
     pub range: Range<usize>,
     pub summary: Option<Message>,
-    /// Whether the count of dropped turns begins anew: in a fresh session there are none.
+    /// Whether the count of dropped turns is reset, as in a fresh session.
     pub forget_dropped: bool,
 }
 
-/// Messages whose images words stand for: those words, and the entry before.
+/// Messages whose images were replaced by text: each new message, and the entry before.
 #[derive(Default)]
 pub(crate) struct Hidden(Vec<(Arc<Message>, Entry)>);
 
@@ -23,13 +23,14 @@ pub(crate) struct Hidden(Vec<(Arc<Message>, Entry)>);
 #[derive(Clone)]
 pub(crate) struct Window {
     rows: Vec<Row>,
-    /// Where the current turn begins: the new message.
+    /// The index of the new message, where the current turn begins.
     current: usize,
-    /// The id of what came with the new message: it stands before what is shown for that message alone.
+    /// The archive id of what came with the new message. It precedes what is shown for that message
+    /// only.
     attached: Option<i64>,
     dropped_turns: u32,
     marker_template: Option<String>,
-    /// Which state of the stored window it began as.
+    /// The revision of the stored window that it began as.
     revision: Option<i64>,
     channel: String,
     language: Language,
@@ -38,8 +39,8 @@ pub(crate) struct Window {
 
 #[derive(Clone)]
 struct Row {
-    /// The place in the live window of what is stored there; none for what is shown in this request alone
-    /// and for what the turn adds.
+    /// The position in the stored live window; `None` for what is shown in this request only and for what
+    /// the turn adds.
     position: Option<i64>,
     entry: Entry,
 }
@@ -49,7 +50,7 @@ impl Row {
         Row { position: None, entry: Entry::new(0, message) }
     }
 
-    /// What it costs was settled when it was decided.
+    /// Its cost was determined when the recall was decided.
     fn recalled(recall: &Recall) -> Self {
         let mut entry = Entry::new(0, (*recall.message).clone());
         entry.tokens = recall.tokens;
@@ -58,7 +59,8 @@ impl Row {
 }
 
 impl Window {
-    /// The live window with its marker after the seed, what was retrieved, and the new message.
+    /// Returns the live window with its marker after the seed, the retrieved messages, and the new
+    /// message.
     pub fn new(
         live: Live,
         retrieved: impl IntoIterator<Item = Message>,
@@ -84,7 +86,7 @@ impl Window {
         Window { rows, current, attached, dropped_turns, marker_template, revision, channel, language, archive: None }
     }
 
-    /// Lets policies search what was said before.
+    /// Lets policies search the archive.
     pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
         Window { archive: Some(archive), ..self }
     }
@@ -99,17 +101,17 @@ impl Window {
         self
     }
 
-    /// Says in which language the host's own words in it are.
+    /// Sets the language of the host's own text in it.
     pub fn speaking(self, language: Language) -> Self {
         Window { language, ..self }
     }
 
-    /// The language of the host's own words in it.
+    /// Returns the language of the host's own text in it.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// What a policy sees.
+    /// Returns what a policy sees.
     pub fn transcript(&self) -> Arc<Transcript> {
         let entries = self.rows.iter().map(|row| row.entry.clone()).collect();
         let transcript = Transcript::new(entries, self.current, self.channel.clone());
@@ -120,18 +122,18 @@ impl Window {
         })
     }
 
-    /// The messages, in order.
+    /// Returns the messages, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.rows.iter().map(|row| &*row.entry.message)
     }
 
-    /// The messages, in order, to be sent as they are.
+    /// Returns the messages, in order, to be sent as they are.
     pub fn shared(&self) -> impl Iterator<Item = Arc<Message>> {
         self.rows.iter().map(|row| Arc::clone(&row.entry.message))
     }
 
-    /// Carries out a decision that was made on this window's transcript. Returns what of it concerns the
-    /// stored live window.
+    /// Applies a decision that was made on this window's transcript. Returns the corresponding edit of
+    /// the stored live window.
     pub fn apply(&mut self, applied: &Applied) -> WindowEdit {
         if let Some((marker, _)) = &applied.marker {
             self.marker_template = marker.template().map(str::to_owned);
@@ -175,7 +177,7 @@ impl Window {
         edit
     }
 
-    /// Puts words in the place of all images.
+    /// Replaces all images by text.
     pub fn hide_images(&mut self) -> Hidden {
         let mut hidden = Hidden::default();
         for Row { entry, .. } in &mut self.rows {
@@ -195,7 +197,7 @@ impl Window {
         hidden
     }
 
-    /// Puts images back that were hidden, as far as nothing else was done to their messages.
+    /// Restores hidden images, except in messages that were changed otherwise since.
     pub fn show_again(&mut self, hidden: Hidden) {
         for (standing, before) in hidden.0 {
             let mut rows = self.rows.iter_mut().map(|row| &mut row.entry);
@@ -205,7 +207,8 @@ impl Window {
         }
     }
 
-    /// What hiding images does to the stored live window, as far as nothing else was done to their messages.
+    /// Returns the edit that hides the images in the stored live window, except in messages that were
+    /// changed otherwise since.
     pub fn hiding(&self, hidden: &Hidden) -> WindowEdit {
         let is_hidden = |row: &&Row| hidden.0.iter().any(|(standing, _)| Arc::ptr_eq(&row.entry.message, standing));
         let replacement = |Row { position, entry }: &Row| {
@@ -221,7 +224,7 @@ impl Window {
         }
     }
 
-    /// Takes out all turns but the newest; `None` when there are no more than that.
+    /// Removes all turns but the newest `most`; `None` if there are no more than that.
     pub fn keep_turns(&mut self, most: u32) -> Option<(WindowEdit, u32)> {
         let transcript = self.transcript();
         let too_many = transcript.turns().checked_sub(most as usize).filter(|&count| count > 0)?;
@@ -229,11 +232,12 @@ impl Window {
         let mut plan = Plan::new();
         plan.remove(&transcript, u32::try_from(transcript.seed_end()).ok()?, cut);
         let guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
-        // Where a tool pair straddles the cut, or the marker would cost more, everything stays.
+        // If a tool pair straddles the cut, or the marker would cost more, everything stays.
         guard.apply(&transcript, &plan).ok().map(|applied| (self.apply(&applied), applied.turns_dropped))
     }
 
-    /// What lies between the seed, with its marker, and the most recent turn, where that is something.
+    /// Returns the range between the seed with its marker and the most recent turn, if it is not
+    /// empty.
     pub fn middle(&self) -> Option<Range<usize>> {
         let transcript = self.transcript();
         let mut start = transcript.seed_end();
@@ -243,19 +247,19 @@ impl Window {
         self.stored(start..transcript.last_turn())
     }
 
-    /// What lies between the seed and this turn, where that is something.
+    /// Returns the range between the seed and this turn, if it is not empty.
     pub fn before_this_turn(&self) -> Option<Range<usize>> {
         let transcript = self.transcript();
         self.stored(transcript.seed_end()..transcript.current_part())
     }
 
-    /// The range, where something of it is stored.
+    /// Returns the range if any of it is stored.
     fn stored(&self, range: Range<usize>) -> Option<Range<usize>> {
         let rows = self.rows.get(range.clone())?;
         rows.iter().any(|row| row.position.is_some()).then_some(range)
     }
 
-    /// What a fold does to the stored live window.
+    /// Returns the edit of the stored live window for a fold.
     pub fn fold_edit(&self, fold: &Fold) -> FoldEdit {
         let positions = || self.rows[fold.range.clone()].iter().filter_map(|row| row.position);
         let (first, last) = (positions().min().unwrap_or(0), positions().max().unwrap_or(-1));
@@ -265,7 +269,7 @@ impl Window {
         FoldEdit { first, last, summary, dropped_turns, marker_template, revision }
     }
 
-    /// Puts a summary, stored at a place of its own, where a range of messages was.
+    /// Replaces a range of messages by a summary, which is stored at its own position.
     pub fn fold(&mut self, fold: Fold, stored: Option<LiveEntry>) {
         let Fold { range, forget_dropped, .. } = fold;
         let summary = stored.map(|LiveEntry { position, entry }| Row { position: Some(position), entry });
@@ -277,60 +281,60 @@ impl Window {
         }
     }
 
-    /// Adds what the turn has produced.
+    /// Adds a message that the turn has produced.
     pub fn push(&mut self, entry: Entry) {
         self.rows.push(Row { position: None, entry });
     }
 
-    /// The new message was archived under this id.
+    /// Sets the archive id of the new message.
     pub fn new_message_archived(&mut self, id: i64) {
         self.rows[self.current].entry.id = id;
     }
 
-    /// The new message.
+    /// Returns the new message.
     pub fn new_message(&self) -> &Entry {
         &self.rows[self.current].entry
     }
 
-    /// Where the new message stands.
+    /// Returns the index of the new message.
     pub fn current(&self) -> usize {
         self.current
     }
 
-    /// Turns that were dropped, and a policy's own words for their marker.
+    /// Returns the number of dropped turns, and a policy's own text for their marker.
     pub fn dropped(&self) -> (u32, Option<&str>) {
         (self.dropped_turns, self.marker_template.as_deref())
     }
 
-    /// Which state of the stored window it began as.
+    /// Returns the revision of the stored window that it began as.
     pub fn revision(&self) -> Option<i64> {
         self.revision
     }
 
-    /// What came with the new message, as far as it is still in the window.
+    /// Returns what came with the new message, if it is still in the window.
     fn attached(&self) -> impl Iterator<Item = &Entry> {
         let before = self.rows[..self.current].iter().map(|row| &row.entry);
         before.filter(|entry| self.attached.is_some_and(|id| entry.id == id))
     }
 
-    /// What came with the new message, that message, and what the turn has produced since, as far as it is still in the
-    /// window.
+    /// Returns what came with the new message, that message, and what the turn has produced since, as far as they are
+    /// still in the window.
     pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
         self.attached().chain(self.rows[self.current..].iter().map(|row| &row.entry))
     }
 
-    /// Turns that are out of view, since the conversation began.
+    /// Returns the number of turns dropped since the conversation began.
     pub fn dropped_turns(&self) -> u32 {
         self.dropped_turns
     }
 
-    /// Everything in it, in order.
+    /// Returns all entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.rows.iter().map(|row| &row.entry)
     }
 
-    /// What is left of it for the next turn, where nothing but this window has been kept of the conversation: what
-    /// is shown for one request alone goes, and so does the turn, unless it was answered.
+    /// Returns the live window for the next turn, if the conversation exists only in this window (as in a replay).
+    /// Removes what is shown for one request only and, unless the turn was answered, the turn's own messages.
     pub fn into_live(self, answered: bool) -> Live {
         let Window { rows, current, attached, dropped_turns, marker_template, revision, .. } = self;
         let is_old = |row: &Row| row.position.is_some() || answered && attached == Some(row.entry.id);
@@ -340,7 +344,7 @@ impl Window {
         Live { entries, dropped_turns, marker_template, revision }
     }
 
-    /// Whether any message calls a tool or carries what one returned.
+    /// Returns whether any message contains a tool call or a tool result.
     pub fn has_tools(&self) -> bool {
         self.messages().any(Message::has_tools)
     }
@@ -380,7 +384,8 @@ mod tests {
         Message { role: Role::User, origin: Origin::Attachment, blocks: vec![Block::Image(image)] }
     }
 
-    /// A plan may have come between: what it has done to a message holds, and what it took out stays out.
+    /// A plan may have been applied in between: messages it changed stay changed, and messages it removed
+    /// stay removed.
     #[test]
     fn images_that_are_hidden_come_back_where_nothing_was_done_to_them() {
         let pictures = [picture(), picture(), Message::user("then"), picture()];
@@ -425,7 +430,7 @@ mod tests {
         assert_eq!(texts(&window)[2..], ["(此處省略 1 輪", "second se", "two two t", "new", "produced"]);
         assert_eq!(window.new_message().message.plain_text(), "new");
         assert_eq!(window.of_this_turn().count(), 2);
-        // The same request, however it is made.
+        // The request is the same, however it was made.
         let again = window.transcript();
         assert_eq!(again.total_tokens(), applied.tokens_after);
         let nothing = guard.apply(&again, &Plan::new());
@@ -452,7 +457,7 @@ mod tests {
         assert_eq!(texts(&window)[5..], ["two two t", "attacheda", "found", "new"]);
         assert_eq!(window.new_message().message.plain_text(), "new");
         assert_eq!(window.of_this_turn().map(|entry| entry.id).collect::<Vec<_>>(), [7, 0]);
-        // It goes, where a policy will have it so, and is then no more of the turn.
+        // A policy may remove it; it then no longer belongs to the turn.
         let transcript = window.transcript();
         let mut plan = Plan::new();
         plan.remove(&transcript, 6, 7);

@@ -2,9 +2,10 @@
 //! gateway.
 //!
 //! In: `{"type":"message","user":"U1","channel":"D1","thread_ts":null,"text":"…","event_id":"Ev1"}`.
-//! All but `text` may be left out. Channels that begin with D are direct messages, with C channels.
+//! Everything but `text` is optional. Channels that begin with D are direct messages, with C
+//! channels.
 //!
-//! Out, one object a line: `accepted` (after the inbox commit; a message seen before has
+//! Out, one object per line: `accepted` (after the inbox commit; a message seen before has
 //! `"duplicate":true` and is not answered again), `reply`, `turn`, `notice`, `error`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +23,12 @@ mod parse;
 pub use chat::{Chat, Opening};
 pub use lines::Lines;
 
-/// Who talks when a line or a terminal does not say.
+/// The user if a line or a terminal does not specify one.
 const DEFAULT_USER: &str = "U1";
-/// Where.
+/// The default channel.
 const DEFAULT_CHANNEL: &str = "D1";
 
-/// A message as the console knows it.
+/// A message as the console receives it.
 struct Typed {
     event_id: Option<String>,
     user: String,
@@ -37,8 +38,8 @@ struct Typed {
 }
 
 impl Typed {
-    /// The message as the gateway stores it; `None` when the channel is neither a direct message nor a
-    /// channel.
+    /// Returns the message as the gateway stores it; `None` if the channel is neither a direct message
+    /// nor a channel.
     fn inbound(self) -> Option<Inbound> {
         let place = match self.channel.as_bytes().first() {
             Some(b'D') => Place::Dm(self.user.clone()),
@@ -58,7 +59,7 @@ impl Typed {
     }
 }
 
-/// An id for a message that came without one.
+/// Returns an id for a message that came without one.
 fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("console-{}-{}", clock::now_ms(), NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,8 +1,9 @@
-//! Live progress on a placeholder that never gets in the way of the answer.
+//! Live progress on a placeholder, without ever interfering with the answer.
 //!
-//! A message is updated at most every three seconds, or as seldom as the operator wants, with the last line that came
-//! (specification 003 §6): [`Throttle`] is that rule without a clock, with times since any fixed moment, and [`Progress`]
-//! drives it. How often all messages together may be updated is the front's to know: it says when it has no room for one.
+//! A message is updated at most every three seconds, or less often if the operator wants, with the latest line
+//! (specification 003 §6). [`Throttle`] implements that rule without a clock, with times relative to any fixed moment;
+//! [`Progress`] drives it. The limit for all messages together is the front's: it reports when it has no room for an
+//! update.
 
 mod driver;
 mod throttle;

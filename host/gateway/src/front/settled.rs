@@ -1,7 +1,7 @@
-//! What of an answer under way can be shown.
+//! The part of an unfinished answer that can be shown.
 
-/// As much of a text under way as nothing that is still to come changes: up to a gap, behind which something stands at the
-/// margin. Nothing from a fence on: what is in one may be no answer.
+/// Returns the beginning of an unfinished text that later text cannot change: up to a blank line that is followed by
+/// unindented text. Nothing from a fence on, because a fence may not belong to the answer.
 pub(super) fn settled(text: &str) -> &str {
     let before_fence = unfenced(text);
     if before_fence.len() < text.len() {
@@ -19,7 +19,7 @@ pub(super) fn settled(text: &str) -> &str {
     &text[..end]
 }
 
-/// What stands before the first code fence.
+/// Returns the text before the first code fence.
 pub(crate) fn unfenced(text: &str) -> &str {
     let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
     let end = text.split_inclusive('\n').take_while(|line| !is_fence(line)).map(str::len).sum();
@@ -60,7 +60,8 @@ mod tests {
         }
     }
 
-    /// Whatever arrives piece by piece, what is settled grows and begins the answer.
+    /// In whatever pieces the answer arrives, the settled part only grows and is a prefix of the
+    /// answer.
     #[test]
     fn what_is_settled_only_grows() {
         let answer = "# Title\n\nA paragraph\nof two lines.\n\n- one\n- two\n\n1. a\n\n2. b\n\n```\ncode\n\nmore\n```\n\nThe end.";

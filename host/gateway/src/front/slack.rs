@@ -1,7 +1,7 @@
 //! The Slack front: Socket Mode in, the Web API out.
 //!
-//! Events arrive over WebSockets that [`sockets`] keeps connected. Each is acknowledged once the intake
-//! has stored its message, and not before: what is not acknowledged comes again. Replies leave by
+//! Events arrive over WebSockets that [`sockets`] keeps connected. Each is acknowledged only once the
+//! intake has stored its message: an unacknowledged event is sent again. Replies are sent by
 //! `chat.postMessage` and `chat.update`, and very long ones as a file.
 
 use std::{
@@ -86,50 +86,52 @@ pub use prompts::{MOST_PROMPTS, Prompt};
 pub use streams::Stream;
 pub use tokens::{TokenPair, TokenSource};
 
-/// The most messages of one reply. They are more than ten screens: more is easier read in a file.
+/// The most messages of one reply. They fill more than ten screens; a longer reply is easier to
+/// read in a file.
 const MAX_PARTS: usize = 5;
 
-/// The longest wait before Slack is asked again at the start, where it names none.
+/// The longest pause before Slack is asked again during the start, if Slack names none.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
 
-/// The most characters of a line of progress that are shown.
+/// The most characters of a progress line that are shown.
 const MAX_PROGRESS_CHARS: usize = 300;
 
-/// What it takes to connect to Slack.
+/// The settings of the connection to Slack.
 #[derive(Clone, Debug)]
 pub struct SlackConfig {
     /// The app-level token, `xapp-…`, with the scope `connections:write`.
     pub app_token: SecretString,
     /// The bot token, `xoxb-…`.
     pub bot_token: SecretString,
-    /// Where others come from while it runs; `None` where they never change.
+    /// Where new tokens come from at run time; `None` if they never change.
     pub source: Option<Arc<dyn TokenSource>>,
-    /// Where the Web API is. Loopback, or https on a domain of Slack's.
+    /// The address of the Web API: loopback, or https on a Slack domain.
     pub api_url: String,
-    /// Lets `api_url` be https anywhere: the tokens are sent there. For the command line only.
+    /// Allows any https address for `api_url`, to which the tokens are sent. For the command line
+    /// only.
     pub allow_any_api_url: bool,
-    /// How long one call of the Web API may take.
+    /// The time limit of one Web API call.
     pub request_timeout: Duration,
-    /// Nothing that writes is sent.
+    /// No call that writes is sent.
     pub dry_run: bool,
-    /// Whether answers are shown while they are made, where Slack can.
+    /// Whether answers are streamed, if Slack can.
     pub stream: Stream,
-    /// How often it may be called.
+    /// The rate limits.
     pub limits: Limits,
-    /// Who else calls it with these tokens.
+    /// Who else calls Slack with these tokens.
     pub sharers: Sharers,
-    /// Whether anything may be said with them.
+    /// Tells whether this process may still post.
     pub standing: Option<Arc<dyn Fencing>>,
-    /// What it is said in that the bot is at work.
+    /// The language of the texts that say that the bot is at work.
     pub language: Language,
     pub places: Places,
-    /// What people may begin with, [some](MOST_PROMPTS) at most.
+    /// Suggested prompts, at most [`MOST_PROMPTS`].
     pub prompts: Vec<Prompt>,
     pub timings: Timings,
 }
 
 impl SlackConfig {
-    /// Slack itself, with the default timings.
+    /// Returns the settings for Slack itself, with the default timings.
     pub fn new(app_token: SecretString, bot_token: SecretString) -> Self {
         SlackConfig {
             app_token,
@@ -151,37 +153,38 @@ impl SlackConfig {
     }
 }
 
-/// How the WebSockets are kept. The defaults are for Slack.
+/// The timings of the WebSockets. The defaults are for Slack.
 #[derive(Clone, Copy, Debug)]
 pub struct Timings {
     /// How many connections to keep open. Slack allows ten, and sends each event over one of them.
     pub connections: usize,
-    /// How long opening a connection may take, and sending a frame.
+    /// How long opening a connection, or sending a frame, may take.
     pub connect: Duration,
-    /// How often to ask for a sign of life.
+    /// How often to send a ping.
     pub ping: Duration,
-    /// How long the answer may take. A connection that nobody is behind is noticed within `ping` and this.
+    /// How long the pong may take. A dead connection is noticed within `ping` plus this.
     pub pong: Duration,
-    /// The first wait after a failed attempt; it doubles each time, with jitter.
+    /// The first pause after a failed attempt; it doubles each time, with jitter.
     pub retry_min: Duration,
-    /// The longest wait, before jitter.
+    /// The longest pause, before jitter.
     pub retry_max: Duration,
-    /// The least time from the opening of a connection to that of its successor: one that worked for longer is
-    /// replaced at once. Slack takes some fifty openings a minute.
+    /// The least time from the opening of a connection to that of its successor: a connection that worked for
+    /// longer is replaced at once. Slack allows about fifty openings a minute.
     pub spacing: Duration,
-    /// How long after a silence it is told: what Slack sends again at once has come by then. A silence that begins
-    /// before that is part of the same.
+    /// How long after its end a silence is reported: by then, Slack has sent again what it sends again at once. A
+    /// silence that begins before that is part of the same one.
     pub settle: Duration,
-    /// For how long after a silence messages are counted as late because of it. Slack sends again at once and
-    /// after about a minute; what it sends after five minutes is not waited for.
+    /// For how long after a silence messages count as late because of it. Slack sends again at once and after
+    /// about a minute; what it sends after five minutes is not awaited.
     pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
-    /// How long after a call without an answer Slack may still carry it out.
+    /// How long after an unanswered call Slack may still carry it out.
     pub late: Duration,
-    /// For how long Slack is asked again at the start where it cannot answer now.
+    /// How long Slack is asked again during the start if it cannot answer.
     pub start: Duration,
-    /// How long the status of a thread stands before it is renewed: Slack forgets it after two minutes.
+    /// How long the status of a thread is shown before it is renewed: Slack removes it after two
+    /// minutes.
     pub status: Duration,
 }
 
@@ -217,7 +220,8 @@ pub struct Slack {
     unstored: Unstored,
     statuses: Arc<Statuses>,
     streams: Streams,
-    /// What is there of parts that did not go as one message, by the event that they answer and the part.
+    /// The messages posted so far of parts that were not sent as one message, by the event that they
+    /// answer and the part.
     pieces: Mutex<HashMap<(String, u32), Vec<Piece>>>,
     messages: Messages,
 }
@@ -229,8 +233,8 @@ impl fmt::Debug for Slack {
 }
 
 impl Slack {
-    /// Checks both tokens with Slack, so that a bad one, or a Slack that does not answer, is said at once
-    /// and in one line.
+    /// Checks both tokens with Slack, so that a bad token, or a Slack that does not answer, is reported
+    /// at once and in one line.
     ///
     /// # Errors
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
@@ -344,7 +348,7 @@ impl Front for Slack {
         }
     }
 
-    /// What is not there may come a moment later, so it is looked for twice.
+    /// A message may appear a moment later, so the search is done twice.
     async fn find(&self, part: &Delivery<'_>, after: &str, is_streamed: bool) -> Result<Lookup, FrontError> {
         match self.look(part, after, is_streamed).await? {
             Lookup::No => {
@@ -375,7 +379,8 @@ impl Front for Slack {
         }
     }
 
-    /// Without the scope to open one, the person's own id: Slack posts there, and nothing can be read back.
+    /// Without the scope to open one, returns the person's own id: Slack accepts it for posting, but not
+    /// for reading back.
     async fn direct(&self, person: &str) -> Result<String, FrontError> {
         match self.web.open_direct(person).await {
             Err(failure) if failure.is_final() => {
@@ -421,14 +426,14 @@ impl Front for Slack {
 
     async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
         let read = thread::before(&self.web, &self.me, place, before).await;
-        // What cannot be read before the answer cannot be read after a crash either.
+        // A history that cannot be read before the answer cannot be read after a crash either.
         if read.as_ref().is_err_and(|failure| failure.is_about_the_place()) {
             self.statuses.unreadable(&place.channel);
         }
         read.map_err(CallFailure::while_running)
     }
 
-    /// Nothing: people in Slack see the reply and no more.
+    /// Does nothing: people in Slack see only the reply.
     async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
         Ok(())
     }
@@ -452,7 +457,7 @@ impl Front for Slack {
 }
 
 impl Slack {
-    /// Looks once whether a part is there, and remembers what else it sees of it.
+    /// Searches once for a part, and remembers its pieces and stream if it finds them.
     async fn look(&self, part: &Delivery<'_>, after: &str, is_streamed: bool) -> Result<Lookup, FrontError> {
         let is_streamed = is_streamed && !self.streams.know_of(part.event_id);
         let (mut left, mut pieces) = (None, vec![]);
@@ -488,7 +493,7 @@ impl Slack {
         found.map_err(CallFailure::while_running)
     }
 
-    /// Posts or updates a part; the first of an answer may be there in part, as a stream.
+    /// Posts or updates a part; the first part of an answer may already be there as a stream.
     async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
         let may_be_streamed = part.number == 0 && part.replaces.is_none() && delivery::is_block(part);
         if may_be_streamed && self.streams.know_of(part.event_id) {
@@ -510,13 +515,13 @@ impl Slack {
     }
 
     fn pieces(&self) -> MutexGuard<'_, HashMap<(String, u32), Vec<Piece>>> {
-        // Every entry is whole.
+        // Every entry is complete.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Who the bot is, and where its first socket is. A Slack that cannot answer now is asked again for a while; what will not pass is
-/// said at once.
+/// Returns who the bot is, and the address of its first socket. If Slack cannot answer now, it is asked again for a
+/// while; a permanent error is reported at once.
 async fn first_answers(web: &Web, timings: Timings) -> Result<(AuthInfo, Url), FrontError> {
     let begun = Instant::now();
     let mut pause = timings.retry_min;
@@ -532,7 +537,7 @@ async fn first_answers(web: &Web, timings: Timings) -> Result<(AuthInfo, Url), F
     }
 }
 
-/// What is shown in the place of an answer.
+/// Returns the content that is shown in place of an answer.
 fn waiting(line: &str) -> content::Content {
     content::Content::text(format!(":hourglass_flowing_sand: {}", mrkdwn::escape(line)))
 }

@@ -1,5 +1,5 @@
-//! What people change about messages that they have sent: edits and deletions; the word or the reaction that stops an
-//! answer; the reaction that has a question asked again.
+//! What people change about messages they have sent: edits and deletions; the word or reaction that stops an answer;
+//! the reaction that has a question asked again.
 
 use std::{future::Future, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) enum ReactionCommand {
 }
 
 impl ReactionCommand {
-    /// What one asks for, if it is such a one.
+    /// Returns what a reaction asks for, if it is one of these.
     pub fn of_reaction(reaction: &str) -> Option<ReactionCommand> {
         match reaction.trim_matches(':') {
             _ if says_stop(reaction) => Some(ReactionCommand::Stop),
@@ -31,7 +31,7 @@ impl ReactionCommand {
         }
     }
 
-    /// What somebody does by it.
+    /// Returns the action to authorize.
     pub const fn action(self) -> Action {
         match self {
             ReactionCommand::Stop => Action::Stop,
@@ -40,16 +40,16 @@ impl ReactionCommand {
     }
 }
 
-/// Whether a message is the word that stops an answer, and nothing else.
+/// Returns whether a message consists of nothing but a stop word.
 pub(super) fn is_stop(message: &Inbound) -> bool {
     let word = message.text.trim().trim_end_matches(['.', '!', '。', '！']).trim_start_matches('/');
     message.attached.is_empty() && (word.eq_ignore_ascii_case("stop") || word == "停")
 }
 
-/// Takes in what was changed about a message. When this returns, it survives a crash.
+/// Stores a change of a message. When this returns, the change survives a crash.
 ///
 /// # Errors
-/// It could not be stored and may be tried again.
+/// The change could not be stored; it may be retried.
 pub(super) async fn take(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -65,8 +65,8 @@ pub(super) async fn take(
                 services.store.delete(deletion, words, now_ms).await?
             }
         };
-        // It was not for us before, and nothing else brings it: then it is known when it was edited. Or else it has come a
-        // moment later, and is edited then.
+        // The message was not for the gateway before the edit, and no other event brings it, so it becomes known by the
+        // edit. Or it has arrived a moment later, and is edited then.
         if let (Changed::Unknown, Change::Edited(edit)) = (&changed, &change)
             && edit.comes_alone
             && take_in(&services, &dispatcher, edit).await?.is_some()
@@ -84,7 +84,7 @@ pub(super) async fn take(
     .await
 }
 
-/// Takes in what an edit has made of a message.
+/// Takes in the message that results from an edit.
 async fn take_in(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
@@ -92,7 +92,7 @@ async fn take_in(
 ) -> Result<Option<Accepted>, StoreError> {
     let message = edit.message.clone();
     match edit.manner {
-        // Who mentions the bot by an edit is followed as anybody is.
+        // A person who mentions the bot by an edit is followed like anybody else.
         Some(manner) if services.people.may_hear(&message.user) => {
             dispatcher.hear(ThreadMessage { message, manner }).await
         }
@@ -100,11 +100,11 @@ async fn take_in(
     }
 }
 
-/// Stops what is being answered where somebody says so, if a message is that word; false where it is an ordinary message,
-/// for there is nothing that they may stop.
+/// Stops what is being answered if the message is a stop word. Returns false if it is to be treated as an ordinary
+/// message, because there is nothing its author may stop.
 ///
 /// # Errors
-/// It could not be stored and may be tried again.
+/// The stop could not be stored; it may be retried.
 pub(super) async fn stop_by_word(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -114,11 +114,12 @@ pub(super) async fn stop_by_word(
         return Ok(false);
     }
     let mut open = services.store.open_questions(&message.key).await?;
-    // It may come late, and what was asked after it is not meant.
+    // The stop word may arrive late; questions asked after it are not meant.
     open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
     let theirs = of_theirs(services, &message.user, open);
     let under_way = under_way(dispatcher, &message.key);
-    // What is answered together is stopped together; else the one that comes next.
+    // Messages answered together are stopped together; if none is being answered, the next one is
+    // stopped.
     let mut stopped: Vec<_> = theirs.iter().filter(|open| under_way(open)).map(|open| open.inbox).collect();
     if stopped.is_empty() {
         stopped.extend(theirs.first().map(|open| open.inbox));
@@ -140,11 +141,11 @@ pub(super) async fn stop_by_word(
     .await
 }
 
-/// Does what a reaction asks for, which its author may ask for. Taken in twice it does no harm. Whether there was anything
-/// that it is about.
+/// Does what a reaction asks for; its author is allowed to. Harmless if repeated. Returns whether the reaction is about
+/// anything known.
 ///
 /// # Errors
-/// It could not be done and may be tried again.
+/// It could not be done; it may be retried.
 pub(super) async fn react(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -162,7 +163,8 @@ pub(super) async fn react(
     }
 }
 
-/// Stops the answer to a question, which is this message or shows it as its placeholder. Whether it is.
+/// Stops the answer to the question that this message is, or of which it is the placeholder. Returns
+/// whether there is such a question.
 async fn stop_at(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -190,11 +192,11 @@ async fn stop_at(
     .await
 }
 
-/// Takes a question up once more, on behalf of who asked it: the one that is this message, or that it answers. Only its
-/// asker or an admin may want that.
+/// Asks a question again on behalf of its asker: the question that is this message, or that this message answers. Only
+/// the asker or an admin may do that.
 ///
 /// # Errors
-/// It could not be stored and may be tried again.
+/// It could not be stored; it may be retried.
 pub(super) async fn again(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -215,26 +217,28 @@ pub(super) async fn again(
     .await
 }
 
-/// What is just being answered of a conversation: here or, where nothing of it is, on another host.
+/// Returns a predicate for the questions of a conversation that are being answered: here or, if
+/// none is here, on another host.
 fn under_way(dispatcher: &Dispatcher, key: &SessionKey) -> impl Fn(&Open) -> bool + use<> {
     let working = dispatcher.working(key);
     move |open| if working.is_empty() { open.has_begun } else { working.contains(&open.inbox) }
 }
 
-/// Has what is under way begun anew, where a change concerns it.
+/// Restarts the running turn if a change affects it.
 fn interrupt(dispatcher: &Dispatcher, changed: &Changed) {
     if let Changed::Here { key, anew: true } = changed {
         dispatcher.interrupt(key);
     }
 }
 
-/// Those of the questions that somebody may stop: an admin all.
+/// Returns the questions that this person may stop; an admin may stop all.
 fn of_theirs(services: &Services, actor: &str, open: Vec<Open>) -> Vec<Open> {
     let is_admin = services.people.people().is_admin(actor);
     open.into_iter().filter(|open| is_admin || open.user.as_deref() == Some(actor)).collect()
 }
 
-/// Does something to its end, whoever stops waiting for it: what is stored has to be acted on.
+/// Runs `doing` to its end even if the caller stops waiting, because what is stored must be acted
+/// on.
 async fn whole<T: Send + 'static>(
     tasks: &tokio_util::task::TaskTracker,
     doing: impl Future<Output = Result<T, StoreError>> + Send + 'static,

@@ -1,5 +1,6 @@
-//! A host of a database that hears nothing from where people talk can answer nobody, and keeps what it has begun. Where another
-//! host hears, it goes: what it was at is done there. Where none does, they all wait.
+//! A host of a shared database that receives nothing from the front can answer nobody, yet it keeps the turns it has
+//! begun. If another host is connected, this one ends, so that the other takes over its turns. If none is, they all
+//! wait.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,14 +10,14 @@ use crate::services::Services;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// So long it may take to be connected again.
+/// How long reconnecting may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tells the others whether it hears, and waits until it has heard nothing for too long while another hears; for ever where there is
-/// no other.
+/// Tells the other hosts whether this one is connected, and waits until it has been disconnected for too long while
+/// another host is connected; forever if there is no other.
 pub(super) async fn until_others_hear_alone(services: Arc<Services>) {
     let (store, front) = (&services.store, &services.front);
-    // Nobody hears before being connected.
+    // No host is connected at its start.
     let (mut deaf_since, mut said) = (None, true);
     loop {
         let is_deaf = front.connection().is_some_and(|connection| connection.open == 0);

@@ -1,19 +1,19 @@
-//! What came of somebody's word on a message.
+//! The result of a yes or no to a message.
 
 use crate::chat::ReplyTo;
 
-/// What came of a word.
+/// The result of a verdict.
 pub(super) enum VerdictOutcome {
-    /// None is awaited there, or not any more.
+    /// No verdict is awaited there, or no longer.
     NotAwaited,
-    /// Somebody else's is.
+    /// Another person's verdict is awaited.
     NotTheirs,
     /// It counts, and an answer will show it.
     Taken,
-    /// It has counted before, and the message says this, if no crash came in between.
+    /// It counted before; the message shows this text, unless a crash intervened.
     Known(String),
-    /// It counts, and that the message is to say this is stored with it.
+    /// It counts, and the text that the message is to show is stored with it.
     Kept(String),
-    /// It counts, and the message, which is at that place, is to say this from now on.
+    /// It counts, and the message at this place is to show this text.
     Shown(ReplyTo, String),
 }

@@ -1,4 +1,5 @@
-//! What other hosts on the same database learn of the model: each stores it with its turns, and goes on from what is stored.
+//! Adopts what other hosts on the same database learn about the model: each stores it with its turns and continues from
+//! what is stored.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +7,7 @@ use crate::{services::Services, store::StoreError};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Adopts it now and then, for as long as it is polled.
+/// Adopts it periodically, for as long as it is polled.
 pub(super) async fn keep_adopting(services: Arc<Services>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,5 +1,5 @@
-//! Looking for a message that nobody knows: one that was posted just now, perhaps before a crash, is known for what it is
-//! once its delivery goes on.
+//! Looks up the message of a reaction repeatedly: a message that was just posted, perhaps before a crash, becomes known
+//! only once its delivery continues.
 
 use std::time::Duration;
 
@@ -11,21 +11,22 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// How often it is looked for again, and the wait before. Together about a second: Slack gives three.
+/// The number of further lookups, and the pause before each. Together about one second; Slack allows
+/// three.
 const LOOKS: usize = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The looks for one message.
+/// The lookups for one message.
 pub(super) struct Looks<'a> {
     store: &'a Store,
     channel: &'a str,
-    /// Whether it may yet turn out to be one of ours.
+    /// Whether it may still turn out to be a message of the gateway.
     may_be_ours: bool,
     left: usize,
 }
 
 impl<'a> Looks<'a> {
-    /// Before the first look for the message of a reaction.
+    /// Prepares the lookups for the message of a reaction.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -34,10 +35,10 @@ impl<'a> Looks<'a> {
         Ok(Looks { store: &services.store, channel: &reaction.channel, may_be_ours, left: LOOKS })
     }
 
-    /// Whether to look once more, a moment later.
+    /// Returns whether to look again; waits for a moment before that.
     ///
     /// # Errors
-    /// That was often enough, and it is still not known whether it is such a message.
+    /// The lookups are used up, and it is still unknown whether it is such a message.
     pub async fn again(&mut self) -> Result<bool, Failure> {
         if !self.may_be_ours {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! What a front notices about the way to people: for the ledger, and where somebody has to act, for the admins.
+//! What a front reports about its connection: for the ledger and, if somebody has to act, for the admins.
 
 use std::time::Duration;
 
 use crate::{chat::Notice, ledger::Event, presence, services::Services};
 
-/// Remembers a notice, and tells the admins what is theirs to mend.
+/// Notes a notice in the ledger, and tells the admins if they must act.
 pub(super) fn take(services: &Services, notice: Notice) {
     match notice {
         Notice::Refused { what, hint } => {
@@ -24,7 +24,7 @@ pub(super) fn take(services: &Services, notice: Notice) {
     }
 }
 
-/// What was missed in a long silence is read back at the next beat of the heart.
+/// Has the messages missed in a long silence read back at the next heartbeat.
 fn after_silence(services: &Services, deaf: Duration) {
     if !services.config.presence.read_missed || !services.front.reaches_absent() {
         return;

@@ -1,5 +1,5 @@
-//! Who is told of a message that is set aside: the person who wrote it, in a direct message where its place does not take that,
-//! and the admins.
+//! Tells people of a parked message: its author, by direct message if its conversation refuses the notice, and the
+//! admins.
 
 use std::{
     collections::HashMap,
@@ -16,18 +16,19 @@ use crate::{
     store::Parked,
 };
 
-/// For so long the admins are not told once more of the same trouble: `sessions parked` lists every message.
+/// For this long the admins are not told again of the same problem: `sessions parked` lists every message.
 const ONCE_IN: Duration = Duration::from_secs(60 * 60);
 
-/// So many different troubles are remembered.
+/// The most different problems that are remembered.
 const MAX_TROUBLES: usize = 64;
 
-/// When the admins were told of which trouble.
+/// When the admins were told of which problem.
 #[derive(Debug, Default)]
 pub(super) struct Told(Mutex<HashMap<String, Instant>>);
 
 impl Told {
-    /// Whether they are to be told of it now. Nobody else tells them until that is [taken back](Told::in_vain).
+    /// Returns whether the admins are to be told of it now. Nobody else tells them unless that is
+    /// [revoked](Told::in_vain).
     fn is_news(&self, why: &str, now: Instant) -> bool {
         let mut told = self.lock();
         told.retain(|_, at| now.duration_since(*at) < ONCE_IN);
@@ -44,18 +45,19 @@ impl Told {
         true
     }
 
-    /// It has reached none of them.
+    /// Notes that no admin was reached.
     fn in_vain(&self, why: &str) {
         self.lock().remove(&kind(why));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        // Every entry is whole.
+        // Every entry is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The same trouble has other numbers in it each time: of messages, of minutes.
+/// Returns the reason without its numbers (of messages, of minutes), which differ each time for the
+/// same problem.
 fn kind(why: &str) -> String {
     let mut kind: String = why.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
     while kind.contains("##") {
@@ -64,12 +66,12 @@ fn kind(why: &str) -> String {
     kind
 }
 
-/// Tells the admins, then the person, in the placeholder's place or by a message of its own; not a person who has the
-/// answer. False where nobody has said that the person cannot be told, and it was not done.
+/// Tells the admins, then the person, by replacing the placeholder or by a separate message; not a person who has the
+/// answer. Returns false if the person was not told and may still be told later.
 pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> bool {
     let admins_know = tell_admins(services, known, parked).await;
     let Some(message) = &parked.message else {
-        // Nobody can tell who wrote it.
+        // The author is unknown.
         return true;
     };
     if let Err(error) = services.front.clear(&message.event_id).await {
@@ -93,7 +95,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     match told {
         Ok(_) => true,
         Err(FrontError::Refused { what, .. }) => {
-            // Nothing takes its place any more.
+            // Nothing will replace the placeholder.
             if let Some(placeholder) = &parked.placeholder
                 && let Err(error) = services.front.withdraw(&message.reply_to, placeholder).await
             {
@@ -110,7 +112,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     }
 }
 
-/// Tells the person where the place of the message does not take it.
+/// Tells the person by direct message, since the message's conversation refuses the notice.
 async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &MessageBody) -> bool {
     let sent = async {
         let channel = services.front.direct(&message.user).await?;
@@ -139,7 +141,7 @@ fn not_yet(parked: &Parked, error: &FrontError) -> bool {
     false
 }
 
-/// Whether any of them knows of the trouble, by now or since less than an hour.
+/// Returns whether any admin knows of the problem, now or since less than an hour ago.
 async fn tell_admins(services: &Services, known: &Told, parked: &Parked) -> bool {
     if !services.admins.are_any() {
         return false;

@@ -1,5 +1,5 @@
-//! Buttons that were pressed: each is stored, then acknowledged, and then it does what the reaction does that says the
-//! same. What it changes about its message is stored, too, before that is shown.
+//! Pressed buttons: each press is stored, then acknowledged, and then has the same effect as the corresponding
+//! reaction. The change of the button's message is stored, too, before it is shown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,11 +17,11 @@ use crate::{
     store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
 };
 
-/// The waits before a press is tried once more that could not be done; the first, too, of one whose message nobody knows yet.
+/// The pauses before a failed press is retried; the first one also applies to a press whose message is not known yet.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// How often a message that nobody knows is looked for all the same: where hosts share their atoms, what one has just written of a
-/// notice the others know a moment later.
+/// How many more times an unknown message is looked up although nothing is being delivered: if hosts share their atoms,
+/// the others learn of a new notice a moment later.
 #[derive(Clone, Copy)]
 struct Patience(u32);
 
@@ -39,7 +39,7 @@ impl Patience {
     }
 }
 
-/// Those who do what was pressed.
+/// Handles pressed buttons.
 pub(super) struct Presses {
     services: Arc<Services>,
     dispatcher: Arc<Dispatcher>,
@@ -51,13 +51,13 @@ impl Presses {
         Presses { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), news: Arc::default() }
     }
 
-    /// To be told when something was pressed and is stored.
+    /// Returns the notification for newly stored presses.
     pub fn news(&self) -> Arc<Notify> {
         Arc::clone(&self.news)
     }
 
-    /// Does what was pressed, in the order in which it came, until this is over. What is left then is done after the
-    /// next start. Of several hosts the first does it for all: verdicts are taken one after the other.
+    /// Handles presses in order of arrival until `over` is cancelled. The rest is handled after the next start. Of
+    /// several hosts, only the first handles presses, so that verdicts are taken one after the other.
     pub async fn keep_taking(self, over: CancellationToken) {
         let (mut last, mut has_failed) = (0, false);
         loop {
@@ -72,7 +72,7 @@ impl Presses {
             }
             has_failed = taken.is_err();
             let looks = has_failed || self.services.store.is_shared();
-            // Whoever is to end does not begin anything more; what has come need not wait for what is tried again.
+            // Nothing new begins after the cancellation, and new presses need not wait for a retry.
             tokio::select! {
                 biased;
                 () = over.cancelled() => return,
@@ -95,7 +95,7 @@ impl Presses {
     }
 }
 
-/// Does what one asks for.
+/// Handles one press.
 async fn take(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -103,7 +103,7 @@ async fn take(
 ) -> Result<(), StoreError> {
     if let Some(text) = shows {
         match atom {
-            // Judged, perhaps before a crash, and it is not known whether that was carried out.
+            // Judged, perhaps before a crash; it is unknown whether the verdict was carried out.
             Some(atom) => carry_out(services, number, press, text, atom),
             None => show(services, number, press, text),
         }
@@ -118,7 +118,7 @@ async fn take(
     }
 }
 
-/// Does what a word on a message asks for. `None`: nobody knows that message, and it may yet be one of ours.
+/// Does what a press asks for. `None` if the message is unknown and may still turn out to be the gateway's.
 async fn heed(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -140,8 +140,8 @@ async fn heed(
     Ok((!matches!(judged, VerdictOutcome::NotAwaited) || !may_be_ours).then_some(judged))
 }
 
-/// Looks for a message until it is known what it is, aside: others need not wait for that. What is left when the gateway
-/// ends is done after the next start.
+/// Looks up a message repeatedly until it is known, in a task of its own, so that other presses need not wait. Presses
+/// left when the gateway ends are handled after the next start.
 fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: Press) {
     let (looking, dispatcher) = (Arc::clone(services), Arc::clone(dispatcher));
     services.tasks.spawn(async move {
@@ -166,7 +166,7 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
     });
 }
 
-/// What came of a press is shown, or said to the one who has pressed.
+/// Shows the result of a press, or tells it to the person who pressed.
 async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: VerdictOutcome) -> Result<(), StoreError> {
     let messages = &services.messages;
     match (judged, press.choice) {
@@ -191,7 +191,8 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Ver
     services.store.press_done(number).await
 }
 
-/// Has a question asked once more: by its message once, whoever presses it how often.
+/// Asks a question again: only once per message, however often and by whomever the button is
+/// pressed.
 async fn again(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
@@ -211,7 +212,7 @@ async fn again(
     }
 }
 
-/// Does what a yes or a no asks for. One that cannot be done is given up in the end: its buttons are still there.
+/// Does what a yes or no asks for. If that keeps failing, it is given up: the buttons are still there.
 async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
     let mut waits = WAITS.into_iter();
     loop {
@@ -229,7 +230,7 @@ async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, p
     }
 }
 
-/// Carries a verdict out that is stored, and shows it, aside. What cannot be done now is done after the next start.
+/// Carries out a stored verdict and shows it, in a task of its own. If that fails, it is done after the next start.
 fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, atom: JudgedAtom) {
     let doing = Arc::clone(services);
     services.tasks.spawn(async move {
@@ -247,7 +248,8 @@ fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, 
     });
 }
 
-/// Shows what became of a message, aside: others need not wait for a slow front.
+/// Shows the result on the message, in a task of its own, so that others need not wait for a slow
+/// front.
 fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
     let showing = Arc::clone(services);
     services.tasks.spawn(async move {
@@ -270,7 +272,7 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
     });
 }
 
-/// Tells the one who has pressed, and nobody else.
+/// Tells only the person who pressed.
 fn whisper(services: &Arc<Services>, press: Press, text: String) {
     let telling = Arc::clone(services);
     services.tasks.spawn(async move {

@@ -1,5 +1,5 @@
-//! A word on a question that its asker was shown first: it goes out, or it does not. Or one of a contact on the
-//! question whether that was their answer.
+//! A verdict on a proposal: the question is sent to the contacts, or it is not. Or a contact's verdict on
+//! whether a message was their answer.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::{
     store::{self, Ends, StoreError, VerdictSource},
 };
 
-/// Does what a word says about such a question, if it is on one, and by who is asked for theirs. Taken in twice
-/// it does no harm.
+/// Carries out a verdict on a proposal, if there is one there and the verdict is from the person who is asked.
+/// Harmless if repeated.
 ///
 /// # Errors
-/// It could not be done and may be tried again.
+/// It could not be done; it may be retried.
 pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
     (said, said_by): (ReactionVerdict, VerdictSource),
 ) -> Result<VerdictOutcome, StoreError> {
-    // What is just being posted is known to the store once this is free.
+    // The lock ensures that a message being posted is known to the store.
     let _judging = services.judging.lock().await;
     let yes = said == ReactionVerdict::Approve;
     let ends = Ends {

@@ -1,5 +1,6 @@
-//! A word on a notice is a verdict on its atom (specification 003 §10). It is stored before it is carried out, together with
-//! what its notice is to say: wherever a crash falls, it is carried out, shown, and told to the ledger once.
+//! A verdict on an atom, given on its notice (specification 003 §10). It is stored before it is carried out, together
+//! with the text that the notice is to show: after a crash at any point, it is carried out, shown, and noted in the
+//! ledger once.
 
 use pmk_knowledge::{
     LibraryError, Notice,
@@ -16,17 +17,17 @@ use crate::{
     store::{JudgedAtom, VerdictSource},
 };
 
-/// Does what a word asks for, where it is a verdict of the one who may give it.
+/// Carries out a verdict, if it is from the person who may give it.
 ///
 /// # Errors
-/// It could not be done and may be tried again.
+/// It could not be done; it may be retried.
 pub(super) async fn judge(
     services: &Services,
     reaction: &Reaction,
     said_by: VerdictSource,
 ) -> Result<VerdictOutcome, Failure> {
     let Reaction { user, channel, ts, reaction: said, .. } = reaction.clone();
-    // A notice that is just being posted is known to its atom once this is free.
+    // The lock ensures that the atom of a notice being posted knows it.
     let _judging = services.judging.lock().await;
     let notice = Notice { channel_id: channel, message_ts: ts };
     let now_ms = services.now_ms();
@@ -51,10 +52,10 @@ pub(super) async fn judge(
     Ok(VerdictOutcome::Kept(text))
 }
 
-/// Carries a verdict out, perhaps one from before a crash.
+/// Carries out a verdict, perhaps one from before a crash.
 ///
 /// # Errors
-/// It could not be done and may be tried again.
+/// It could not be done; it may be retried.
 pub(super) async fn carry_out(
     services: &Services,
     number: i64,
@@ -64,14 +65,14 @@ pub(super) async fn carry_out(
 ) -> Result<(), Failure> {
     let now_ms = services.now_ms();
     let ruled = services.library.with(move |library| -> Result<(), LibraryError> {
-        // A verdict that another host of the database has stored names the file of its home.
+        // A verdict stored by another host of the database names the file in that host's home.
         let path = library.files().here(&path);
         let ruled = match yes {
             true => moderation::approve_file(library.files(), &path).map(drop),
             false => moderation::reject_file(library.files(), &path),
         };
         match ruled {
-            // Somebody has deleted it meanwhile, or this was carried out before a crash.
+            // The file was deleted meanwhile, or this was carried out before a crash.
             Err(error) if error.is_missing() => {}
             done => done?,
         }

@@ -1,4 +1,4 @@
-//! Somebody's word on a message, said by a reaction or by a button: what came of it, and how the message shows that.
+//! A yes or no to a message, by reaction or button: what it leads to, and how the message shows that.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     store::VerdictSource,
 };
 
-/// The wait before a message is tried again that could not be changed.
+/// The pause before changing a message is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// Does what a yes or a no asks for, if it is on a message that waits for one, and by who is asked. Taken in twice it
-/// does no harm.
+/// Does what a yes or no asks for, if the message awaits one and it is from the person who is asked. Harmless if
+/// repeated.
 ///
 /// # Errors
-/// It could not be done and may be tried again.
+/// It could not be done; it may be retried.
 pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
@@ -35,8 +35,7 @@ pub(super) async fn judge(
     }
 }
 
-/// Puts what became of it in a message's place, and takes its buttons away. False where that is still to be done when
-/// the gateway ends.
+/// Replaces a message by the result, without its buttons. Returns false if the gateway ends before that is done.
 pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: String) -> bool {
     let speech = MessageBody { text, pings: vec![] };
     loop {

@@ -1,4 +1,4 @@
-//! What became of a question to `mra`: for the ledger, for the log, and for the model, who is
+//! The outcome of a question to `mra`: for the ledger, for the log, and for the model, which is
 //! [told](crate::messages::Messages::mra_outcome) in its language.
 
 use std::{fmt, time::Duration};
@@ -7,23 +7,24 @@ use serde::Serialize;
 
 use super::MraQuestion;
 
-/// A question that was asked.
+/// The outcome of a question.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub question: MraQuestion,
     /// What `mra` printed, or why there is nothing.
     pub result: Result<String, Failure>,
-    /// Whether it was asked twice.
+    /// Whether the call was retried.
     pub retried: bool,
-    /// Both calls together.
+    /// Of both calls together.
     pub duration: Duration,
 }
 
-/// Of what a failed call printed, so much is kept, from the end: it goes into the model's next prompt uncapped.
+/// How many characters of a failed call's output are kept, from its end: they go into the model's next prompt
+/// without a cap.
 pub(super) const MAX_STDOUT_CHARS: usize = 4_000;
 
-/// Why there is no result. `stderr` is the end of what was said there, without colours, at most 16 KiB; `stdout` the end
-/// of what was printed, at most 4,000 characters: some programs say there why they fail.
+/// Why there is no result. `stderr` is the end of standard error, without colours, at most 16 KiB; `stdout` is the end
+/// of standard output, at most 4,000 characters: some programs report errors there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The program could not be started.
@@ -41,7 +42,7 @@ pub enum Failure {
         stderr: String,
         stdout: String,
     },
-    /// It said it went well, and printed nothing.
+    /// It reported success, and printed nothing.
     NoAnswer {
         stderr: String,
     },
@@ -55,7 +56,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether asking again may help: it failed by itself and did not say why.
+    /// Returns whether a retry may help: the call failed by itself and did not say why.
     pub(super) fn is_silent(&self) -> bool {
         match self {
             Failure::Exited { stderr, .. } | Failure::Signalled { stderr, .. } | Failure::NoAnswer { stderr } => {
@@ -97,7 +98,7 @@ impl fmt::Display for Failure {
 }
 
 impl Outcome {
-    /// The data of the ledger's `mra-ask.end`.
+    /// Returns the data of the ledger's `mra-ask.end`.
     pub fn event(&self) -> AskEnded<'_> {
         AskEnded {
             repo: self.question.repo(),
@@ -108,7 +109,7 @@ impl Outcome {
     }
 }
 
-/// What the ledger keeps of a question to `mra`; the actor is added there.
+/// What the ledger stores of a question to `mra`; the actor is added there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskEnded<'a> {

@@ -1,30 +1,32 @@
-//! A repository and a question that can be handed to another program.
+//! A repository and a question that can be passed to another program.
 
 use pmk_core::text;
 use thiserror::Error;
 
-/// The longest question, in characters. Even four bytes each stay far below the 128 KiB that Linux
-/// allows one argument.
+/// The longest question, in characters. Even at four bytes each, it stays far below the 128 KiB
+/// that Linux allows for one argument.
 pub const MAX_QUESTION_CHARS: usize = 10_000;
-/// The longest name that a code host gives a repository, in characters, and the longest with all groups it is in.
+/// The longest repository name that a code host allows, in characters, and the longest one including all its
+/// groups.
 pub const MAX_REPO_CHARS: usize = 100;
 const MAX_NESTED_CHARS: usize = 255;
-/// What stands before a question that would read like a flag.
+/// The prefix of a question that would otherwise read like a flag.
 const PREFIX: &str = "Q: ";
-/// How much of a question is shown in a message's first line, in characters.
+/// How many characters of a question are shown in a message's first line.
 const SHOWN_CHARS: usize = 200;
 
-/// What can be asked.
+/// A question to `mra`.
 ///
-/// Neither part can be read as a flag and the repository can be no path. The model chose both, and a person may
-/// have talked it into anything.
+/// Neither part can be read as a flag, and the repository cannot be a path. The model chose both, and a person
+/// may have talked it into anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MraQuestion {
     repo: String,
     argument: String,
 }
 
-/// What cannot be asked, for the log; the model is [told](crate::messages::Messages::bad_question) in its language.
+/// Why a question cannot be asked, for the log; the model is [told](crate::messages::Messages::bad_question) in its
+/// language.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadQuestion {
     #[error("the repository is empty")]
@@ -40,10 +42,10 @@ pub enum BadQuestion {
     TooLong { chars: usize },
 }
 
-/// The name of a repository, without blanks around it: a plain one, or plain ones with `/` between them.
+/// Returns the name of a repository, trimmed: a simple name, or simple names separated by `/`.
 ///
 /// # Errors
-/// It is none.
+/// It is not such a name.
 pub fn repo_name(repo: &str) -> Result<&str, BadQuestion> {
     let repo = repo.trim();
     if repo.is_empty() {
@@ -61,9 +63,9 @@ fn is_plain(part: &str) -> bool {
 }
 
 impl MraQuestion {
-    /// Checks both parts. A repository that is no such name is refused. A question is passed as it
-    /// is, except that control characters become blanks and one that begins with `-` gets `Q: ` put
-    /// before it: `mra` may or may not know `--`, and a blank alone might be trimmed away.
+    /// Checks both parts. An invalid repository name is refused. A question is passed unchanged,
+    /// except that control characters become blanks and one that begins with `-` gets the prefix
+    /// `Q: `: `mra` may or may not support `--`, and a blank alone might be trimmed.
     ///
     /// # Errors
     /// [`BadQuestion`] says which part cannot be passed, and why.
@@ -87,12 +89,13 @@ impl MraQuestion {
         &self.repo
     }
 
-    /// The question as the program gets it.
+    /// Returns the question as the program gets it.
     pub fn argument(&self) -> &str {
         &self.argument
     }
 
-    /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
+    /// Returns the call as a message shows it between backticks: one line, of limited length, without
+    /// backticks.
     pub(crate) fn shown(&self) -> String {
         let question = text::collapse_whitespace(&self.argument).replace('`', "'");
         format!("mra ask {} {}", self.repo, text::shortened(&question, SHOWN_CHARS))

@@ -1,10 +1,10 @@
-//! Against scripts of the shell. The stand-in program has its own tests under `tests/`.
+//! Tests with shell scripts. The stand-in program has its own tests under `tests/`.
 
 use pmk_stand_ins::patience::{PATIENCE, let_pass};
 
 use super::*;
 
-/// An `mra` that runs this script; `$1` is `ask`, `$2` the repository, `$3` the question.
+/// Returns an `mra` that runs this script; `$1` is `ask`, `$2` the repository, `$3` the question.
 fn mra(script: &str) -> Mra {
     Mra::new(Config {
         program: "sh".into(),
@@ -39,7 +39,7 @@ async fn progress_has_neither_colours_nor_empty_lines() {
     assert!(!outcome.retried);
 }
 
-/// Fails on the first call and answers on the second, by a file that it leaves behind.
+/// Fails on the first call and succeeds on the second, using a file that it leaves behind.
 fn second_time_lucky(directory: &tempfile::TempDir, complaint: &str) -> Mra {
     let mut mra = mra(&format!("{complaint} if [ -e once ]; then echo ok; else : > once; exit 1; fi"));
     mra.config.workspace = Some(directory.path().into());
@@ -93,7 +93,7 @@ async fn megabytes_and_bytes_that_are_no_text_do_no_harm() {
     assert!(text.ends_with("\n…(mra: 1048576 / 3000000 bytes)"));
     let (outcome, _) = ask(&mra(r"printf 'a\377b'"), "q").await;
     assert_eq!(outcome.result.as_deref(), Ok("a\u{fffd}b"));
-    // Cut bytes that are no text grow when they are replaced; the limit holds all the same.
+    // Invalid bytes grow when they are replaced; the limit still holds.
     let (outcome, _) = ask(&mra(r"yes $(printf '\377') | head -c 2000000"), "q").await;
     assert!(outcome.result.expect("a result").len() < MAX_RESULT_BYTES + 100);
 }

@@ -1,9 +1,9 @@
-//! Telling people that the gateway goes, or is back: in every direct message that was active in the day before, and in
-//! every channel with an open case.
+//! Tells people that the gateway goes away, or is back: in every direct message that was active in the day before, and
+//! in every channel with an open case.
 //!
-//! One person gets at most one such message an hour. What there is to say within that hour takes the place of the last
-//! one: an edit rings nobody's phone, and what stands there is true. After an outage that is too short to be told, only
-//! that it goes is taken back.
+//! One person gets at most one such message an hour. Further news within that hour replaces the last message: an edit
+//! notifies nobody, and the message stays true. After an outage too short to be announced, only the message that the
+//! gateway goes away is replaced.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +17,43 @@ use crate::{
     store::{DmUser, StoreError, Telling},
 };
 
-/// So long ago somebody may have talked with the gateway to be told.
+/// People who talked with the gateway within this time are told.
 const ACTIVE_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// How long somebody is left in peace after a message.
+/// The least time between two messages to the same person.
 const PEACE_MS: i64 = 60 * 60 * 1_000;
 
-/// So many are told at once.
+/// How many people are told concurrently.
 const AT_ONCE: usize = 8;
 
-/// Whom it concerns.
+/// The people to tell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Circle {
-    /// Who has been active since,
+    /// Only people active since then,
     pub active_since_ms: i64,
-    /// and had talked with the gateway before: to others it is no news.
+    /// who also talked with the gateway before this time: to others it is no news.
     pub known_by_ms: i64,
 }
 
 impl Circle {
-    /// Whoever was active in the day before the gateway went, and is known by the time it is back.
+    /// Returns the people who were active in the day before the gateway went away, and are known by
+    /// the time it is back.
     pub fn before(went_ms: i64, back_ms: i64) -> Circle {
         Circle { active_since_ms: went_ms.saturating_sub(ACTIVE_FOR_MS), known_by_ms: back_ms }
     }
 }
 
-/// Somebody who is told.
+/// A person or channel to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
-    /// A person, or a channel.
+    /// The id of a person or channel.
     id: String,
-    /// Where they are told, as far as that is known. Slack takes a person's id for their direct message, but edits
-    /// nothing there.
+    /// Where they are told, if known. Slack accepts a person's id for posting to their direct message, but not for
+    /// edits.
     channel: Option<String>,
 }
 
-/// Tells everybody whom it concerns. One whom it does not reach keeps it from nobody else. Whether nobody is
-/// left who may be reached later.
+/// Tells everybody concerned. Returns whether nobody is left who may be reached later.
 pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
     let Some(listeners) = listeners(ports, circle).await else { return false };
     let speech = MessageBody { text: text.to_owned(), pings: vec![] };
@@ -61,12 +61,12 @@ pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
     told.all(|told| async move { told }).await
 }
 
-/// Puts this in the place of what they were told when the gateway went, and tells nobody anew. Whether nobody is left where
-/// that may work later.
+/// Replaces what people were told when the gateway went away, and posts no new messages. Returns whether nobody is left
+/// for whom that may work later.
 pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, circle: Circle) -> bool {
     let Some(listeners) = listeners(ports, circle).await else { return false };
     let speech = MessageBody { text: text.to_owned(), pings: vec![] };
-    // That may have taken the place of what they were told before, within the hour.
+    // That message may have replaced an earlier one within the hour.
     let told_since = went_ms.saturating_sub(PEACE_MS);
     let corrected =
         stream::iter(listeners).map(async |listener| match ports.store.last_told(&listener.id, told_since).await {
@@ -90,7 +90,7 @@ async fn listeners(ports: &Ports, circle: Circle) -> Option<Vec<Listener>> {
     }
 }
 
-/// Who they are. People who are blocked are told nothing.
+/// Returns the people and channels to tell, without blocked people.
 async fn find_listeners(
     ports: &Ports,
     Circle { active_since_ms, known_by_ms }: Circle,
@@ -108,9 +108,10 @@ async fn find_listeners(
     Ok(people.chain(channels).collect())
 }
 
-/// False where it may work later.
+/// Returns false if it may work later.
 async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bool {
-    // Claimed before it is said: a kill in between costs them one word, and never brings them two.
+    // Claimed before it is sent: a kill in between costs the person one message, and never leads to
+    // two.
     let now_ms = ports.clock.now_ms();
     let told = match ports.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
         Ok(Telling::New) => post(ports, &listener, speech).await,
@@ -119,7 +120,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bo
             return true;
         }
         Ok(Telling::Not) => return true,
-        // What was claimed before stands.
+        // An earlier claim remains.
         Err(error) => {
             not_told(&listener, &error);
             return true;
@@ -134,7 +135,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bo
         }
         Err(error) => {
             not_told(&listener, &error);
-            // Nobody knows whether one without an answer has arrived: it counts as said.
+            // A message without a response may have arrived, so it counts as sent.
             let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
             let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
             if was_not_said && let Err(error) = ports.store.untold(&listener.id).await {
@@ -154,7 +155,7 @@ async fn post(ports: &Ports, listener: &Listener, speech: &MessageBody) -> Resul
     ports.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
 }
 
-/// Takes the place of what was said last. False where it may work later.
+/// Replaces the last message. Returns false if it may work later.
 async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &MessageBody) -> bool {
     let Some(channel) = listener.channel.clone() else { return true };
     let reply_to = ReplyTo { channel, thread_ts: None };

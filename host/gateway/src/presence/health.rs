@@ -1,4 +1,5 @@
-//! How well a gateway does, from the outside: from its files, and from itself where it answers.
+//! The health of a gateway, seen from outside: from its files, and from its own report if it
+//! answers.
 
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
 use crate::{chat::Connection, ledger::LedgerBacklog};
 
-/// So many lost connections within a while are too many.
+/// This many lost connections within a while count as too many.
 const MANY_RECONNECTS: u32 = 2;
 
-/// How old the heartbeat is.
+/// The age class of the heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Freshness {
@@ -21,7 +22,7 @@ pub enum Freshness {
 }
 
 impl Freshness {
-    /// Of one that is so old; there may be none.
+    /// Classifies an age; `None` if there is no heartbeat.
     pub fn of(age: Option<Duration>) -> Freshness {
         match age {
             Some(age) if age < BEAT_EVERY => Freshness::Fresh,
@@ -30,8 +31,8 @@ impl Freshness {
         }
     }
 
-    /// The age of a heartbeat. One that lies ahead, by more than the clock may have been set back since it was due to beat
-    /// again, says nothing.
+    /// Returns the age of a heartbeat. A heartbeat in the future says nothing, unless the difference is small enough
+    /// that the clock may have been set back since the heartbeat.
     pub fn age(beat_ms: i64, now_ms: i64) -> Option<Duration> {
         match u64::try_from(now_ms.saturating_sub(beat_ms)) {
             Ok(ms) => Some(Duration::from_millis(ms)),
@@ -40,7 +41,7 @@ impl Freshness {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Freshness::Fresh => "fresh",
@@ -50,19 +51,19 @@ impl Freshness {
     }
 }
 
-/// How well it does.
+/// The health level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Healthy,
-    /// It is there, and something is not as it should be.
+    /// It is running, but something is wrong.
     Degraded,
-    /// Nobody is there to answer.
+    /// It does not answer anybody.
     Down,
 }
 
 impl Level {
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Healthy => "healthy",
@@ -72,18 +73,18 @@ impl Level {
     }
 }
 
-/// What a running gateway says of itself.
+/// What a running gateway reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its sockets, where its front has any.
+    /// Its sockets, if its front has any.
     pub connection: Option<Connection>,
-    /// Why it does not reach the database that its store is in, if it does not.
+    /// Why it cannot reach its database, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away: Option<String>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerBacklog>,
-    /// The layers that decide, the top one first; none from a program that does not say.
+    /// The policy layers, the top one first; empty if the program does not report them.
     #[serde(default)]
     pub policies: Vec<Identity>,
 }
@@ -94,12 +95,12 @@ pub struct Signals {
     pub is_alive: bool,
     pub phase: Option<Phase>,
     pub heartbeat: Freshness,
-    /// `None` where it did not answer.
+    /// `None` if it did not answer.
     pub report: Option<Report>,
 }
 
-/// Why a gateway does not do well. As text in English, for programs; people read it in
-/// [their language](crate::messages::Messages::status_because).
+/// Why a gateway is not healthy. Its text is in English, for programs; people read it in [their
+/// language](crate::messages::Messages::status_because).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     #[error("no gateway is running here")]
@@ -129,7 +130,7 @@ fn noun(lines: u64) -> &'static str {
 }
 
 impl Reason {
-    /// The name.
+    /// Returns the name.
     pub const fn name(&self) -> &'static str {
         match self {
             Reason::Nobody => "nobody",
@@ -145,7 +146,7 @@ impl Reason {
         }
     }
 
-    /// The number in it, if there is one.
+    /// Returns the number in it, or 0.
     pub const fn count(&self) -> u64 {
         match *self {
             Reason::Reconnects(times) => times as u64,
@@ -161,7 +162,7 @@ impl Serialize for Reason {
     }
 }
 
-/// How well it does, and why: what is not as it should be, and that it ends.
+/// Returns the level and the reasons: what is wrong, and whether the gateway is stopping.
 pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     if !signals.is_alive {
         return (Level::Down, vec![Reason::Nobody]);
@@ -170,7 +171,7 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     let (is_starting, is_leaving) = (signals.phase == Some(Phase::Starting), signals.phase == Some(Phase::Leaving));
     match signals.heartbeat {
         _ if is_starting => reasons.push(Reason::Starting),
-        // It beats no more, and its sockets are closed: that is as it should be.
+        // A stopping gateway writes no heartbeat and has closed its sockets, as it should.
         _ if is_leaving => {}
         Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
         Freshness::Aging => reasons.push(Reason::HeartLate),
@@ -189,7 +190,7 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         Some(_) => {}
     }
     match &signals.report {
-        // The ledger waits for it, too, and nobody can tell with how many lines.
+        // The ledger waits for the database, too, and the number of waiting lines is unknown.
         Some(Report { store_away: Some(_), .. }) => reasons.push(Reason::StoreAway),
         Some(Report { ledger: Some(LedgerBacklog { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
         _ => {}

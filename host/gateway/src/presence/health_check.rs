@@ -1,4 +1,4 @@
-//! How the gateway of this process does, for a machine that asks it: the same that `status` finds from outside.
+//! The health of this process, for a machine that asks it: the same that `status` finds from outside.
 
 use std::{
     path::Path,
@@ -17,29 +17,29 @@ use super::{
     state::Phase,
 };
 
-/// What a running gateway says of itself.
+/// Returns what a running gateway reports about itself.
 pub type Reporter = Arc<dyn Fn() -> Report + Send + Sync>;
 
 /// What is known of this process.
 pub struct HealthCheck {
     signs: LivenessFiles,
-    /// There once it is ready.
+    /// Set once the gateway is ready.
     reporter: OnceLock<Reporter>,
     is_leaving: AtomicBool,
 }
 
-/// How it does.
+/// The health of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
     pub level: Level,
-    /// Whether a message that comes now is heard and answered.
+    /// Whether a message that arrives now is received and answered.
     pub ready: bool,
-    /// What is not as it should be, and that it ends.
+    /// What is wrong, and whether the gateway is stopping.
     pub reasons: Vec<Reason>,
 }
 
 impl HealthCheck {
-    /// Of a gateway that starts in this home.
+    /// Returns the health check of a gateway that is starting in this home.
     pub fn starting(home: &Path) -> Arc<HealthCheck> {
         Arc::new(HealthCheck {
             signs: LivenessFiles::of(home),
@@ -48,17 +48,17 @@ impl HealthCheck {
         })
     }
 
-    /// From now on it is ready. The first call counts.
+    /// Marks the gateway as ready. Only the first call counts.
     pub fn set_ready(&self, reporter: Reporter) {
         let _ = self.reporter.set(reporter);
     }
 
-    /// From now on it takes nothing in.
+    /// Marks the gateway as stopping: it takes nothing in any more.
     pub fn set_leaving(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// How it does now. Reads the heartbeat's file.
+    /// Returns the current health. Reads the heartbeat file.
     pub fn now(&self) -> Condition {
         let report = self.reporter.get().map(|report| report());
         let age = self.signs.read().beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));

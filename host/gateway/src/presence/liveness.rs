@@ -1,5 +1,5 @@
-//! What a run leaves in its home about itself: `gateway/heartbeat`, when it was last there, and `gateway/shutdown`, where
-//! it ended because it was asked to.
+//! What a run leaves in its home about itself: `gateway/heartbeat`, when it last ran, and `gateway/shutdown`, if it
+//! ended because it was asked to.
 
 use std::{
     fs, io,
@@ -15,25 +15,25 @@ use pmk_system::files;
 use pmk_system::home;
 use serde_json::json;
 
-/// The signs of one home.
+/// The liveness files of one home.
 #[derive(Clone, Debug)]
 pub struct LivenessFiles {
     heartbeat: PathBuf,
     marker: PathBuf,
-    /// Whether the operator knows that the heartbeat cannot be written.
+    /// Whether the operator was told that the heartbeat cannot be written.
     told: Arc<AtomicBool>,
 }
 
-/// What they say.
+/// The contents of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// When the gateway was last there, in milliseconds since the epoch.
+    /// When the gateway last ran, in milliseconds since the epoch.
     pub beat_ms: Option<i64>,
     pub end: End,
 }
 
 impl Seen {
-    /// The same where another host was there in the name of this gateway, and when it was last heard of.
+    /// Returns the same, unless another host of this gateway was last seen later; then that is used.
     #[must_use]
     pub fn or_elsewhere(self, sign_ms: Option<i64>) -> Seen {
         let own_ms = match self.end {
@@ -52,21 +52,21 @@ impl Seen {
 /// How the last run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// It left no word.
+    /// It left no marker.
     #[default]
     Crash,
-    /// It was asked to, at this time; of a marker that cannot be read nobody knows when.
+    /// It was asked to, at this time; `None` if the marker cannot be read.
     Asked { at_ms: Option<i64> },
 }
 
 impl LivenessFiles {
-    /// Nothing is opened yet.
+    /// Returns the paths; nothing is opened yet.
     pub fn of(home: &Path) -> Self {
         let folder = home::gateway_dir(home);
         LivenessFiles { heartbeat: folder.join("heartbeat"), marker: folder.join("shutdown"), told: Arc::default() }
     }
 
-    /// Reads both. What cannot be read says nothing; but a marker that is there was left.
+    /// Reads both files. A file that cannot be read says nothing, but a marker that exists counts.
     pub fn read(&self) -> Seen {
         let beat_ms = text(&self.heartbeat).and_then(|text| time(&text));
         let end = match fs::symlink_metadata(&self.marker) {
@@ -76,7 +76,7 @@ impl LivenessFiles {
         Seen { beat_ms, end }
     }
 
-    /// The gateway is there now.
+    /// Writes the heartbeat.
     pub fn beat(&self, now_ms: i64) {
         match put(&self.heartbeat, &format!("{}\n", shown(now_ms))) {
             Ok(()) => self.told.store(false, Ordering::Relaxed),
@@ -88,7 +88,7 @@ impl LivenessFiles {
         }
     }
 
-    /// It ends now because it was asked to.
+    /// Writes the marker of an orderly shutdown.
     pub fn leave_marker(&self, now_ms: i64) {
         let marker = json!({"at": shown(now_ms), "reason": "shutdown", "pid": std::process::id()});
         if let Err(error) = put(&self.marker, &format!("{marker}\n")) {
@@ -97,7 +97,8 @@ impl LivenessFiles {
         }
     }
 
-    /// It was used. Whatever stands there in its place goes, too, so that it is not taken for one again.
+    /// Removes the marker after it was used. Anything else in its place is removed, too, so that it is
+    /// not taken for a marker again.
     pub fn remove_marker(&self) {
         let removed = match fs::remove_file(&self.marker) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -123,7 +124,7 @@ fn shown(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| format!("{at:.3}"))
 }
 
-/// A time as we write it, or as milliseconds since the epoch.
+/// Parses a time as written here, or as milliseconds since the epoch.
 fn time(text: &str) -> Option<i64> {
     let text = text.trim();
     text.parse::<Timestamp>().map(Timestamp::as_millisecond).ok().or_else(|| text.parse().ok())

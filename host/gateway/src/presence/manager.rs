@@ -1,5 +1,5 @@
-//! What the service manager is told: that the gateway is ready, how it does, that it lives, that it ends. Where there is
-//! none, nobody is told anything.
+//! Informs the service manager: that the gateway is ready, its health, that it is alive, that it is stopping. Without a
+//! service manager, this does nothing.
 
 use std::{
     convert::Infallible,
@@ -18,25 +18,26 @@ use super::{
 };
 use crate::messages::Messages;
 
-/// How often it is looked how the gateway does.
+/// How often the health is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// A watchdog is told so many times within its time: one word that comes late ends nobody.
+/// A watchdog is notified this many times within its timeout, so that one late notification does no
+/// harm.
 const WORDS_A_WATCH: u32 = 4;
 
-/// The manager of this process.
+/// The service manager of this process.
 pub struct Manager {
     service: Option<ServiceManager>,
     vitals: Arc<HealthCheck>,
     messages: Messages,
-    /// What it was told last of how the gateway does.
+    /// The health it was last told.
     said: Mutex<String>,
-    /// Whether the operator knows that it does not listen.
+    /// Whether the operator was told that it cannot be notified.
     told: AtomicBool,
 }
 
 impl Manager {
-    /// As the environment names it.
+    /// Returns the manager that the environment names.
     pub fn of_environment(vitals: Arc<HealthCheck>, messages: Messages) -> Manager {
         let service = ServiceManager::of_environment().unwrap_or_else(|error| {
             tracing::warn!("the service manager cannot be told anything: NOTIFY_SOCKET: {error}");
@@ -45,12 +46,12 @@ impl Manager {
         Manager { service, vitals, messages, said: Mutex::default(), told: AtomicBool::new(false) }
     }
 
-    /// The gateway is ready.
+    /// Reports that the gateway is ready.
     pub fn ready(&self) {
         self.tell(Some("READY=1"));
     }
 
-    /// Asks for more time, for as long as something takes before which it cannot be ready.
+    /// Asks for more time, for as long as something delays the start.
     pub async fn keep_waiting(&self) -> Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -58,12 +59,13 @@ impl Manager {
         }
     }
 
-    /// It was asked to end, or its input has ended.
+    /// Reports that the gateway was asked to end, or that its input has ended.
     pub fn stopping(&self) {
         self.tell(Some("STOPPING=1"));
     }
 
-    /// Says how the gateway does whenever that changes, and to a watchdog that it lives, each time after it has proved it.
+    /// Reports the health whenever it changes, and to a watchdog that the gateway is alive, each time after checking
+    /// that.
     pub(super) async fn keep_told(self: &Arc<Self>, presence: &Presence) -> Infallible {
         let Some(service) = &self.service else { return std::future::pending().await };
         let watch = service.watchdog();
@@ -80,7 +82,7 @@ impl Manager {
         }
     }
 
-    /// Tells it that, and how the gateway does where that is news.
+    /// Sends this notification, together with the health if that has changed.
     fn tell(&self, word: Option<&str>) {
         let Some(service) = &self.service else { return };
         let Condition { level, reasons, .. } = self.vitals.now();

@@ -1,6 +1,6 @@
-//! What was said while nobody listened. Slack sends an event again for about five minutes; after a longer outage the
-//! conversations that the gateway knows are read back, once each, and what is still open there goes through the same
-//! inbox as everything else: what comes by both ways is answered once.
+//! Messages written while no gateway was listening. Slack sends an event again for about five minutes. After a
+//! longer outage, the known conversations are read back once each, and what is still open there goes through the
+//! same inbox as everything else, so that a message received in both ways is answered once.
 
 use std::time::Duration;
 
@@ -12,27 +12,28 @@ use crate::{
     store::{MissedConversation, StoreError},
 };
 
-/// After a shorter outage Slack sends everything again by itself.
+/// After a shorter outage, Slack sends everything again by itself.
 pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
 
-/// Whether reading goes on.
+/// Whether reading continues.
 enum ReadProgress {
     On,
     /// Slack cannot be reached now.
     PutOff,
 }
 
-/// What came of reading.
+/// The result of reading back.
 #[derive(Default)]
 struct Reading {
     conversations: usize,
     messages: usize,
-    /// Conversations that the gateway may not read, and that were too long to be read to their end.
+    /// Conversations that the gateway may not read, and conversations that were too long to be read
+    /// completely.
     unreadable: usize,
     cut: usize,
 }
 
-/// Reads what is to be read. What is put off stays to be read.
+/// Reads back the conversations that are due. Conversations that are postponed remain due.
 pub(super) async fn read(ports: &Ports) {
     let unread = match ports.store.unread().await {
         Ok(unread) if unread.is_empty() => return,
@@ -49,7 +50,7 @@ pub(super) async fn read(ports: &Ports) {
         }
         match read_one(ports, &conversation, &mut reading).await {
             Ok(ReadProgress::On) => {}
-            // The others would fare no better.
+            // The other conversations would fail, too.
             Ok(ReadProgress::PutOff) => break,
             Err(error) => {
                 tracing::error!(session = %conversation.key, %error, "cannot store what was missed there");
@@ -90,7 +91,7 @@ async fn read_one(
     reading.conversations += 1;
     reading.cut += usize::from(!is_whole);
     for message in messages {
-        // Not even a place in the inbox: nobody waits for an answer there.
+        // Messages of blocked people are not even stored: they get no answer.
         if ports.people.may_hear(&message.user) && ports.dispatcher.take_in_missed(message).await? == Accepted::New {
             reading.messages += 1;
         }

@@ -1,4 +1,5 @@
-//! Whether the gateway was away, and for how long: from what the last run left, or from clocks.
+//! Determines whether the gateway was away, and for how long: from what the last run left, or from
+//! clocks.
 
 use std::time::Duration;
 
@@ -9,21 +10,22 @@ use super::{
 use crate::store::UnannouncedOutage;
 use pmk_system::clock::{self, Clock};
 
-/// A heartbeat that is older means that nobody was there.
+/// An older heartbeat means that no gateway was running.
 pub const AWAY_AFTER: Duration = Duration::from_secs(60);
 
-/// Nobody is told of a shorter outage. Where it was said that the gateway goes, that is taken back all the same.
+/// Shorter outages are not announced. If it was announced that the gateway goes away, that message is still
+/// replaced.
 const TOLD_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// A run that was asked to end is gone by then.
+/// A run that was asked to end has ended by then.
 const OUTLIVED_MS: i64 = 60_000;
 
 /// Why the gateway was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It ended without a word, or was never there.
+    /// It ended without a marker, or was never there.
     CrashRecovery,
-    /// It ended without a word, and was back soon.
+    /// It ended without a marker, and was back soon.
     FastRecovery,
     /// It was asked to end, and was back soon.
     GracefulFastRestart,
@@ -32,7 +34,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// As the ledger has it.
+    /// Returns the name used in the ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::CrashRecovery => "crash-recovery",
@@ -43,27 +45,27 @@ impl Reason {
     }
 }
 
-/// The gateway is there again.
+/// The gateway is back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Back {
     pub reason: Reason,
-    /// When it was last there, where that is known.
+    /// When it was last running, if known.
     pub since_ms: Option<i64>,
     pub offline_ms: Option<u64>,
     /// Whether people are to be told.
     pub is_told: bool,
-    /// Whether Slack may have given up sending again.
+    /// Whether Slack may have given up resending.
     pub is_long: bool,
 }
 
 impl Back {
-    /// Whether somebody may see that the gateway is away, or is to be told that it was.
+    /// Returns whether people may see that the gateway is away, or are to be told that it was.
     pub fn is_owed(&self) -> bool {
         self.is_told || self.reason == Reason::GracefulFastRestart
     }
 
     fn after(offline: Option<Duration>, was_asked: bool, now_ms: i64) -> Back {
-        // Of an outage that nobody can measure the worst is assumed.
+        // If the duration is unknown, the worst case is assumed.
         let lasted = |least: Duration| offline.is_none_or(|offline| offline >= least);
         let is_told = lasted(TOLD_AFTER);
         let reason = match (was_asked, is_told) {
@@ -79,34 +81,37 @@ impl Back {
 }
 
 impl UnannouncedOutage {
-    /// Whether people are to be told of it. Otherwise they only see no longer that the gateway is away.
+    /// Returns whether people are to be told of it. Otherwise, only the message that the gateway is
+    /// away is replaced.
     pub(super) fn is_told(&self) -> bool {
         self.since_ms.is_none_or(|since| self.until_ms - since >= TOLD_AFTER.as_millis() as i64)
     }
 }
 
-/// What the signs of the last run say at a start.
+/// Evaluates the files of the last run at a start.
 pub(super) fn at_start(seen: Seen, now_ms: i64) -> Back {
     let (was_asked, ended_ms) = match seen.end {
-        // One that a run outlived, because nobody could remove it, is used up.
+        // A marker that is older than a later heartbeat, because it could not be removed, no longer
+        // counts.
         End::Asked { at_ms: Some(at) } if seen.beat_ms.is_some_and(|beat| beat - at > OUTLIVED_MS) => {
             (false, seen.beat_ms)
         }
-        // A run may have ended long after its last beat.
+        // A run may have ended long after its last heartbeat.
         End::Asked { at_ms } => (true, at_ms.max(seen.beat_ms)),
         End::Crash => (false, seen.beat_ms),
     };
-    // A time to come is one of another clock, and tells nothing; a moment of it may be.
+    // A time in the future comes from another clock setting and says nothing, unless it is only
+    // slightly ahead.
     let away_after = AWAY_AFTER.as_millis() as i64;
     let offline = ended_ms.map(|ended| now_ms - ended).filter(|ms| *ms >= -away_after);
     Back::after(offline.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))), was_asked, now_ms)
 }
 
-/// What the clocks say at one moment.
+/// The clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub wall_ms: i64,
-    /// Since the machine was started; goes on while it sleeps, and nobody can set it.
+    /// Time since the machine was started; it advances during sleep, and nobody can set it.
     pub up: Duration,
 }
 
@@ -116,9 +121,10 @@ impl Reading {
     }
 }
 
-/// Whether this process stood still between two beats: the machine slept, or somebody stopped it. A wall clock that
-/// somebody sets says nothing about that. But a machine may also be frozen as a whole, by whoever it is a guest of: then
-/// only the wall clock tells, once it is set. So after a leap forward what was missed is read, and nobody is told.
+/// Returns the outage if this process was suspended between two heartbeats: the machine was asleep, or somebody stopped
+/// the process. Setting the wall clock does not count as one. But a virtual machine may be frozen as a whole; then only
+/// the wall clock tells, once it is set. So after a forward jump of the wall clock, messages are read back, and nobody
+/// is told.
 pub(super) fn between(last: Reading, now: Reading) -> Option<Back> {
     let up = now.up.saturating_sub(last.up);
     if up > AWAY_AFTER {
@@ -155,7 +161,7 @@ mod tests {
         use Reason::*;
         let unreadable = End::Asked { at_ms: None };
         for (beat, end, expected) in [
-            // The first start ever, too.
+            // Also the first start ever.
             (None, End::Crash, (CrashRecovery, None, true, true)),
             (Some(7 * MINUTE), End::Crash, (CrashRecovery, Some(420_000), true, true)),
             (Some(5 * MINUTE), End::Crash, (CrashRecovery, Some(300_000), true, true)),
@@ -164,13 +170,13 @@ mod tests {
             (Some(5_000), End::Crash, (FastRecovery, Some(5_000), false, false)),
             (Some(10_000), asked(2_000), (GracefulFastRestart, Some(2_000), false, false)),
             (Some(8 * MINUTE), asked(7 * MINUTE), (GracefulRestart, Some(420_000), true, true)),
-            // It beat once more while its turns finished.
+            // It wrote another heartbeat while its turns finished.
             (Some(10_000), asked(30_000), (GracefulFastRestart, Some(10_000), false, false)),
-            // A marker that a run has outlived.
+            // A marker from before a later heartbeat.
             (Some(10_000), asked(9 * MINUTE), (FastRecovery, Some(10_000), false, false)),
             (Some(6 * MINUTE), unreadable, (GracefulRestart, Some(360_000), true, true)),
             (None, unreadable, (GracefulRestart, None, true, true)),
-            // Somebody has set the clock back.
+            // The clock was set back.
             (Some(-3_600_000), End::Crash, (CrashRecovery, None, true, true)),
             (Some(-1_000), End::Crash, (FastRecovery, Some(0), false, false)),
         ] {
@@ -190,11 +196,12 @@ mod tests {
         assert_eq!(told(at(59, 1_059)), None, "a slow machine");
         assert_eq!(told(at(600, 1_600)), Some((Reason::CrashRecovery, Some(600_000), true, true)));
         assert_eq!(told(at(120, 1_120)), Some((Reason::FastRecovery, Some(120_000), false, false)));
-        // The clock was set back while it slept, and set to the right time after it had lost it.
+        // The clock was set back during the sleep, and set to the right time after it had lost it.
         assert_eq!(told(at(-3_600, 1_600)), Some((Reason::CrashRecovery, Some(600_000), true, true)));
         assert_eq!(told(at(-3_600, 1_030)), None);
         assert_eq!(told(at(100, 1_030)), None);
-        // Set by hours, or a guest that was frozen: nobody is told, and what may have been missed is read.
+        // Set forward by hours, or a frozen virtual machine: nobody is told, and messages that may have
+        // been missed are read back.
         assert_eq!(told(at(7_200, 1_030)), Some((Reason::FastRecovery, Some(7_200_000), false, true)));
     }
 }

@@ -1,8 +1,8 @@
-//! How the gateway does, over HTTP, for machines that look after it: `/healthz` and `/readyz`, on an address that the
-//! operator chooses.
+//! Health probes over HTTP: `/healthz` and `/readyz`, on an address that the operator chooses.
 //!
-//! HTTP is hyper's, which is in the tree for the models. Whoever calls is a stranger: a caller has a second to
-//! ask and a few in all, a head of 8 KiB, and one answer; a body is not read.
+//! HTTP is provided by hyper, which is a dependency for the models anyway. Callers are not trusted: a caller has one
+//! second to send its request and a few seconds in all, may send at most 8 KiB of headers, and gets one response; a
+//! body is not read.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,22 +26,24 @@ use super::{
     health_check::{Condition, HealthCheck},
 };
 
-/// How long a caller may take for everything.
+/// The time limit for a whole connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long one may take to say what it wants: as many as are answered at once may say nothing at all, and keep off no probe.
+/// The time limit for sending the request, so that silent callers, even as many as are answered concurrently, do not
+/// keep probes out.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// So many callers are answered at once; more wait.
+/// The most callers answered concurrently; more wait.
 const AT_ONCE: usize = 32;
 
 /// The most bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 8 << 10;
 
-/// Answers on this address for as long as the set is kept; where there is none, nobody is answered.
+/// Answers on this address for as long as the returned set is kept; without an address, it does
+/// nothing.
 ///
 /// # Errors
-/// The address is taken, or not one of this machine's.
+/// The address is in use, or does not belong to this machine.
 pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<HealthCheck>) -> Result<JoinSet<()>, Failure> {
     let mut tasks = JoinSet::new();
     if let Some(address) = listen {
@@ -67,14 +69,15 @@ async fn serve(listener: TcpListener, vitals: Arc<HealthCheck>) {
             Ok((stream, _)) => {
                 let vitals = Arc::clone(&vitals);
                 callers.spawn(async move {
-                    // Whoever says nothing sensible, or nothing in time, gets no answer and is no news.
+                    // A caller that sends nothing valid, or nothing in time, gets no answer and is not
+                    // logged.
                     let _ = tokio::time::timeout(PATIENCE, converse(stream, &vitals)).await;
                     drop(place);
                 });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot answer a health probe");
-                // Where there are no handles left, the next call fails at once, too.
+                // If no file handles are left, the next call fails at once, too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

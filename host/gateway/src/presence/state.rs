@@ -1,4 +1,5 @@
-//! What a run says about itself while it runs: `gateway/state.json`. It counts only while that process lives.
+//! What a running gateway says about itself: `gateway/state.json`. It counts only while that process is
+//! alive.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,11 @@ use pmk_system::files;
 use pmk_system::home;
 use serde::{Deserialize, Serialize};
 
-/// How far it is.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// Nobody can reach it yet.
+    /// It cannot be reached yet.
     Starting,
     Ready,
     /// It takes nothing in any more, and finishes what it has begun.
@@ -19,7 +20,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Phase::Starting => "starting",
@@ -29,19 +30,19 @@ impl Phase {
     }
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
     pub pid: u32,
     pub started_at: String,
     pub phase: Phase,
-    /// Whether something starts it again when it ends.
+    /// Whether something restarts it when it ends.
     pub supervised: bool,
 }
 
 impl State {
-    /// That of this process, which starts now.
+    /// Returns the state of this process, which is starting.
     pub fn of_this_process() -> State {
         State {
             pid: std::process::id(),
@@ -51,7 +52,8 @@ impl State {
         }
     }
 
-    /// Writes it. A home that cannot be written in is told by whatever needs it more.
+    /// Writes the file. A failure is only a warning here: components that need the home more report
+    /// it themselves.
     pub fn write(&self, home: &Path) {
         let path = path(home);
         let written = serde_json::to_string(self)
@@ -62,7 +64,7 @@ impl State {
         }
     }
 
-    /// Reads it; what is no state is none.
+    /// Reads the file; `None` if it is missing or invalid.
     pub fn read(home: &Path) -> Option<State> {
         serde_json::from_str(&files::read_text(&path(home)).ok()?).ok()
     }
@@ -72,7 +74,7 @@ fn path(home: &Path) -> PathBuf {
     home::gateway_dir(home).join("state.json")
 }
 
-/// Whether systemd or launchd has started this process.
+/// Returns whether systemd or launchd has started this process.
 fn is_supervised() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     ["INVOCATION_ID", "NOTIFY_SOCKET", "XPC_SERVICE_NAME"].into_iter().any(is_set)

@@ -1,5 +1,5 @@
-//! Taking in the answer of somebody who was asked (specification 003 §8, §9): it becomes an atom that waits for
-//! approval, and the asker gets it at once.
+//! Handles the answer of a contact (specification 003 §8, §9): it becomes an atom that waits for approval, and
+//! the asker gets it at once.
 
 use pmk_knowledge::{
     Atom,
@@ -17,12 +17,13 @@ use crate::{
     store::{Outgoing, Purpose},
 };
 
-/// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
+/// Returns the atom made from the reply. The reply is kept word for word, whatever the extraction
+/// yields.
 pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>, now_ms: i64) -> Atom {
     let reply = inbound.text.trim();
     let Extraction { question, summary, tags, asked_as, orders } =
         extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
-    // What was asked, and what is written of it: either is shown to the model again.
+    // The question as asked and as extracted: the model will be shown both.
     let asked = format!("{}\n{question}", marker.question);
     let suspicion = suspicion::suspicion(&asked, &format!("{reply}\n{summary}"), orders);
     Atom::pending(NewAtom {
@@ -38,8 +39,8 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
     })
 }
 
-/// What the asker is told, before whose answer stands who gave it, and the notice that asks the contributor
-/// for a verdict, where they have not been asked elsewhere.
+/// Returns the messages to send: to the asker, the answer preceded by who gave it; and to the contributor,
+/// the notice that asks for a verdict, unless they were asked elsewhere.
 pub(super) fn outgoing(
     services: &Services,
     work: &Work<'_>,
@@ -51,7 +52,7 @@ pub(super) fn outgoing(
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
     let mut speech = services.messages.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
-    // The placeholder is the notice's, as the contributor is looking at it anyway.
+    // The placeholder goes to the notice, since the contributor is looking at it anyway.
     let mut outgoing = parts::of_reply(services, &work.turn.inbound.key, speech);
     if notice.is_some() || atom.is_none() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
@@ -61,13 +62,13 @@ pub(super) fn outgoing(
     outgoing
 }
 
-/// The event of an atom that is suspicious.
+/// Returns the ledger event of a suspicious atom.
 pub(super) fn flagged(contributor: &str, atom: &Atom) -> Option<Event> {
     let flagged = || Event::AtomFlagged { actor: contributor.to_owned(), atom_id: atom.meta.id.clone() };
     atom.meta.flag_reason.as_ref().map(|_| flagged())
 }
 
-/// What asks the contributor for a verdict.
+/// Returns the notice that asks the contributor for a verdict.
 pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {

@@ -1,10 +1,10 @@
-//! Step 6: what the model wants done before it answers: look into the code with `mra`, or ask the people
-//! who know. By native tool calls, several at once, or by one fenced directive, which a model that has tools may
-//! write, too.
+//! Step 6: does what the model requests before it answers: queries the code with `mra`, or asks the people who
+//! know. The model requests it by native tool calls, several at once, or by one fenced directive, which a model
+//! that has tools may write, too.
 //!
-//! Whatever comes of it goes back to the model, and the model is asked again. Rounds and calls are bounded;
-//! when they are used up the model is told so and has the last word. A directive that is not carried out is
-//! never dropped without a word: the model is told, or the person gets to see it.
+//! The result goes back to the model, and the model is asked again. Rounds and calls are bounded; when they are
+//! used up, the model is told so and gives its final answer. A directive that is not carried out is never
+//! dropped silently: the model is told, or the person sees it.
 
 use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
@@ -31,35 +31,35 @@ use echo::echoes;
 use escalate::EscalationOutcome;
 pub(super) use escalate::outgoing as ask_people;
 
-/// Rounds a turn may take with tool calls, and with fenced directives, which specification 003 §6 means for one
-/// question at a time.
+/// Rounds that a turn may take with tool calls, and with fenced directives, which specification 003 §6 intends
+/// for one question at a time.
 const MAX_TOOL_ROUNDS: u32 = 12;
 const MAX_FENCED_ROUNDS: u32 = 3;
 
-/// Rounds in a row in which nothing can be done of what the model wants, such as tools that nobody has offered. It is told each
-/// time what is wrong; then it is asked for words alone.
+/// Consecutive rounds in which nothing the model requests can be done, such as calls of tools that were not offered.
+/// The model is told each time what is wrong; after that, it is asked for a text answer only.
 const MAX_IDLE_ROUNDS: u32 = 4;
 
-/// Calls of a turn that are looked at. The others are not even compared with what the model was given, which takes
-/// long where that is much.
+/// Calls of a turn that are examined. The others are not even compared with what the model was given, because that
+/// is slow for a large input.
 const MAX_CALLS: u32 = 24;
 
-/// Calls of one round that run at the same time.
+/// Calls of one round that run concurrently.
 const CALLS_AT_ONCE: usize = 4;
 
-/// What follows from an answer.
+/// The result of acting on an answer.
 pub(super) enum Acted {
-    /// The words for the person.
+    /// The text for the person.
     Done { text: String },
     /// Something was done; the model is to be asked again.
     Again,
 }
 
-/// What came of one call.
+/// The result of one call.
 struct Done {
     text: String,
     is_error: bool,
-    /// Whether the text is what `mra` found, which has a cap.
+    /// Whether the text was found by `mra`. Such a text is subject to a cap.
     found: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer
     }
 }
 
-/// A round of native calls, or the last words when there were too many.
+/// Runs a round of native calls, or ends with the answer's text if there were too many rounds.
 async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
@@ -128,31 +128,31 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     keep(services, work, said, result, kinds).await?;
     note_round(work, is_idle);
     if !may_call || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
-        // A model that still may call would go on calling, and what was found would be lost.
+        // A model that still may call tools would go on calling, and its findings would be lost.
         work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
     }
     Ok(Acted::Again)
 }
 
-/// Something could be done of what a round wanted, or nothing.
+/// Counts consecutive idle rounds: rounds in which nothing could be done.
 fn note_round(work: &mut Work<'_>, is_idle: bool) {
     work.tally.idle_rounds = if is_idle { work.tally.idle_rounds + 1 } else { 0 };
 }
 
-/// A call's id, and what it wants.
+/// Returns a call's id and what it requests.
 fn call(block: &Block) -> Option<(String, Result<Directive, BadCall>)> {
     let Block::ToolUse { id, name, input } = block else { return None };
     Some((id.clone(), tools::read_call(name, input)))
 }
 
-/// What becomes of one call.
+/// What is done with one call.
 enum Step {
     Do(Directive),
-    /// It is not carried out; the model is told why.
+    /// Not carried out; the model is told why.
     Told(String),
 }
 
-/// What becomes of each of these calls.
+/// Decides for each call whether it is carried out.
 async fn plan(
     messages: &Messages,
     work: &mut Work<'_>,
@@ -175,7 +175,7 @@ async fn plan(
     looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(messages.told_used_up())))).collect()
 }
 
-/// Runs the questions to `mra` of one round, some at a time.
+/// Runs the `mra` questions of one round, some at a time.
 async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, MraQuestion)>) -> Vec<(usize, Done)> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
@@ -186,21 +186,22 @@ async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, Mr
     stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
 }
 
-/// An answer in words, with a fenced directive or without.
+/// Handles a text answer, with or without a fenced directive.
 async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     let text = text(&answer);
     let parsed = directive::parse(&text);
     for flaw in &parsed.flaws {
         tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive was not carried out");
     }
-    // Who waits for a contact's answer gets that, where the model has no words of its own.
+    // An asker who waits for a contact's answer gets that answer if the model has no text of its
+    // own.
     let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
     let Some(wanted) = &parsed.directive else {
         let may_ask = work.tally.rounds < most_rounds(services)
             && work.tally.idle_rounds < MAX_IDLE_ROUNDS
             && work.turn.absorbs.is_none();
         return match parsed.flaws.first() {
-            // As a tool call that makes no sense is answered with what is wrong with it.
+            // As with an invalid tool call, the model is told what is wrong.
             Some(flaw) if may_ask => {
                 note_round(work, true);
                 let told = mra::refused(services, "?", "?", &services.messages.flawed(&[*flaw]));
@@ -221,7 +222,7 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
                 EscalationOutcome::Proposed => services.messages.proposed(),
                 EscalationOutcome::Waiting => services.messages.already_asked(),
                 EscalationOutcome::Nobody => services.messages.nobody_to_ask(),
-                // What goes before the answer says so.
+                // The text put before the answer says so.
                 EscalationOutcome::Bounded => String::new(),
                 EscalationOutcome::Answered => return Ok(done(services, work, shown)),
                 EscalationOutcome::Refused if work.tally.rounds < most_rounds(services) => {
@@ -237,13 +238,13 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
     }
 }
 
-/// Rounds that a turn may take with fenced directives. A model with tools has as many as with calls: it may
-/// have taken some already.
+/// Returns how many rounds a turn may take with fenced directives. A model with tools gets as many as with
+/// calls, because it may have used some for calls already.
 fn most_rounds(services: &Services) -> u32 {
     if services.preambles.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
 }
 
-/// A round of one question to `mra` that was written in a fence.
+/// Runs a round with one `mra` question written as a fenced directive.
 async fn ask_mra(
     services: &Services,
     work: &mut Work<'_>,
@@ -280,7 +281,8 @@ async fn ask_mra(
     tell(services, work, text, told).await
 }
 
-/// Tells the model what came of its directive, and whether that is something found; it is asked again.
+/// Tells the model the results of its directive, each with whether it was found by `mra`; the model is
+/// asked again.
 async fn tell(
     services: &Services,
     work: &mut Work<'_>,
@@ -294,8 +296,8 @@ async fn tell(
     Ok(Acted::Again)
 }
 
-/// Adds a round to the window: the result in part where the policy's cap says so, and both in the archive
-/// whole, whatever becomes of the turn.
+/// Adds a round to the window and the archive. The window holds the result shortened by the policy's cap;
+/// the archive holds it whole, even if the turn fails.
 async fn keep(
     services: &Services,
     work: &mut Work<'_>,
@@ -330,8 +332,8 @@ async fn keep(
     Ok(())
 }
 
-/// The last words of a turn. A model that says nothing has them said for it: with the contact's own words, where
-/// those are to be passed on.
+/// Returns the final text of a turn. If the model says nothing, a text is substituted: the contact's own words
+/// where those are to be passed on.
 fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
@@ -345,12 +347,12 @@ fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     Acted::Done { text }
 }
 
-/// Whether contacts are asked where the asker does not see it.
+/// Returns whether contacts are asked in a place that the asker cannot see.
 fn is_apart(work: &Work<'_>) -> bool {
     matches!(&work.tally.escalation, Some((EscalationUpdate::Asked(_, marker), _)) if marker.apart.is_some())
 }
 
-/// The answer as text; one that was cut short says so, unless nothing is left of it.
+/// Returns the answer as text. A non-empty answer that was cut short ends with "…".
 fn text(answer: &Answer) -> String {
     let texts: Vec<Block> = answer.blocks.iter().filter(|block| matches!(block, Block::Text { .. })).cloned().collect();
     let mut text = plain_text(&texts);

@@ -1,5 +1,5 @@
-//! Step 1: claims the conversation and sees what there is to do: take in an awaited answer, ask, go on
-//! delivering what an earlier run has answered, or nothing.
+//! Step 1: claims the conversation and decides what there is to do: take in an awaited answer, ask the
+//! model, continue the delivery of an earlier run's answer, or nothing.
 
 use std::time::Duration;
 
@@ -14,20 +14,21 @@ use crate::{
     store::{self, Answered, BeginOutcome, CalledOff, Hold, OpenTurn},
 };
 
-/// How often to look whether a subcommand has let go of the conversation.
+/// How often to check whether a subcommand has released the lease on the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(50);
 
 /// What is to be done with a message.
 pub(super) enum Admission {
-    /// It gets an answer. Where [`OpenTurn::absorbs`] says so, it is itself one that somebody waits for.
+    /// It gets an answer. If [`OpenTurn::absorbs`] is set, the message is itself an answer that somebody
+    /// waits for.
     Ask(OpenTurn),
-    /// It is an order to the gateway.
+    /// It is a command to the gateway.
     Command(OpenTurn, Command),
-    /// It gets none of the model's any more.
+    /// It was stopped or deleted, so the model does not answer it.
     CalledOff(OpenTurn),
-    /// It has one, which was not delivered whole.
+    /// It has an answer that was not delivered completely.
     Deliver(Answered),
-    /// It is done, or from somebody who is ignored.
+    /// It is done, or its author is ignored.
     Nothing,
 }
 
@@ -44,15 +45,15 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
     }
 }
 
-/// What somebody wants by a message, if they may.
+/// Decides what the author wants and whether they are allowed to.
 async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
-    // What it was the answer to is there no more.
+    // The escalation that it answered no longer exists.
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admission::Nothing);
     }
     match turn.called_off {
-        // Others wait for what a contact says, and an order may have been carried out by then.
+        // Others wait for a contact's answer, and a command may have been carried out already.
         Some(CalledOff::Stopped) if turn.absorbs.is_some() || Command::is_at_once(&turn) => {}
         Some(_) => return Ok(Admission::CalledOff(turn)),
         None => {}
@@ -67,7 +68,7 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
         (AccessDecision::Allowed, None) => Admission::Ask(turn),
-        // Who may give this order to no effect is told so.
+        // A person whose command is refused is told why, unless they are blocked.
         (AccessDecision::Refused { reason }, Some(Command::Pmk(asked, _))) if reason != Reason::Blocked => {
             Admission::Command(turn, Command::Pmk(asked, Some(reason)))
         }
@@ -78,7 +79,8 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
     })
 }
 
-/// Nothing is answered. A script that drives the console gets to know why; Slack is left in silence.
+/// Finishes the turn without an answer. A script that drives the console is told why; in Slack there
+/// is no reply.
 async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
     if services.front.tells_programs() {
         let speech = MessageBody { text: services.messages.blocked(), pings: vec![] };

@@ -1,5 +1,5 @@
-//! Step 4 for a person: what cannot be asked at all is said at once, and whatever comes of asking ends in an answer or in words,
-//! never in nothing.
+//! Step 4: asks the model for a person. What cannot be asked is reported at once, and every call ends in an answer or
+//! in an error text.
 
 use pmk_models::Answer;
 
@@ -9,13 +9,13 @@ use crate::{
     services::Services,
 };
 
-/// What came of asking.
+/// The outcome of asking the model.
 pub(super) enum AskOutcome {
     Answer(Answer),
-    /// What the person is told instead.
+    /// The text that the person gets instead.
     Failed {
         message: String,
-        /// Whether it may go well another time.
+        /// Whether a retry may succeed.
         may_pass: bool,
     },
 }
@@ -24,8 +24,8 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     if let Some(message) = nothing_to_ask(services, work) {
         return Ok(AskOutcome::Failed { message, may_pass: false });
     }
-    // The one that is too long must not take the others along, and each may fit by itself. After the first round tools
-    // have been asked already.
+    // One message that is too long must not make the others fail, and each may fit by itself. After the first round,
+    // tools have run already.
     let is_collected = work.merged > 0 && work.tally.rounds == 0;
     if is_collected && !work.exchange.fits_at_all() {
         return Err(TurnError::Apart);
@@ -44,7 +44,7 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     Ok(AskOutcome::Failed { message, may_pass })
 }
 
-/// What is said where there is nothing that the model could be asked.
+/// Returns the text to send if there is nothing to ask the model.
 fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
     if work.tally.rounds > 0 {
         return None;

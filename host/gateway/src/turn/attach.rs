@@ -1,10 +1,10 @@
-//! Reads what came with a message, before the conversation is gathered: files are fetched, and so is what was said in its
-//! thread, where nothing of that is in view yet. What was read is stored with the question, so that a turn that is run
-//! again reads the same; then it stands in the conversation as one message of its own, just before the one that it came
-//! with. What was said in the [thread] is shown for this turn alone, and kept no longer than that.
+//! Reads what came with a message, before the conversation is gathered: fetches files, and the earlier messages of its
+//! thread if none of them is in the window yet. What was read is stored with the question, so that a turn that is run
+//! again reads the same. It then stands in the conversation as one message of its own, just before the message it came
+//! with. The [thread]'s earlier messages are shown for this turn only and are not kept.
 //!
-//! Nothing of this is the asker's own words. All of it is [quoted](pmk_core::quoting), and each piece goes through the
-//! policies' cap before it is.
+//! None of this is the asker's own text. All of it is [quoted](pmk_core::quoting), and each piece passes through the
+//! policies' cap before that.
 
 mod decode;
 mod files;
@@ -26,24 +26,24 @@ use frame::{Piece, pieces};
 
 pub(super) use thread::background;
 
-/// All pieces together take at most this part of the hard limit, whatever the policies let in: the question and what
-/// was said before must fit beside them.
+/// All pieces together take at most 1/`SHARE_OF_LIMIT` of the hard limit, whatever the policies allow: the question
+/// and the history must fit beside them.
 const SHARE_OF_LIMIT: u64 = 2;
 
-/// How much room there is for it, in tokens.
+/// How much room there is for attachments, in tokens.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
     /// The hard limit.
     pub limit: u64,
-    /// What is shown already of what was said before in the thread.
+    /// Room already taken by the thread's earlier messages.
     pub taken: u64,
 }
 
-/// Reads what came with these messages; and what was said before the first of them in its thread, where `live` is given
-/// and has nothing of that yet.
+/// Reads what came with these messages. If `live` is given and holds nothing of the thread yet, it also reads the
+/// messages of the thread before the first of these.
 ///
 /// # Errors
-/// What was read could not be stored. What cannot be read stands there as that.
+/// What was read could not be stored. Content that cannot be read is marked as unreadable.
 pub(super) async fn read(
     services: &Services,
     turn: &OpenTurn,
@@ -68,13 +68,13 @@ pub(super) async fn read(
     Ok(all)
 }
 
-/// What a message says: where it has no words of its own, that it has none.
+/// Returns a message's text, or a note that it has none if it consists of attachments alone.
 pub(super) fn words(services: &Services, text: &str, attached: &Attachments) -> String {
     if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
 }
 
-/// Archives what came with a message, and the message after it. Returns what stands in the window of the former, and the
-/// id of the message; nothing where nothing came with it.
+/// Archives what came with a message, and the message after it. Returns the window entry of the attachments and the
+/// archive id of the message; `None` if nothing came with it.
 pub(super) async fn archive(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
@@ -123,7 +123,8 @@ pub(super) async fn archive(
     Ok(Some((entry, of_message)))
 }
 
-/// The verdict under which a text that costs so much takes about as much as there is room.
+/// Returns the verdict under which a text of this token cost is shortened to about the room that is
+/// left.
 fn within(verdict: CapVerdict, text: &str, cost: u64, room: u64) -> CapVerdict {
     let chars = text.chars().count() as u64 * room / cost.max(1);
     verdict.at_most(u32::try_from(chars).unwrap_or(u32::MAX))

@@ -1,4 +1,5 @@
-//! Several messages, one answer: those that came while another was being answered (specification 004 §6).
+//! Several messages, one answer: messages that arrived while another one was being answered
+//! (specification 004 §6).
 
 use std::ops::Range;
 
@@ -6,10 +7,10 @@ use pmk_core::Place;
 
 use crate::{chat::Inbound, ids::TurnId, store::OpenTurn};
 
-/// What stands between messages that were made one.
+/// Separator between merged messages.
 const BETWEEN: &str = "\n\n";
 
-/// Makes one message of several: the newest takes the others in, in the order they were written.
+/// Merges several messages into the newest, in the order in which they were written.
 pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
     if also.is_empty() {
         return;
@@ -18,8 +19,8 @@ pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
     turn.inbound.text = all.join(BETWEEN);
 }
 
-/// The events of messages that are answered together, in the order they came: collected ones before the newest, others while
-/// it was being answered. None where it is one alone, whose event is known.
+/// Returns the event ids of messages that are answered together, in order of arrival: collected messages before the
+/// newest, steering messages while it was being answered. Empty for a single message, whose event id is known.
 pub(super) fn event_ids(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<String> {
     if also.is_empty() {
         return vec![];
@@ -29,7 +30,7 @@ pub(super) fn event_ids(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<String> {
     all.into_iter().map(|turn| turn.inbound.event_id.clone()).collect()
 }
 
-/// Which bytes of the text that messages were made into are whose; nothing where it is one alone.
+/// Returns which byte range of a merged text belongs to which message; empty for a single message.
 pub(super) fn pieces(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<(TurnId, Range<usize>)> {
     let mut at = 0;
     let mut pieces: Vec<(TurnId, Range<usize>)> = Vec::new();
@@ -44,9 +45,9 @@ pub(super) fn pieces(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<(TurnId, Range<u
     pieces
 }
 
-/// What the person whose turn it is has written of it, where the others of it have been taken in.
+/// Returns what the asker of this turn wrote in it, after the other messages were merged.
 pub(super) fn words_of_asker(turn: &OpenTurn, also: &[OpenTurn]) -> String {
-    // Those that were taken in at the beginning stand before their own, one after the other.
+    // Messages that were merged at the beginning precede the asker's own, one after the other.
     let mut own = turn.inbound.text.as_str();
     for other in also {
         match own.strip_prefix(&said(&other.inbound)).and_then(|rest| rest.strip_prefix(BETWEEN)) {
@@ -58,7 +59,7 @@ pub(super) fn words_of_asker(turn: &OpenTurn, also: &[OpenTurn]) -> String {
     theirs.map(|other| other.text.as_str()).chain([own]).collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// What somebody wrote; in a channel with who it was.
+/// Returns what somebody wrote; in a channel, preceded by the author.
 pub(super) fn said(inbound: &Inbound) -> String {
     match inbound.key.place {
         Place::Dm(_) => inbound.text.clone(),
@@ -108,7 +109,7 @@ mod tests {
         let mine = [turn("slack:channel:C1", "U1", "first"), turn("slack:channel:C1", "U9", "theirs")];
         let mut last = turn("slack:channel:C1", "U1", "last");
         merge(&mut last, &mine);
-        // One that came later, under `steer`, is not in the text.
+        // A message that came later, under `steer`, is not in the text.
         let steered: Vec<OpenTurn> = mine.into_iter().chain([turn("slack:channel:C1", "U1", "later")]).collect();
         assert_eq!(words_of_asker(&last, &steered), "first\n\nlater\n\nU1: last");
     }

@@ -1,4 +1,4 @@
-//! What people may press under what they are told: whatever a button says, a reaction says, too.
+//! The buttons under messages. For every button there is a reaction with the same effect.
 
 use crate::{
     chat::Button,
@@ -6,7 +6,7 @@ use crate::{
     store::{Offers, Outgoing, Part, Purpose},
 };
 
-/// Marks the message that ends an answer, whose readers are asked what they think of it.
+/// Marks the last message of an answer as the one whose readers are asked for their opinion.
 pub(super) fn ask_opinion(parts: &mut [Outgoing]) {
     let ends = match parts.iter().any(|part| part.purpose == Purpose::Document) {
         // A file has no buttons.
@@ -18,19 +18,19 @@ pub(super) fn ask_opinion(parts: &mut [Outgoing]) {
     }
 }
 
-/// Where the model could not be reached, who asked may have it tried once more.
+/// Offers a retry to the asker if the model could not be reached.
 pub(super) fn offer_again(parts: &mut [Outgoing]) {
     if let Some(part) = parts.iter_mut().rfind(|part| part.purpose == Purpose::Reply) {
         part.offers = Offers::Again;
     }
 }
 
-/// What a message offers, one of these.
+/// Returns the buttons of a message: one of these sets.
 pub(super) fn under(messages: &Messages, parts: &[Part], part: &Part) -> Vec<Button> {
     let later = |other: &&Part| other.number > part.number && other.outgoing.purpose == Purpose::Proposal;
     match &part.outgoing.purpose {
         Purpose::Notice { .. } => messages.verdict_buttons(),
-        // Of several pieces the last asks for the word.
+        // Of a proposal in several pieces, the last one has the buttons.
         Purpose::Proposal if parts.iter().find(later).is_none() => messages.yes_and_no_buttons(),
         Purpose::Reply => match part.outgoing.offers {
             Offers::Opinion => messages.opinion_buttons(),

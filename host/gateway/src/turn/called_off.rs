@@ -1,5 +1,5 @@
-//! Questions that get no answer of the model's any more, because people have said so: one that was deleted is done with,
-//! without a trace; one that was stopped ends in what there was of an answer by then, and a word that it was stopped.
+//! Questions that the model no longer answers because people called them off. A deleted question is finished without a
+//! trace; a stopped one ends with what there was of the answer, and a note that it was stopped.
 
 use pmk_core::{Entry, Message};
 use pmk_models::Usage;
@@ -13,7 +13,7 @@ use crate::{
     store::{Answered, CalledOff, OpenTurn, Receipts, Recorded, TurnOutcome},
 };
 
-/// Brings such questions, which were to be answered together, to their end. `said` is what the model had said by then.
+/// Ends called-off questions of one batch. `said` is the model's answer so far.
 pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -> Result<(), TurnError> {
     let (mut stopped, deleted): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
@@ -31,7 +31,7 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
     }
 }
 
-/// Stores what was said as the answer, so that the conversation goes on from it.
+/// Stores the answer so far as the answer, so that the conversation continues from it.
 async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said: &str) -> Result<Answered, TurnError> {
     let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
     batching::merge(&mut turn, &also);
@@ -63,7 +63,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         case: None,
         report: report.clone(),
         outturn: TurnOutcome { asked_by, ..TurnOutcome::default() },
-        // No provider takes a message with nothing in it.
+        // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
         events: vec![],
         receipts: Receipts::default(),

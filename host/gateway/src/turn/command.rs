@@ -1,5 +1,6 @@
-//! Messages that are orders to the gateway: [`/pmk …`](crate::operator::command); `verbose off|progress|summary|full`, which says what a
-//! conversation is shown of tool calls; a yes of an asker, which lets a question go out that they were shown.
+//! Messages that are commands to the gateway: [`/pmk …`](crate::operator::command);
+//! `verbose off|progress|summary|full`, which sets what a conversation is shown of tool calls; and an asker's yes, which
+//! sends a proposed question to the contacts.
 
 use super::{
     TurnError,
@@ -20,28 +21,29 @@ use crate::{
 
 mod pmk;
 
-/// An order.
+/// A command.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
-    /// What is asked for, and why it is refused, where it is.
+    /// The parsed command, and why it is refused, if it is.
     Pmk(ParsedCommand, Option<Reason>),
     Verbose(Verbosity),
-    /// Put this to the people who know.
+    /// Puts this question to the contacts.
     Confirmed(Box<Marker>),
 }
 
 impl Command {
-    /// The order that a message is, if it is one and nothing else.
+    /// Returns the command if the whole message is one.
     pub fn of(turn: &OpenTurn) -> Option<Command> {
         turn.confirms.clone().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
     }
 
-    /// Whether a message is an order that changes something by itself, before its answer is stored.
+    /// Returns whether a message is a command that takes effect immediately, before its answer is
+    /// stored.
     pub fn is_at_once(turn: &OpenTurn) -> bool {
         matches!(Command::of(turn), Some(Command::Pmk(..) | Command::Verbose(_)))
     }
 
-    /// What somebody does by it.
+    /// Returns the action to authorize.
     pub fn action(&self) -> Action {
         match self {
             Command::Pmk(asked, _) => asked.action(),
@@ -63,7 +65,7 @@ impl Command {
     }
 }
 
-/// Does it, and confirms it. The model never hears of it.
+/// Carries out the command and confirms it. The model does not see it.
 pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
     let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
@@ -80,9 +82,9 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
         }
     };
     let placeholder = match (name, &escalation) {
-        // It has to be read again, for another yes.
+        // The proposal must stay readable for another yes.
         (_, Some(EscalationUpdate::Reopened(_))) => None,
-        // The answer takes the place of the question to the asker.
+        // The answer replaces the proposal.
         ("escalate", _) => Some(turn.inbound.ts.clone()),
         _ => turn.placeholder.clone(),
     };
@@ -94,7 +96,8 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
     conclude(services, turn, Conclusion { command: name, parts, escalation, placeholder, events }).await
 }
 
-/// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.
+/// Puts a confirmed question to the contacts that may be asked now. Returns the messages to send, and the
+/// update of the escalation.
 async fn escalate(
     services: &Services,
     turn: &OpenTurn,

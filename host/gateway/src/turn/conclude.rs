@@ -1,4 +1,4 @@
-//! The end of a turn that the model has no part in: what goes out is stored, as any answer is.
+//! Ends a turn without the model: its messages are stored as any answer is.
 
 use pmk_models::Usage;
 
@@ -11,17 +11,17 @@ use crate::{
 
 /// How such a turn ends.
 pub(super) struct Conclusion {
-    /// What the turn was, for fronts that tell.
+    /// The kind of turn, for fronts that report it.
     pub command: &'static str,
     pub parts: Vec<Outgoing>,
     pub escalation: Option<EscalationUpdate>,
-    /// The message that the first part takes the place of.
+    /// The message that the first part replaces.
     pub placeholder: Option<String>,
-    /// What the ledger is to tell of it.
+    /// Events for the ledger.
     pub events: Vec<TaggedEvent>,
 }
 
-/// Stores it.
+/// Stores the conclusion as the turn's answer.
 pub(super) async fn conclude(
     services: &Services,
     turn: OpenTurn,

@@ -1,6 +1,6 @@
-//! Step 8: the reply reaches the person. One part takes the placeholder's place, the others are posted after
-//! it; each is marked as it goes, so that a crash leaves at most one in doubt. That one is looked for before it
-//! is posted again.
+//! Step 8: delivers the reply. One part replaces the placeholder, the others are posted after it. Each part is
+//! marked as sent before the next one goes out, so that a crash leaves at most one delivery uncertain. That
+//! part is searched for before it is posted again.
 
 use std::time::Duration;
 
@@ -22,11 +22,12 @@ mod in_person;
 mod notice;
 mod post;
 
-/// For how long an answer is tried again where nobody knows what its refusal means. No reaction in its channel is acknowledged
-/// meanwhile, for it may be to this answer: Slack sends one again after a minute, and gives it up after two more times.
+/// How long an answer is retried after a refusal whose meaning is unknown. Meanwhile no reaction in its channel is
+/// acknowledged, because it may be to this answer: Slack sends a reaction again after a minute, and gives up after two
+/// more attempts.
 const MAY_PASS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Delivers what has not been delivered of an answer.
+/// Delivers the parts of an answer that were not delivered yet.
 pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.reply_ts.clone().or_else(|| answered.placeholder.clone());
@@ -35,7 +36,8 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let is_streamed = answered.is_streamed;
     let mut doubt = answered.resumed.then_some(UncertainDelivery { of: inbound, is_streamed, journal: &journal });
     let mut in_file = false;
-    // What an earlier attempt has shown of it is looked for together with the first part, where that is.
+    // What an earlier attempt has streamed is searched for together with the first part, if that is
+    // searched for.
     if answered.resumed
         && answered.is_streamed
         && !answered.parts.first().is_some_and(|part| is_looked_for(&answered, part))
@@ -44,19 +46,20 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     }
     for part in &answered.parts {
         if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
-            // Marked before the file itself, for the file is looked for after a crash and they are not.
+            // Marked before the file itself: after a crash the file is searched for, and these parts
+            // are not.
             sent.insert(0, (part.number, None));
             continue;
         }
         for sent in sent.drain(..) {
             services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
-        // Nobody's word on it is taken before the store knows which message it is about.
+        // No verdict on it is accepted before the store knows its message id.
         let judging = match part.outgoing.purpose {
             Purpose::Proposal => Some(services.judging.lock().await),
             _ => None,
         };
-        // Who is asked in a message of their own answers under it, and that may be at once.
+        // A person asked in a direct message answers under it, possibly at once.
         let is_awaited = judging.is_some() || part.outgoing.to.is_some();
         let is_file = part.outgoing.purpose == Purpose::Document;
         let in_doubt = doubt.take();
@@ -84,7 +87,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             false => sent.push((part.number, id)),
         }
     }
-    // Once the turn is over nobody knows of it any more.
+    // After the turn is finished, nothing would remove what was shown.
     if let Err(error) = clear(services, &answered).await {
         for sent in sent {
             services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
@@ -99,7 +102,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     for event_id in &answered.report.event_ids {
         services.front.over(event_id).await;
     }
-    // The last part is marked together with the turn.
+    // The last part is marked as sent together with the turn.
     let now_ms = services.now_ms();
     journal.note(processed(&answered, reply_ts, now_ms));
     services.store.finish(answered.turn, sent, journal.take(), now_ms).await?;
@@ -107,8 +110,9 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     Ok(())
 }
 
-/// What becomes of a part that its place does not take. An answer reaches who asked all the same, or is parked: it is tried again
-/// for a while where the refusal may pass, and then goes to them in a direct message. What goes beside an answer is noted.
+/// Handles a part that its conversation refused. An answer still reaches the asker, or is parked: it is retried for a
+/// while if the refusal may pass, and then sent to the asker as a direct message. The refusal of any other part is only
+/// noted.
 async fn handle_refused_part(
     services: &Services,
     answered: &Answered,
@@ -131,14 +135,15 @@ async fn handle_refused_part(
     Ok(None)
 }
 
-/// Whether a part of an answer that was resumed is looked for at its place, if it is the first of what is left.
+/// Returns whether this part, as the first remaining one of a resumed answer, is searched for in its
+/// conversation.
 fn is_looked_for(answered: &Answered, Part { number, outgoing }: &Part) -> bool {
     let is_there = outgoing.to.is_none() && outgoing.thread_ts.is_none();
     let is_reply = matches!(outgoing.purpose, Purpose::Reply | Purpose::PassedOn);
     is_there && is_reply && (*number > 0 || answered.placeholder.is_none())
 }
 
-/// Takes away what was shown of answers to these questions and has not become this one.
+/// Removes what was shown of answers to these questions and did not become this answer.
 async fn clear(services: &Services, answered: &Answered) -> Result<(), FrontError> {
     services.front.clear(&answered.inbound.event_id).await?;
     for event_id in &answered.report.event_ids {
@@ -147,7 +152,7 @@ async fn clear(services: &Services, answered: &Answered) -> Result<(), FrontErro
     Ok(())
 }
 
-/// One line a turn, for whoever watches.
+/// Logs one line per turn.
 fn log(Answered { report, received_at_ms, .. }: &Answered, now_ms: i64) {
     let TurnReport { event_id, session, kind, .. } = report;
     let ms = now_ms - received_at_ms;
@@ -212,7 +217,7 @@ async fn deliver_part(
     }
 }
 
-/// The event of a turn that is over.
+/// Returns the ledger event of a finished turn.
 fn processed(
     Answered { inbound, report, received_at_ms, .. }: &Answered,
     reply_ts: Option<String>,
@@ -230,21 +235,22 @@ fn processed(
         had_mra_ask: question.is_some_and(|question| question.mra_asks > 0),
         atoms_injected: atom_ids.len(),
         atom_ids,
-        // What was never sent cost nothing.
+        // A request that was never sent has no cost.
         tokens_sent: question.filter(|question| question.calls > 0).map_or(0, |question| question.tokens.after),
         rungs: question.map(|question| question.rungs.clone()).unwrap_or_default(),
         latency_ms: u64::try_from(now_ms - received_at_ms).unwrap_or(0),
     }
 }
 
-/// What goes beside an answer, and the front will never take, is the operator's business.
+/// Reports to the operator that the front will never accept a message that is not the answer
+/// itself.
 fn note_undelivered(journal: &Journal, inbound: &Inbound, what: String) {
     tracing::error!(session = %inbound.key, what, "a message was refused and will not reach the person");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     journal.note(Event::ReplyUndelivered { actor, session, reason: what });
 }
 
-/// A reply of which a person gets the beginning only.
+/// Notes that a person gets only the beginning of a reply.
 fn note_cut(journal: &Journal, inbound: &Inbound, what: String) {
     tracing::warn!(session = %inbound.key, what, "cannot post a long reply as a file; posting its first parts");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());

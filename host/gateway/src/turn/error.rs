@@ -1,4 +1,4 @@
-//! Why a turn stops before its end, and what the dispatcher makes of it.
+//! Why a turn stops before its end, and how the dispatcher treats that.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ pub(super) enum TurnError {
     Front(#[from] FrontError),
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// People have changed something about it.
+    /// People have changed something about the turn.
     #[error("it will be started again")]
     Anew,
-    /// Another host works on its conversation, or is owed an earlier question there.
+    /// Another host works on its conversation, or must answer an earlier question there first.
     #[error("another host is working on it")]
     Elsewhere,
-    /// The messages that were collected for it are too long together.
+    /// The messages collected for it are too long together.
     #[error("its messages are answered one by one")]
     Apart,
 }

@@ -1,5 +1,5 @@
-//! Step 2: the request as it would be if nothing were done, and how much room there is for it. The first
-//! turn of a session gets the knowledge-base seed, every turn the atoms that its message is about.
+//! Step 2: builds the request as it would be without pruning, and determines the budget. The first turn
+//! of a session gets the knowledge-base seed, every turn the atoms that match its message.
 
 use std::sync::{Arc, Mutex};
 
@@ -45,8 +45,8 @@ pub(super) async fn gather<'a>(
         key: turn.inbound.key.to_string(),
         audience,
         offer: services.offer(&turn.inbound.user),
-        // An answer that people gave is put before somebody else; and one that is made anew takes the place of what was shown
-        // of the first.
+        // A contact's answer goes to another person, so it is not streamed; nor is an answer that is made again, since
+        // it replaces what was shown of the first.
         listener: may_be_heard(turn).then(|| services.front.listener(&turn.inbound)).flatten(),
         turn: turn.turn,
         said: Arc::clone(said),
@@ -96,7 +96,7 @@ pub(super) async fn gather<'a>(
         window = window.with_attached(shown);
         window.new_message_archived(id);
     }
-    // A provider wants its tools defined where a history speaks of them.
+    // A provider requires tool definitions if the history contains tool calls.
     let with_tools = services.preambles.uses_tools() || window.has_tools();
     let (offer, asker, key) = (ports.offer, turn.inbound.user.clone(), ports.key.clone());
     let exchange = Exchange {
@@ -127,12 +127,13 @@ pub(super) async fn gather<'a>(
     })
 }
 
-/// Whether the answer may be shown while it is made.
+/// Returns whether the answer may be streamed.
 fn may_be_heard(turn: &OpenTurn) -> bool {
     turn.absorbs.is_none() && !turn.begun_with.stream
 }
 
-/// The audience of who reads the answer: of the asker, where an answer to them has come in.
+/// Returns the audience of the answer's reader: of the asker, if this is a contact's answer to
+/// them.
 pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::access::audience::Audience {
     let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
@@ -142,7 +143,7 @@ pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::access::a
     services.people.people().audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
 }
 
-/// The live window of a session that opens with the knowledge base, if there is one.
+/// Returns the live window of a new session, which opens with the knowledge base if there is one.
 async fn seed(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
@@ -163,10 +164,10 @@ async fn seed(
     Ok(store::Live { entries, ..live })
 }
 
-/// The block of atoms for a message, and which they are. A knowledge base that cannot be read keeps nobody from
-/// being answered.
+/// Returns the block of atoms for a message, and which atoms it holds. If the knowledge base cannot be read,
+/// the turn continues without it.
 async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<FoundAtom>) {
-    // Without a hop to another thread, in a home that knows nothing yet.
+    // Skips the blocking thread if the knowledge base is still empty.
     if services.library.is_empty_still() {
         return (None, vec![]);
     }
@@ -185,7 +186,7 @@ async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<Foun
 }
 
 fn as_found(atom: &Atom) -> FoundAtom {
-    // What cannot be written is told by its text alone.
+    // An atom that cannot be rendered is identified by its body alone.
     let file = atom.render().unwrap_or_else(|_| atom.body.clone());
     FoundAtom { id: atom.meta.id.clone(), sha256: Digest::of(file) }
 }

@@ -1,6 +1,6 @@
-//! What is written while an answer is awaited: by those who were asked, and by who has asked (specification 003 §8). It is read
-//! before anything is done about it. Only an answer ends the waiting; a question back goes to the asker, what they
-//! reply goes back, "later" is acknowledged, and where nobody can tell, the contact is asked.
+//! Messages written while an answer is awaited, by a contact or by the asker (specification 003 §8). The model first
+//! classifies the message. Only an answer ends the waiting. A question back goes to the asker, their reply goes back to
+//! the contact, "later" is acknowledged, and if the message cannot be classified, the contact is asked.
 
 use std::iter;
 
@@ -23,38 +23,39 @@ use crate::{
     store::{self, Answered, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose},
 };
 
-/// Room for a reading and an extraction.
+/// Room in tokens for a classification and an extraction.
 const READING_TOKENS: u32 = 2_000;
 
-/// Of a message that is too long for the model, at least so many characters are read.
+/// Of a message too long for the model, at least this many characters are read.
 const LEAST_READ: usize = 300;
 
-/// What shows that somebody will look, that a question back is on its way, and that a reply is.
+/// Reactions that show that somebody will look, that a question back was passed on, and that a
+/// reply was.
 const LATER: &str = "hourglass_flowing_sand";
 const PASSED_BACK: &str = "speech_balloon";
 const PASSED_ON: &str = "incoming_envelope";
 
-/// What a message turned out to be.
+/// The outcome of classifying a message.
 pub(super) enum Heard {
-    /// The awaited answer, and what is learnt of it; nothing where another turn has learnt it.
+    /// The awaited answer, and the atom made from it; `None` if another turn has made it.
     Answer(OpenTurn, Option<Box<Atom>>),
-    /// Something that the model has no part in.
+    /// Handled without the model.
     Done(Answered),
-    /// A message like any other.
+    /// An ordinary message.
     Talk(OpenTurn),
 }
 
-/// Whether a message may be about something that is waited for.
+/// Returns whether a message may be about a waiting question.
 pub(super) fn is_heard(turn: &OpenTurn) -> bool {
     turn.absorbs.is_some() || turn.awaits.is_some()
 }
 
-/// A message that is like any other after all.
+/// Treats a message as an ordinary one after all.
 pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
     OpenTurn { absorbs: None, awaits: None, ..turn }
 }
 
-/// Reads a message, and does what follows from it.
+/// Classifies a message and acts on the result.
 pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, TurnError> {
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
@@ -75,7 +76,7 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
     }
 }
 
-/// What the message was read as before, or is read as now.
+/// Returns the stored classification, or classifies the message now.
 async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
         return Ok(Reading::clone(reading));
@@ -112,7 +113,7 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
     Ok(reading)
 }
 
-/// A prompt that the model's window has room for: as much of the message as there is, or else of what it begins with.
+/// Returns a prompt that fits the model's window, with as much of the beginning of the message as possible.
 fn fitting(services: &Services, turn: &OpenTurn, prompt: impl Fn(usize) -> extract::Prompt) -> Option<extract::Prompt> {
     let fits = |made: &extract::Prompt| {
         let system = u64::from(tokens::estimate(&made.system));
@@ -147,7 +148,8 @@ async fn ask(
     }
 }
 
-/// The first answer counts. Where the asker cannot see it, it goes on to them, and the other contacts are told.
+/// Accepts the first answer. If the asker cannot see it, it is handed on to them, and the other contacts are
+/// told.
 async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
     let front = turn.inbound.key.front;
     if !services.store.claim_answer(turn.turn, front, &marker).await? {
@@ -182,7 +184,7 @@ async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnErro
     done(services, turn, "later", parts, None, vec![]).await
 }
 
-/// A contact's question goes to who has asked.
+/// Passes a contact's question to the asker.
 async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
@@ -201,7 +203,7 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Resu
     done(services, turn, "question", parts, said, vec![]).await
 }
 
-/// What the asker says goes to who has asked them something, else to all contacts.
+/// Passes what the asker says to the contact who asked back, or else to all contacts.
 async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let readers: Vec<String> = match marker.asked_back_by() {
@@ -222,7 +224,7 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
     done(services, turn, "reply", parts, said, vec![]).await
 }
 
-/// The contact is asked whether that was the answer.
+/// Asks the contact whether that was the answer.
 async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let speech = services.messages.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
@@ -230,7 +232,8 @@ async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
     done(services, turn, "unclear", parts, Some(EscalationUpdate::Unsure(proposal)), vec![]).await
 }
 
-/// The asker does not need it any more. Contacts who were asked apart are told.
+/// Withdraws the question, which the asker no longer needs. Contacts who were asked elsewhere are
+/// told.
 async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let mut parts = vec![Outgoing::reply(services.messages.withdrawn())];
     if marker.apart.is_some() {
@@ -242,7 +245,7 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
     done(services, turn, "withdrawn", parts, Some(withdrawn), vec![cancelled]).await
 }
 
-/// What was said is remembered with the question, which still waits.
+/// Stores the remark with the question, which still waits.
 fn said(turn: &OpenTurn, marker: Marker) -> Option<EscalationUpdate> {
     let said = EscalationRemark { user_id: turn.inbound.user.clone(), text: turn.inbound.text.trim().to_owned() };
     Some(EscalationUpdate::Said(turn.inbound.key.front, marker, said))
@@ -260,19 +263,20 @@ async fn done(
     conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None, events }).await
 }
 
-/// A reaction to the message, or these words where there can be none.
+/// A reaction to the message, or this text if reactions are impossible.
 fn mark(emoji: &str, otherwise: String) -> Outgoing {
     let purpose = Purpose::Mark { emoji: emoji.to_owned() };
     Outgoing { speech: MessageBody { text: otherwise, pings: vec![] }, purpose, ..Outgoing::default() }
 }
 
-/// Says something in the thread, as messages of their own.
+/// Posts a text in the thread as separate messages.
 fn relayed(services: &Services, turn: &OpenTurn, speech: MessageBody) -> Vec<Outgoing> {
     let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
     parts::of_question(services, &turn.inbound.key, &said).collect()
 }
 
-/// Says something to contacts who were asked apart, each under the message that asked them.
+/// Sends a text to contacts who were asked elsewhere, each in the thread of the message that asked
+/// them.
 async fn to_contacts(
     services: &Services,
     turn: &OpenTurn,

@@ -1,5 +1,6 @@
-//! What the ledger is to tell of one turn: each of its events says whose decisions the turn went by. They are stored with
-//! what the turn stores; what a turn has noted that comes to nothing is gone with it, and noted again when it is run again.
+//! The ledger events of one turn. Each event names the policies that decided for the turn. The events are stored
+//! together with the turn's other writes; the events of a turn that is given up are dropped with it, and noted again
+//! when it runs again.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -20,33 +21,33 @@ impl Journal {
         Journal { tags, events: Mutex::default(), failed: AtomicBool::new(false) }
     }
 
-    /// Whose decisions the turn goes by.
+    /// The policies that decide for the turn.
     pub fn tags(&self) -> &Tags {
         &self.tags
     }
 
-    /// Notes an event, which goes along with the next write that [takes](Journal::take) it.
+    /// Notes an event, which is stored with the next write that [takes](Journal::take) it.
     pub fn note(&self, event: Event) {
         let noted = self.of_turn(event);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
     }
 
-    /// An event of the turn that goes along with a write of its own.
+    /// Returns an event of the turn that is stored with a write of its own.
     pub fn of_turn(&self, event: Event) -> TaggedEvent {
         TaggedEvent { event, tags: self.tags.clone() }
     }
 
-    /// What was noted and not taken yet, oldest first.
+    /// Takes the events noted and not yet taken, oldest first.
     pub fn take(&self) -> Vec<TaggedEvent> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A policy has failed.
+    /// Notes that a policy has failed.
     pub fn note_failure(&self) {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a policy has failed in this turn.
+    /// Returns whether a policy has failed in this turn.
     pub fn has_failures(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How late an answer comes: a person who asked while nobody was there is told so, before anything else.
+//! Late answers: a person who asked while no host was running is told first how late the answer is.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::{
     store::{self, OpenTurn},
 };
 
-/// An answer that is begun sooner after its question is not late.
+/// The minimum delay between question and start of the answer that counts as late.
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// What goes before the answer to these messages; nothing where it is in time. A contact who answers late is nobody's
-/// delay of ours, nor is what is asked again.
+/// Returns the notice that precedes the answer to these messages; empty if it is in time. A contact's late answer is
+/// not our delay, and a question that is asked again is not late either.
 pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) -> String {
     if turn.absorbs.is_some() || store::is_again(&turn.inbound) {
         return String::new();
@@ -27,7 +27,8 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) ->
     }
 }
 
-/// When it was written by this machine's clock, from Slack's `ts`; where that is no time, when it came in.
+/// Returns when a message was written, by this machine's clock, from Slack's `ts`; if that is not a valid
+/// time, when it was received.
 fn asked_at_ms(ts: &str, ahead: SignedDuration, received_at_ms: i64) -> i64 {
     let written = ts.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()?.checked_mul(1_000));
     let written = written
@@ -36,7 +37,7 @@ fn asked_at_ms(ts: &str, ahead: SignedDuration, received_at_ms: i64) -> i64 {
     written.filter(|written| (0..=received_at_ms).contains(written)).unwrap_or(received_at_ms)
 }
 
-/// How many minutes, where that is late.
+/// Returns the delay in minutes if it counts as late.
 fn minutes_late(asked_ms: i64, now_ms: i64) -> Option<u64> {
     let late = u64::try_from(now_ms.checked_sub(asked_ms)?).ok().map(Duration::from_millis)?;
     (late >= LATE_AFTER).then(|| (late.as_secs() + 30) / 60)

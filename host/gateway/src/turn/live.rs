@@ -1,5 +1,4 @@
-//! How a turn's exchange with the model reaches the world while people wait: policies, model, store, ledger and admins of
-//! the running gateway.
+//! Connects a turn's exchange with the running gateway: its policies, model, store, ledger and admins.
 
 use std::{
     borrow::Cow,
@@ -29,27 +28,27 @@ use crate::{
     store::{LiveEntry, PreviewKind, StoreError, WindowEdit},
 };
 
-/// The world of one turn.
+/// The ports of one turn.
 pub(super) struct LivePorts<'a> {
     pub services: &'a Services,
-    /// What decides, to the turn's end.
+    /// The policies that decide, until the turn's end.
     pub policies: TurnPolicies,
     pub journal: Journal,
-    /// What its requests are made from.
+    /// Records what the turn's requests are made from.
     pub scribe: ReceiptRecorder,
-    /// Who asks, and where.
+    /// Who asks, and in which conversation.
     pub asker: &'a str,
     pub key: String,
     pub audience: Audience,
     pub offer: AvailableDirectives,
-    /// Who hears the answer while it is made.
+    /// Receives the answer while it is made.
     pub listener: Option<Arc<dyn Listener>>,
     pub turn: TurnId,
-    /// What the model has said by now.
+    /// The model's answer so far.
     pub said: Arc<Mutex<String>>,
 }
 
-/// Keeps what the model says while it speaks, and has others hear it.
+/// Keeps the model's answer while it is streamed, and passes it to the listener.
 struct Ear<'a> {
     said: &'a Mutex<String>,
     listener: Option<&'a dyn Listener>,
@@ -57,7 +56,7 @@ struct Ear<'a> {
 
 impl Listener for Ear<'_> {
     fn hear(&self, text: &str) {
-        // Replaced as a whole.
+        // Each call brings the whole text so far.
         text.clone_into(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(listener) = self.listener {
             listener.hear(text);
@@ -66,12 +65,13 @@ impl Listener for Ear<'_> {
 }
 
 impl LivePorts<'_> {
-    /// Events that go along with a write of their own.
+    /// Returns events that are stored with a write of their own.
     fn of_turn(&self, told: Vec<Event>) -> Vec<TaggedEvent> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
-    /// The request with the bytes of the images that it names. What cannot be read goes as words.
+    /// Returns the request with the bytes of the images that it names. If they cannot be read, the
+    /// request goes without them.
     async fn with_images<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
         let named = request.messages.iter().flat_map(|message| message.images());
         let named: BTreeSet<_> = named.map(|image| image.sha256.clone()).collect();
@@ -90,7 +90,7 @@ impl LivePorts<'_> {
         }
     }
 
-    /// How much of a content is kept.
+    /// Returns how much of a content the window keeps.
     pub async fn cap(&self, incoming: IncomingInput) -> pmk_core::CapVerdict {
         let decision = self.policies.consult(move |stack| stack.cap(incoming)).await;
         note_records(self.services, &self.journal, self.asker, &decision.records);
@@ -152,7 +152,7 @@ impl Ports for LivePorts<'_> {
     }
 
     async fn answer(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
-        // Where something may be looked up, what comes first may not be the answer.
+        // If the model may still look something up, its first text may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
         let mut listener = self.listener.as_deref().filter(|_| is_final);
         if listener.is_some()
@@ -229,7 +229,7 @@ impl ToolSupport for LivePorts<'_> {
     }
 }
 
-/// What the provider counted for one call.
+/// Notes what the provider counted for one call.
 pub(super) fn note_usage(services: &Services, journal: &Journal, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;

@@ -1,4 +1,4 @@
-//! What an answer goes out as: the parts of a reply, and questions to people, in as many messages as the front takes.
+//! Splits replies and questions to people into as many messages as the front requires.
 
 use pmk_core::SessionKey;
 
@@ -9,7 +9,8 @@ use crate::{
     store::{Outgoing, Purpose},
 };
 
-/// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
+/// Returns the parts of a reply. A very long reply is also sent as a file, with its first parts as
+/// a fallback.
 pub(super) fn of_reply(services: &Services, key: &SessionKey, reply: MessageBody) -> Vec<Outgoing> {
     let pieces = services.front.split(&reply.text, Kind::Reply);
     let too_many = pieces.len() > services.front.most_parts();
@@ -22,8 +23,8 @@ pub(super) fn of_reply(services: &Services, key: &SessionKey, reply: MessageBody
     parts
 }
 
-/// At most as many parts as the front takes of one text. In place of the others one says where they are: the archive
-/// has all of it.
+/// Limits the pieces to the number of parts the front allows for one text. The last one says where the rest is: the
+/// archive has all of it.
 fn bounded(services: &Services, key: &SessionKey, mut pieces: Vec<String>) -> Vec<String> {
     let most = services.front.most_parts();
     if pieces.len() > most {
@@ -34,7 +35,7 @@ fn bounded(services: &Services, key: &SessionKey, mut pieces: Vec<String>) -> Ve
     pieces
 }
 
-/// A question to people, in as many messages as it takes.
+/// Returns a question to people, in as many messages as it takes.
 pub(super) fn of_question(services: &Services, key: &SessionKey, asking: &Outgoing) -> impl Iterator<Item = Outgoing> {
     let pieces = bounded(services, key, services.front.split(&asking.speech.text, Kind::Notice));
     pieces.into_iter().map(|text| {

@@ -1,5 +1,5 @@
-//! What shows the person that an answer is being made, on fronts that show it by a message: posted beside the making, found
-//! again after a crash, and taken away where no answer takes its place.
+//! The message that shows a person that an answer is being made, on fronts that use one. It is posted concurrently with
+//! making the answer, found again after a crash, and removed if no answer replaces it.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::{
 
 mod too_late;
 
-/// Attempts at a placeholder; without one the reply is posted as a message of its own.
+/// Attempts to post a placeholder; without one, the reply is posted as a separate message.
 const PLACEHOLDER_ATTEMPTS: u32 = 2;
 
-/// The longest pause that is worth waiting for a placeholder: an answer may be there by then.
+/// The longest rate limit pause worth waiting for: after that the answer may be there.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// What shows the person that an answer is being made.
+/// The placeholder of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
-    /// This message.
+    /// This message id.
     There(String),
     Not,
-    /// One may have been posted, and it could not be looked for.
+    /// One may have been posted, and the search for it failed.
     InDoubt,
 }
 
 impl Placeholder {
-    /// The message, where it is known.
+    /// Returns the message id, if it is known.
     pub fn known(&self) -> Option<String> {
         match self {
             Placeholder::There(id) => Some(id.clone()),
@@ -41,8 +41,8 @@ impl Placeholder {
     }
 }
 
-/// Shows the person that an answer is being made, beside its making; not once it `is_made`. Nothing that has begun when it is
-/// becomes a message later.
+/// Shows the person that an answer is being made, concurrently with making it. Once `is_made` is cancelled, it starts
+/// nothing that would become a message later.
 pub(super) async fn show(
     services: &Services,
     turn: &OpenTurn,
@@ -52,7 +52,7 @@ pub(super) async fn show(
         recall(services, turn).await?;
         return Ok(Placeholder::There(known.clone()));
     }
-    // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
+    // An answer handed on from elsewhere is a message of its own, because an edit notifies nobody.
     if store::is_handed_on(&turn.inbound) {
         return Ok(Placeholder::Not);
     }
@@ -62,7 +62,8 @@ pub(super) async fn show(
         match place(services, turn, &mut in_doubt, is_made).await {
             Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
-                // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
+                // Not awaited: later writes of the turn are queued behind it, and the placeholder is stored again with
+                // the answer.
                 let placed = services.store.placed(turn.turn, &id);
                 if services.store.is_shared() {
                     services.tasks.spawn(too_late::take_back(services, turn, (&id, unknown), placed));
@@ -73,7 +74,8 @@ pub(super) async fn show(
                 tracing::debug!(what, "no placeholder yet");
                 tokio::select! {
                     biased;
-                    // The answer does not wait for one, but for what is known of one that may be there.
+                    // The answer does not wait for a new placeholder, but for the search for one that
+                    // may exist.
                     () = is_made.cancelled(), if !in_doubt.is_any() => break,
                     () = tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)) => {}
                 }
@@ -88,8 +90,8 @@ pub(super) async fn show(
     Ok(if in_doubt.is_any() { Placeholder::InDoubt } else { Placeholder::Not })
 }
 
-/// The message that shows it, where one does: one of an earlier attempt, which would wait for ever were it not remembered, or a
-/// new one.
+/// Returns the placeholder, if the front uses one: that of an earlier attempt, which would remain forever if it were
+/// forgotten, or a new one.
 async fn place(
     services: &Services,
     turn: &OpenTurn,
@@ -113,12 +115,12 @@ async fn place(
         services.store.may_show(turn.turn, PreviewKind::Placeholder).await?;
     }
     let placed = services.front.placeholder(&turn.inbound, &text).await;
-    // What is put off was not posted.
+    // A rate-limited request was not carried out.
     in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));
     Ok(placed?)
 }
 
-/// What an earlier attempt has shown, where it may have: its placeholder. The front remembers what it finds of a stream.
+/// Returns the placeholder that an earlier attempt may have posted. The front itself remembers a stream that it finds.
 async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     match begun {
@@ -128,7 +130,7 @@ async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Res
     }
 }
 
-/// Has the front look for what an earlier attempt may have shown of the answer.
+/// Lets the front search for what an earlier attempt may have streamed of the answer.
 pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     if !(turn.resumed && turn.begun_with.stream) {
@@ -137,7 +139,8 @@ pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), F
     services.front.recall(event_id, reply_to, ts).await
 }
 
-/// A placeholder of an attempt whose end nobody knows. Where the front never can look for it, a second one is posted.
+/// Searches for the placeholder of an attempt with unknown outcome. If the front cannot search, a second one is
+/// posted.
 pub(super) async fn find(
     services: &Services,
     (event_id, reply_to, ts): (&str, &ReplyTo, &str),
@@ -151,7 +154,7 @@ pub(super) async fn find(
     })
 }
 
-/// Takes away what shows that a question is being answered, where something does.
+/// Removes what shows that a question is being answered, if anything does.
 pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
     let Inbound { event_id, reply_to, .. } = &turn.inbound;
     let shown = match &turn.placeholder {
@@ -167,8 +170,8 @@ pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<()
     Ok(services.front.clear(event_id).await?)
 }
 
-/// What takes away placeholders that nothing takes the place of: those of questions that are answered along, which earlier
-/// attempts have posted, and one that could not be looked for.
+/// Returns parts that remove placeholders that no answer replaces: those that earlier attempts posted for the other
+/// questions of the batch, and one whose search failed.
 pub(super) fn withdrawals<'a>(
     also: &'a [OpenTurn],
     in_doubt: Option<&'a OpenTurn>,
@@ -181,7 +184,7 @@ pub(super) fn withdrawals<'a>(
     })
 }
 
-/// Takes a placeholder away, as far as Slack lets us.
+/// Removes a placeholder, if Slack allows it.
 pub(super) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
     match services.front.withdraw(reply_to, placeholder).await {
         Err(FrontError::Refused { what, .. }) => {

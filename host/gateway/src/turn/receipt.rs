@@ -1,4 +1,5 @@
-//! What the requests of a turn are made from, noted while they are made and stored with the answer.
+//! Receipts: what each request of a turn was made from, recorded as it is made and stored with the
+//! answer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,11 +12,11 @@ use crate::{
     store::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference},
 };
 
-/// The version of what makes a request: the window with the plan carried out, its messages
-/// [alternating](pmk_core::request::alternate).
+/// The version of the rendering that makes a request: the window with the plan applied, its
+/// messages [alternating](pmk_core::request::alternate).
 const RENDERER: u32 = 1;
 
-/// Writes the receipts of a turn.
+/// Records the receipts of a turn.
 #[derive(Default)]
 pub(super) struct ReceiptRecorder(Mutex<Noted>);
 
@@ -23,12 +24,12 @@ pub(super) struct ReceiptRecorder(Mutex<Noted>);
 struct Noted {
     atoms: Vec<FoundAtom>,
     background: Option<Message>,
-    /// What the next request is made from.
+    /// The basis of the next request.
     planned: Option<Planned>,
     receipts: Receipts,
 }
 
-/// A decision, and what there was to decide on. What is in them is shared, so that nothing is copied that is large.
+/// A decision and its inputs. Large contents are shared, not copied.
 struct Planned {
     at_ms: i64,
     window: Window,
@@ -37,23 +38,23 @@ struct Planned {
 }
 
 impl ReceiptRecorder {
-    /// What was found for the new message.
+    /// Records the atoms found for the new message.
     pub fn found(&self, atoms: Vec<FoundAtom>) {
         self.noted().atoms = atoms;
     }
 
-    /// What the model is shown of what was said before in the thread.
+    /// Records what the model is shown of the thread's earlier messages.
     pub fn background(&self, message: Message) {
         self.noted().background = Some(message);
     }
 
-    /// What the next request is made from.
+    /// Records the basis of the next request.
     pub fn planned(&self, at_ms: i64, window: &Window, plan: Option<(&Applied, &DecidedBy)>, known: &Calibration) {
         let plan = plan.map(|(applied, decided_by)| (applied.clone(), decided_by.clone()));
         self.noted().planned = Some(Planned { at_ms, window: window.clone(), plan, calibration: calibrated(known) });
     }
 
-    /// A request was sent, by what was planned last.
+    /// Records that a request was sent, based on the latest plan.
     pub fn sent(&self, sent: &Sent<'_>, policies: &Stack, seed_may_go: bool) {
         let Noted { atoms, background, planned: Some(planned), receipts } = &mut *self.noted() else { return };
         let mut receipt = receipt(planned, atoms, sent, (policies, seed_may_go), receipts);
@@ -61,7 +62,7 @@ impl ReceiptRecorder {
         receipts.push(receipt);
     }
 
-    /// All that were written.
+    /// Takes all receipts.
     pub fn take(&self) -> Receipts {
         std::mem::take(&mut self.noted().receipts)
     }
@@ -113,7 +114,7 @@ fn before(window: &Window, receipts: &mut Receipts) -> Before {
     let (dropped_turns, marker) = window.dropped();
     let new_message = window.current();
     let mut reference = |(at, entry): (usize, &Entry)| match (entry.id, &entry.original) {
-        // It is archived with the answer.
+        // It will be archived with the answer.
         (0, _) if at == new_message => Reference::Added(0),
         (0, _) => Reference::Text { text: receipts.keep_json(&*entry.message) },
         (id, None) => Reference::Whole(id),

@@ -1,4 +1,4 @@
-//! Step 7: what came of the turn is stored, in one transaction, before anybody sees it.
+//! Step 7: stores the results of the turn, in one transaction, before anybody sees them.
 
 use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
@@ -23,12 +23,12 @@ use crate::{
 
 /// An answer, or why there is none.
 pub(super) enum Ending {
-    /// The words for the person, to be remembered.
+    /// The text for the person, which enters the conversation.
     Answered { text: String },
-    /// What the person is told instead; nothing of this turn enters the live window.
+    /// The text that the person gets instead; nothing of this turn enters the live window.
     Failed {
         message: String,
-        /// Whether it may go well another time.
+        /// Whether a retry may succeed.
         may_pass: bool,
     },
 }
@@ -51,14 +51,14 @@ pub(super) async fn record(
         Ending::Failed { message, .. } => (format!("{}{message}", work.tally.late), false),
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
-        // An answer that people gave reaches who asked, whatever the model has made of it.
+        // A contact's answer reaches the asker, whatever the model has made of it.
         (Some(marker), atom) if keep_live => absorb::outgoing(services, &work, marker, &reply, atom.as_deref()),
         (Some(marker), atom) => {
             absorb::outgoing(services, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
         }
         (None, _) => parts::of_reply(services, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] }),
     };
-    // What a contact has answered is not the model's to be judged by.
+    // The model is not rated on a contact's answer.
     let is_models = keep_live && work.turn.absorbs.is_none();
     if is_models && services.config.slack_settings.feedback.asks(work.ports.journal.tags().place.is_some()) {
         buttons::ask_opinion(&mut parts);
@@ -72,7 +72,7 @@ pub(super) async fn record(
             parts.extend(parts::of_question(services, &work.turn.inbound.key, asking));
         }
         if let EscalationUpdate::Proposed(proposal) = &mut escalating {
-            // The last piece asks for the word.
+            // The last piece asks for the asker's consent.
             proposal.part = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         }
         escalating
@@ -82,7 +82,7 @@ pub(super) async fn record(
     let in_doubt = (work.placeholder.get() == Some(&Placeholder::InDoubt)).then_some(work.turn);
     parts.extend(placeholder::withdrawals(&work.also, in_doubt));
     let report = report(&work);
-    // Nobody else would read it.
+    // Computed only in an experiment; nothing else reads it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
     split.into_iter().for_each(|event| work.ports.journal.note(event));
     tracking.note(&work);
@@ -116,7 +116,7 @@ pub(super) async fn record(
     };
     let now_ms = services.now_ms();
     services.store.record(work.turn.turn, recorded, now_ms).await?;
-    // Others may add to the case now.
+    // Other turns may add to the case now.
     drop(tracking);
     if let Some(arm) = bad_arm(&outturn) {
         services.experiment.judge(arm).await;
@@ -125,7 +125,7 @@ pub(super) async fn record(
     Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report, now_ms))
 }
 
-/// What goes before an answer for which something had to be cut.
+/// Returns the text that precedes an answer for which history was removed.
 fn words(services: &Services, cut: Cut) -> String {
     match cut {
         Cut::Trimmed(turns) => services.messages.trimmed(turns),
@@ -134,7 +134,7 @@ fn words(services: &Services, cut: Cut) -> String {
     }
 }
 
-/// What is known of the model now, where this turn has asked it.
+/// Returns what is known of the model now, if this turn has called it.
 fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<ModelCalibration> {
     let (provider, model) = (services.model.provider().to_owned(), services.model.name().to_owned());
     let calibration = services.calibrator.known();
@@ -142,7 +142,7 @@ fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<ModelCali
     (work.exchange.tally.calls > 0).then_some(ModelCalibration { provider, model, fit, bounds })
 }
 
-/// The event of a reply that takes several messages.
+/// Returns the event of a reply that takes several messages.
 fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     let chars = |part: &Outgoing| part.speech.text.chars().count();
     let is_reply = |part: &&Outgoing| matches!(part.purpose, Purpose::Reply | Purpose::PassedOn);
@@ -154,8 +154,9 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
-/// Who wrote the question, with what was merged into it, where that was one person: an answer that is passed on is put
-/// together by us. What came later is a message of its own turn.
+/// Returns the author of the question and of the messages merged into it, if that was one person; `None` for an answer
+/// that is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a
+/// message of its own turn.
 fn asked_by(work: &Work<'_>) -> Option<String> {
     let user = &work.turn.inbound.user;
     let is_one_persons =
@@ -176,7 +177,7 @@ fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learn
     if let Some(flagged) = learnt.and_then(|atom| absorb::flagged(&work.turn.inbound.user, atom)) {
         work.ports.journal.note(flagged);
     }
-    // What is handed on was noted when it came in.
+    // A handed-on answer was noted when it arrived.
     if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
         work.ports.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
@@ -193,13 +194,14 @@ fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
     work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
 }
 
-/// The arm that a turn went by in which something went wrong that policies answer for.
+/// Returns the experiment arm of a turn in which something failed that policies are responsible
+/// for.
 fn bad_arm(outturn: &TurnOutcome) -> Option<&str> {
     let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
     arm.filter(|_| outturn.failed || outturn.overflowed)
 }
 
-/// What is told of it, which the ledger's `turn.processed` is made from, too.
+/// Returns the turn's report, which is also the source of the ledger's `turn.processed`.
 fn report(work: &Work<'_>) -> TurnReport {
     let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
     let question = QuestionReport {

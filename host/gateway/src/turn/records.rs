@@ -1,5 +1,5 @@
-//! What operator, ledger and admins are told of a decision: who did not decide although they were asked, who is
-//! suspended for that, who was shown which texts, and what was stored in part.
+//! Reports decisions to operator, ledger and admins: which policies failed, which were suspended for it, who
+//! was shown which texts, and which contents were capped.
 
 use pmk_core::Origin;
 use pmk_policy::{Change, Record};
@@ -10,7 +10,7 @@ use crate::{
     services::Services,
 };
 
-/// Tells of each layer that had a part in a decision made for this user.
+/// Reports each layer that took part in a decision made for this user.
 pub(super) fn note_records(services: &Services, journal: &Journal, actor: &str, records: &[Record]) {
     for record in records {
         note(services, journal, actor, record);
@@ -30,7 +30,7 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
         });
     }
     if record.outcome.is_skipped() {
-        // One that is suspended has failed this turn, too, although nobody asked it.
+        // A suspended policy counts as a failure of this turn, although it was not asked.
         journal.note_failure();
     }
     let reason = record.outcome.reason().unwrap_or_default();
@@ -56,7 +56,7 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
     }
 }
 
-/// Tells the ledger of contents that were stored in part.
+/// Notes in the ledger the contents that were capped.
 pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
     for &(original_chars, capped_chars) in sizes {
         tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");

@@ -1,4 +1,4 @@
-//! Messages that come while the model has something looked up: under `steer` they are shown to it before it goes on.
+//! Messages that arrive while the model waits for a tool: under `steer`, they are shown to it before it continues.
 
 use pmk_core::{Entry, Message};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{config::QueueMode, dispatch::Batch, services::Services, store::Hold};
 
-/// Under `steer`, shows the model what has been written since it began.
+/// Under `steer`, adds the messages written since the turn began to the window.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = services.config.queue;
     if queue.mode != QueueMode::Steer {
@@ -52,7 +52,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             }
         };
         work.exchange.window.push(Entry::new(id, message));
-        // What is not read of it is named before the one answer.
+        // Attachments that could not be read are named before the one answer.
         work.attached.append(attached);
         work.also.push(turn);
     }

@@ -1,5 +1,5 @@
-//! The summary that compaction wants, written by the model: piece by piece, and the pieces' summaries once more where they are
-//! too long together.
+//! Writes the summary for a compaction with the model: one summary per piece, which are summarized once more if they
+//! are too long together.
 
 use pmk_core::{Language, message, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
@@ -13,7 +13,7 @@ use crate::{
     ids::SessionId,
 };
 
-/// Has it written; what was used is added.
+/// Returns the summary, and adds the tokens used to `usage`.
 pub(super) async fn summarise(
     ports: &dyn Ports,
     SummaryInput { session, material, limit, language, .. }: SummaryInput<'_>,
@@ -57,7 +57,7 @@ async fn ask(
     Ok(text.trim().to_owned())
 }
 
-/// The size of such a request teaches as any other does.
+/// Such a request calibrates the token estimate as any other does.
 fn learn(ports: &dyn Ports, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
     let now_ms = ports.now_ms();
     match outcome {

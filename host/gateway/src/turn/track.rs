@@ -1,8 +1,9 @@
-//! What a turn adds to the case of its channel: question and answer, and what the model notes in a `case-update` fence.
+//! What a turn adds to the case of its channel: question and answer, and the model's notes in a `case-update` fence.
 //!
-//! The fence is taken out of the answer before anything else is made of it, in every round. It counts where it is the
-//! model's own: one of which somebody else has spelled out a line is left where it stands, and nothing of it is kept. In
-//! a conversation without a case the model is not told of such a fence, and one that it writes is ordinary text.
+//! The fence is removed from the answer in every round before anything else is done with it. It counts only if it is
+//! the model's own: a fence with a line that somebody else has spelled out is left in the text, and nothing of it is
+//! stored. In a conversation without a case, the model is not told of such a fence, and one that it writes is ordinary
+//! text.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::{
     store::{CaseEntry, Outgoing, Purpose},
 };
 
-/// The answer without what it notes of the case, which the tally has then.
+/// Returns the answer without its case notes, which are moved to the tally.
 pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
     let Some(case) = &work.case else { return answer };
     let (texts, others): (Vec<Block>, Vec<Block>) =
@@ -48,12 +49,12 @@ pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
     Answer { blocks: text.into_iter().chain(others).collect(), ..answer }
 }
 
-/// Those that are the model's own, and whether there were others. What the case has already is nobody's echo: the model
-/// was shown it.
+/// Returns the updates that are the model's own, and whether there were others. A note that the case already has is no
+/// echo: the model was shown it.
 async fn own(work: &Work<'_>, case: &Case, updates: Vec<CaseUpdate>) -> (Vec<CaseUpdate>, bool) {
     let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let known: Vec<Note> = case.notes.iter().map(|kept| kept.note.clone()).collect();
-    // A window may hold a million letters.
+    // A window may hold a million characters.
     offload(move || {
         let given = Given::of(window.iter().map(Arc::as_ref));
         let is_own = |note: &Note| known.iter().any(|other| other.is(note)) || !given.spells_out(note);
@@ -65,13 +66,13 @@ async fn own(work: &Work<'_>, case: &Case, updates: Vec<CaseUpdate>) -> (Vec<Cas
     .await
 }
 
-/// What is new of a case, while nobody else adds to any.
+/// The new notes of a case, with a lock that keeps other turns from adding to any case.
 pub(super) struct Tracking<'a> {
     notes: Vec<Note>,
     _lock: Option<MutexGuard<'a, ()>>,
 }
 
-/// What the model has noted and the case does not have yet. Nothing where there is no answer.
+/// Returns the model's notes that the case does not have yet; none if there is no answer.
 pub(super) async fn new_notes<'a>(
     services: &'a Services,
     work: &Work<'_>,
@@ -88,7 +89,7 @@ pub(super) async fn new_notes<'a>(
 }
 
 impl Tracking<'_> {
-    /// What people are told of it, after the answer.
+    /// Returns the message that shows the notes to people, after the answer.
     pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
         let speech = MessageBody { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
@@ -96,11 +97,11 @@ impl Tracking<'_> {
         parts::of_question(services, &work.turn.inbound.key, &told).collect()
     }
 
-    /// What is kept with the case, in the transaction that records the turn.
+    /// Returns what is added to the case, in the transaction that records the turn.
     pub(super) fn in_case(&self, work: &Work<'_>) -> Option<CaseEntry> {
         let case = work.case.as_ref()?;
         let asker = &work.turn.inbound.user;
-        // The text of several people's messages names them.
+        // The merged text of several people's messages names its authors.
         let is_one_persons = work.also.iter().all(|other| other.inbound.user == *asker);
         Some(CaseEntry {
             case: case.id,
@@ -110,7 +111,7 @@ impl Tracking<'_> {
         })
     }
 
-    /// Notes that it is kept.
+    /// Notes in the ledger that the case was updated.
     pub(super) fn note(&self, work: &Work<'_>) {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return };
         let count = |kind| self.notes.iter().filter(|note| note.kind == kind).count();

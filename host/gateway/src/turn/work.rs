@@ -1,4 +1,4 @@
-//! A turn under way: what it was begun with, its exchange with the model, and what has come of it so far.
+//! A running turn: its inputs, its exchange with the model, and its results so far.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,48 +11,48 @@ use crate::{
     store::{EscalationUpdate, OpenTurn, Outgoing},
 };
 
-/// A turn under way.
+/// A running turn.
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
-    /// How its exchange reaches the world.
+    /// Its ports to policies, model and store.
     pub ports: LivePorts<'a>,
     pub exchange: Exchange,
-    /// Turns that are answered along.
+    /// Turns that are answered together with it.
     pub also: Vec<OpenTurn>,
-    /// What came with the message and with those, as far as it was read.
+    /// What came with these messages, as far as it was read.
     pub attached: Attachments,
-    /// So many of them stand in the new message.
+    /// How many of `also` are merged into the new message.
     pub merged: usize,
-    /// The case that the turn belongs to, as it was when the turn was begun.
+    /// The case that the turn belongs to, as it was when the turn began.
     pub case: Option<Case>,
-    /// The ids of the atoms that were found for the new message.
+    /// Ids of the atoms found for the new message.
     pub atoms: Vec<String>,
-    /// What the answer will take the place of, once it is known.
+    /// The message that the answer will replace, once it is known.
     pub placeholder: Arc<OnceLock<Placeholder>>,
-    /// Shows on the placeholder how the turn is getting on, once there is something to show.
+    /// Shows the progress of the turn on the placeholder, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,
 }
 
-/// What has come of the turn beside its exchange.
+/// Results of the turn other than its exchange.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Goes before everything else: how late the answer comes.
+    /// Precedes everything else: how late the answer is.
     pub late: String,
-    /// Goes before the answer.
+    /// Precedes the answer.
     pub prefix: String,
-    /// Goes before it, too, or is all that is said: that others were not asked, for there were too many questions.
+    /// Precedes the answer, too, or is the whole reply: nobody was asked because the hourly limit is reached.
     pub bounded: String,
-    /// Rounds in which the model had something done.
+    /// Rounds in which the model requested something.
     pub rounds: u32,
-    /// The last of those, as far as nothing could be done of what it wanted.
+    /// The latest consecutive rounds in which nothing could be done of what the model requested.
     pub idle_rounds: u32,
-    /// Calls and directives of the model that were looked at, whatever became of them.
+    /// Calls and directives of the model that were examined, whatever became of them.
     pub wanted: u32,
-    /// Questions put to `mra`.
+    /// Number of `mra` questions.
     pub mra_asks: u32,
-    /// What the model has noted of the case.
+    /// The model's case notes.
     pub notes: Vec<Note>,
-    /// A question to the people who know, and the messages that ask them, or the one that asks their asker first.
+    /// An escalation, and the messages that ask the contacts, or the one that proposes it to the asker first.
     pub escalation: Option<(EscalationUpdate, Vec<Outgoing>)>,
 }

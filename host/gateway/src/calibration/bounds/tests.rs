@@ -12,7 +12,7 @@ fn other() -> SessionId {
     SessionId::of(2)
 }
 
-/// Knows that 10,000 is answered and 30,000 refused, since 0.
+/// Bounds for which 10,000 was answered and 30,000 refused, since 0.
 fn known() -> Bounds {
     let mut bounds = Bounds::default();
     bounds.answered(one(), 10_000, None, 0);
@@ -73,12 +73,12 @@ fn a_named_window_below_what_was_answered_is_not_believed() {
         (bounds.window(50_720, one(), 1), bounds.refused.map(|refused| refused.source)),
         (50_720, Some(Source::Refused))
     );
-    // After two days without such an answer it may have become true.
+    // After two days without such an answer, it may have become true.
     assert!(bounds.refused(one(), 15_000, Some(4_096), Source::Refused, 48 * HOUR));
     assert_eq!(bounds.window(50_720, one(), 48 * HOUR), 4_096);
 }
 
-/// (101k, 40k) took the place of (100k, 60k), and a named 50,000 was believed.
+/// Regression: (101k, 40k) replaced (100k, 60k), and a named 50,000 was believed.
 #[test]
 fn a_larger_size_with_a_smaller_count_forgets_no_count() {
     let mut bounds = Bounds::default();
@@ -87,7 +87,7 @@ fn a_larger_size_with_a_smaller_count_forgets_no_count() {
     assert!(!bounds.refused(one(), 120_000, Some(50_000), Source::Refused, 2));
 }
 
-/// After a day the next answer, of any size, took the place of the largest.
+/// Regression: after a day, the next answer of any size replaced the largest.
 #[test]
 fn a_small_answer_on_the_next_day_forgets_nothing_of_the_day_before() {
     let mut bounds = Bounds::default();
@@ -95,7 +95,7 @@ fn a_small_answer_on_the_next_day_forgets_nothing_of_the_day_before() {
     bounds.answered(one(), 500, None, 48 * HOUR);
     assert!(!bounds.may_be_too_large(1_100, Source::Empty));
     assert!(!bounds.refused(one(), 70_000, Some(4_096), Source::Refused, 49 * HOUR - 60_000));
-    // What is not seen again is forgotten at last.
+    // What is not seen again is eventually forgotten.
     bounds.answered(one(), 500, None, 73 * HOUR);
     assert!(bounds.refused(one(), 70_000, Some(4_096), Source::Refused, 73 * HOUR));
 }
@@ -117,7 +117,7 @@ fn one_conversation_at_a_time_goes_above_an_expired_bound() {
     assert!(bounds.may_try_more(one(), HOUR) && bounds.may_try_more(one(), HOUR));
     assert!(!bounds.may_try_more(other(), HOUR));
     assert_eq!((bounds.most(one(), HOUR), bounds.most(other(), HOUR)), (Some(45_000), Some(20_000)));
-    // Who never comes back does not keep the others from it.
+    // A conversation that never returns does not block the others.
     assert!(bounds.may_try_more(other(), HOUR + TRIAL_MS));
     assert_eq!(bounds.most(one(), HOUR + TRIAL_MS), Some(20_000));
 }
@@ -153,8 +153,8 @@ fn what_happens_to_a_small_prompt_is_not_about_its_size() {
 }
 
 proptest! {
-    /// Within the time that a bound holds no size is refused twice, whatever the model's window, and the search
-    /// is over after a few refusals.
+    /// While a bound holds, no size is refused twice, whatever the model's window, and the search ends after a
+    /// few refusals.
     #[test]
     fn no_size_is_refused_twice(window in 2_000u64..200_000, wishes in prop::collection::vec(500u64..600_000, 1..60)) {
         let mut bounds = Bounds::default();

@@ -1,4 +1,4 @@
-//! Several messages, one answer: the pause begins with the second of them.
+//! Several messages, one answer: the pause begins with the second message.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn collecting() -> QueueConfig {
     QueueConfig { mode: QueueMode::Collect, debounce_ms: PAUSE_MS, most: 20 }
 }
 
-/// Once, a message that was alone waited for others that never came.
+/// Regression: a single message waited for others that never came.
 #[tokio::test(start_paused = true)]
 async fn a_lone_message_is_answered_at_once_and_the_pause_begins_with_the_second() {
     for mode in [QueueMode::Collect, QueueMode::Steer] {

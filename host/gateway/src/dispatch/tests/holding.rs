@@ -1,5 +1,5 @@
-//! A turn that is held up is tried again, keeps nobody else from working, and is not tried for ever where it
-//! evidently will not pass.
+//! A delayed turn is retried, does not block others, and is not retried forever if it evidently will not
+//! succeed.
 
 use super::*;
 
@@ -11,14 +11,15 @@ async fn what_passes_is_waited_for() {
     assert_eq!(house.answered(), ["patient"]);
 }
 
-/// The database was there again, and turns that it had held up waited out their pauses.
+/// Regression: the database was back, and turns that it had delayed still waited for the rest of
+/// their pauses.
 #[tokio::test(start_paused = true)]
 async fn what_the_database_has_held_up_waited_for_up_to_half_a_minute_once_it_was_back() {
     let house = house(SEQUENTIAL, |_, tries| if tries < 5 { passing("the database is away") } else { Play::Answer });
     house.say("U1", "patient").await;
     house.until(|log| log.tries.get("patient") == Some(&4)).await;
     let back = tokio::time::Instant::now();
-    // It would wait for fifteen seconds now. While this task has something to do, time stands still.
+    // It would wait for fifteen seconds now. Time stands still while this task is busy.
     for _ in 0..100 {
         tokio::task::yield_now().await;
         house.store.comes_back();
@@ -41,7 +42,8 @@ async fn turns_that_are_held_up_keep_no_permit() {
     house.settle().await;
 }
 
-/// No list of errors is complete: what holds one turn up for ever and no other turn at all is parked.
+/// No list of errors is complete: a turn that is delayed forever while no other turn is delayed is
+/// parked.
 #[tokio::test(start_paused = true)]
 async fn what_holds_up_one_turn_alone_for_ten_minutes_is_parked() {
     let house =
@@ -59,7 +61,7 @@ async fn what_holds_up_one_turn_alone_for_ten_minutes_is_parked() {
     assert!(told.ends_with(" minutes, while other turns went on"), "{told}");
 }
 
-/// An outage is over for some a moment sooner than for others.
+/// An outage may end a moment earlier for some turns than for others.
 #[tokio::test(start_paused = true)]
 async fn who_is_still_held_up_right_after_an_outage_is_not_parked() {
     let house = house(SEQUENTIAL, |text, tries| match text {
@@ -92,7 +94,8 @@ async fn who_is_told_when_to_come_again_is_never_parked() {
     assert!(house.answered().contains(&"limited".to_owned()));
 }
 
-/// One `invalid_auth` of a token that works otherwise parked an answer that was paid for.
+/// Regression: a single `invalid_auth` for a working token parked an answer that was already paid
+/// for.
 #[tokio::test(start_paused = true)]
 async fn one_refusal_parks_nothing_and_one_that_stays_does() {
     let refused = || Play::TurnFailure(TurnFailure::Refused { why: "invalid_auth".into() });

@@ -1,17 +1,17 @@
-//! What is stored is worked on, whatever became of those who stored it.
+//! What is stored is processed, whatever happened to the caller that stored it.
 
 use std::future::poll_fn;
 
 use super::*;
 
-/// A socket dies while the store commits: the future that waits for it is dropped.
+/// A socket closes while the store commits: the future that waits for the commit is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_goes_away_while_the_store_commits_leaves_no_message_lying() {
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
     let texts: Vec<String> = (0..50).map(|n| format!("question {n}")).collect();
     for text in &texts {
         let mut taking_in = Box::pin(house.dispatcher.take_in(message("U1", text)));
-        // Once, so that it is on its way, and never again.
+        // Polled once, so that the work starts, and never again.
         poll_fn(|cx| std::task::Poll::Ready(taking_in.as_mut().poll(cx).is_ready())).await;
     }
     house.settle().await;
@@ -19,7 +19,7 @@ async fn a_caller_that_goes_away_while_the_store_commits_leaves_no_message_lying
     assert_eq!(house.dispatcher.swept(), 0);
 }
 
-/// Stored by somebody who never queued it, as an earlier program did.
+/// Stored but never queued, as an earlier version did.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_again_while_it_is_open_is_worked_on() {
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
@@ -43,7 +43,7 @@ async fn the_sweep_finds_what_nobody_works_on_and_says_so() {
     sweeping.abort();
 }
 
-/// A message may be stored and not queued yet, or done with and not forgotten yet, when the sweep looks.
+/// When the sweep looks, a message may be stored and not queued yet, or finished and not removed yet.
 #[tokio::test(start_paused = true)]
 async fn one_look_of_the_sweep_proves_nothing() {
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
@@ -68,7 +68,7 @@ async fn a_start_goes_on_with_what_is_open_in_the_order_it_was_written() {
     assert_eq!(house.answered(), ["first", "second"]);
 }
 
-/// Once, such a row ended every start.
+/// Regression: such a row made every start fail.
 #[tokio::test(start_paused = true)]
 async fn a_start_goes_on_around_a_row_that_it_cannot_read() {
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
@@ -85,7 +85,7 @@ async fn a_start_goes_on_around_a_row_that_it_cannot_read() {
     assert_eq!((parked.len(), &*parked[0].key), (1, "slack:dm:1 2"));
 }
 
-/// What had been taken along by a turn that was held up was in no queue any more.
+/// Regression: messages taken along by a delayed turn were no longer in any queue.
 #[tokio::test(start_paused = true)]
 async fn what_was_steered_into_a_turn_that_is_held_up_is_not_left_lying() {
     let steer = QueueConfig { mode: QueueMode::Steer, debounce_ms: 1, most: 20 };
@@ -93,7 +93,7 @@ async fn what_was_steered_into_a_turn_that_is_held_up_is_not_left_lying() {
         ("one", 1) => Play::SteerThenStuck,
         _ => Play::Answer,
     });
-    // Both are there before the first turn begins, the second queued behind the pause.
+    // Both are stored before the first turn begins, the second queued behind the pause.
     for text in ["one", "two"] {
         let inbox = house.store.accept(&message("U1", text), clock::now_ms()).await.unwrap().expect("new");
         let entered = queues::lock(&house.dispatcher.queues)

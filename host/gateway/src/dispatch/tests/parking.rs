@@ -1,4 +1,4 @@
-//! A turn that cannot go on, or panics, is parked, and its conversation goes on.
+//! A turn that cannot continue, or panics, is parked, and its conversation goes on.
 
 use super::*;
 
@@ -7,7 +7,8 @@ async fn retry(house: &House, key: Option<&str>) -> usize {
     house.dispatcher.retry(key.as_ref()).await.unwrap().pending.len()
 }
 
-/// Taken up while the notice was on its way, it was worked on by nobody, or the notice took the place of its answer.
+/// Regression: a message taken up while its notice was being sent was processed by nobody, or the notice replaced
+/// its answer.
 #[tokio::test(start_paused = true)]
 async fn what_is_taken_up_while_it_is_told_is_told_first_and_then_answered() {
     let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
@@ -96,7 +97,7 @@ async fn who_could_not_be_told_is_told_later() {
     sweeping.abort();
 }
 
-/// Of several messages that are answered together one may be the one that cannot go on.
+/// Of several messages answered together, one may be the one that cannot be answered.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_cannot_go_on_does_not_take_others_with_it() {
     let collect = QueueConfig { mode: QueueMode::Collect, debounce_ms: 1_000, most: 20 };

@@ -1,21 +1,22 @@
-//! Images that a model's server refuses: because it takes none, or not these. In which words it says so nobody knows; so what is
-//! refused for a reason that nothing explains is asked once more without them. Where that is answered, they stay away.
+//! Images that a model's server refuses, because it accepts none, or not these. The wording of such a refusal is
+//! unknown, so a request that is refused for an unexplained reason is sent again without its images. If that is
+//! answered, they are left out from then on.
 
 use pmk_models::{Action, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget, window::Hidden};
 use crate::store::StoreError;
 
-/// What one question finds out about its images.
+/// What one model call finds out about its images.
 #[derive(Default)]
 pub(super) struct Images {
-    /// While the same is asked without them.
+    /// The hidden images, while the request is retried without them.
     suspected: Option<Hidden>,
     was_suspected: bool,
 }
 
 impl Images {
-    /// A request was refused. Whether the same is to be asked again, without its images.
+    /// Handles a refused request. Returns whether to send it again without its images.
     pub async fn refused(
         &mut self,
         ports: &dyn Ports,
@@ -24,13 +25,13 @@ impl Images {
         error: &ModelError,
     ) -> Result<bool, StoreError> {
         if let Some(hidden) = self.suspected.take() {
-            // It was not the images, or not they alone.
+            // The images were not the cause, or not the only one.
             exchange.window.show_again(hidden);
             budget::budget(ports, exchange).await?;
             return Ok(false);
         }
         let has_images = request.messages.iter().any(|message| message.images().next().is_some());
-        // A server may name the image in words that are known for something else.
+        // A server may describe a problem with an image in words known from another error.
         let may_be_they = matches!(error.action(), Action::Probe | Action::Fail | Action::Repair);
         if !has_images || !may_be_they || std::mem::replace(&mut self.was_suspected, true) {
             return Ok(false);
@@ -41,7 +42,7 @@ impl Images {
         Ok(true)
     }
 
-    /// A request was answered.
+    /// Handles an answered request.
     pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
         let Some(hidden) = self.suspected.take() else { return Ok(()) };
         tracing::warn!(

@@ -1,5 +1,6 @@
-//! Servers without tools. Most say so in words that are known. What is refused in words that nothing explains
-//! is asked once more without tools; where that passes and a small request with tools does not, it was the tools.
+//! Servers that do not support tools. Most say so in words that are known. A request that is refused without an
+//! explanation is sent again without tools; if that succeeds and a small request with tools does not, the tools
+//! were the cause.
 
 use std::sync::Arc;
 
@@ -9,19 +10,20 @@ use pmk_models::{Action, ModelError, Request};
 use super::super::{Exchange, Ports, budget};
 use crate::{directive, preambles::Preamble, store::StoreError};
 
-/// The room for the answer to a trial, which nobody reads.
+/// The room for the answer to the test request, which nobody reads.
 const TRIAL_TOKENS: u32 = 16;
 
-/// What one question finds out about tools.
+/// What one model call finds out about tools.
 #[derive(Default)]
 pub(super) struct Tools {
-    /// While the same is asked without tools: what it was asked with before, and why that was refused.
+    /// While the request is retried without tools: the preamble used before, and why that request was
+    /// refused.
     suspected: Option<(Arc<Preamble>, String)>,
     was_suspected: bool,
 }
 
 impl Tools {
-    /// A request was refused. Whether the same is to be asked again, without tools.
+    /// Handles a refused request. Returns whether to send it again without tools.
     pub async fn refused(
         &mut self,
         ports: &dyn Ports,
@@ -39,7 +41,7 @@ impl Tools {
                 self.suspected = Some((Arc::clone(&exchange.preamble), error.to_string()));
             }
             _ => {
-                // It was not the tools, or not they alone.
+                // The tools were not the cause, or not the only one.
                 if let Some((preamble, _)) = self.suspected.take() {
                     exchange.preamble = preamble;
                     budget::budget(ports, exchange).await?;
@@ -52,7 +54,7 @@ impl Tools {
         Ok(true)
     }
 
-    /// A request was answered.
+    /// Handles an answered request.
     pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange, request: &Request) {
         let Some(support) = ports.tools() else { return };
         let Some((_, reason)) = self.suspected.take() else {
@@ -61,7 +63,8 @@ impl Tools {
             }
             return;
         };
-        // What passed was a little smaller, too: a request that is small for certain tells the two apart.
+        // The request that succeeded was a little smaller, too; a request that is certainly small tells
+        // the two causes apart.
         match trial(ports, exchange).await {
             Ok(()) => support.were_taken().await,
             Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
@@ -72,7 +75,7 @@ impl Tools {
     }
 }
 
-/// The smallest request with tools.
+/// Sends the smallest request with tools.
 async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelError> {
     let request = Request {
         system: String::new(),
@@ -86,7 +89,7 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelEr
     Ok(())
 }
 
-/// Whether a request offers tools, or has calls or results in its history.
+/// Returns whether a request offers tools, or has calls or results in its history.
 fn has_tools(request: &Request) -> bool {
     !request.tools.is_empty() || request.messages.iter().any(|message| message.has_tools())
 }

@@ -1,8 +1,8 @@
-//! When no rung is left: the request is planned again, smaller than anything that was refused, by the policies under
-//! the limit just learnt, then by the floor under half of what was refused, and at last the new message goes alone. Only
-//! where that is refused, too, there is nothing left to try.
+//! Replanning, when no rung is left: the request is planned again, smaller than any that was refused. First the
+//! policies plan under the limit just learnt, then the floor under half of what was refused, and finally the new
+//! message is sent alone. If that is refused, too, nothing is left to try.
 //!
-//! That many calls at most, and all of it is a [`Trial`]: stored once it has helped.
+//! There is at most one call per step, and all of it is a [`Trial`]: it is stored only if it helped.
 
 use pmk_core::floor;
 use pmk_policy::DecidedBy;
@@ -10,28 +10,28 @@ use pmk_policy::DecidedBy;
 use super::super::{Cut, Exchange, Ports, budget, trial::Trial};
 use crate::{ledger::Event, store::StoreError};
 
-/// What is said of it where rungs are named.
+/// Its name in lists of rungs.
 pub(crate) const NAME: &str = "replan";
 
 /// One way to a smaller request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The policies plan once more.
+    /// The policies plan again.
     Policies,
-    /// The floor, under half of what was refused.
+    /// The floor plans under half of what was refused.
     Half,
-    /// The floor leaves nothing but the new message.
+    /// The floor leaves only the new message.
     Alone,
 }
 
 const STEPS: [Step; 3] = [Step::Policies, Step::Half, Step::Alone];
 
-/// How far it got with one call to the model.
+/// The next step, for one model call.
 #[derive(Default)]
 pub(super) struct Replanning(usize);
 
 impl Replanning {
-    /// Plans a request that is smaller than all that were refused. False: there is none.
+    /// Plans a request that is smaller than all that were refused. Returns false if there is none.
     pub async fn next(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<bool, StoreError> {
         Trial::begin(exchange);
         let (before, dropped) = (exchange.tally.tokens_after, exchange.tally.turns_dropped);
@@ -59,7 +59,7 @@ impl Replanning {
     }
 }
 
-/// Whether the next request is smaller than every one of this turn that was refused.
+/// Returns whether the next request is smaller than every refused one of this turn.
 pub(super) fn is_smaller(exchange: &Exchange) -> bool {
     exchange.below.is_none_or(|below| exchange.estimate() < below)
 }
@@ -69,7 +69,7 @@ async fn plan(ports: &dyn Ports, exchange: &mut Exchange, step: Step) -> Result<
     let half = refused.saturating_sub(exchange.preamble.tokens) / 2;
     let limit = match step {
         Step::Policies if exchange.trial.as_ref().is_some_and(Trial::is_suspicion) => {
-            // Nothing is learnt of a suspicion yet, so the limit is what it was.
+            // Nothing has been learnt from a suspicion yet, so the limit is unchanged.
             exchange.below = Some(exchange.preamble.tokens + half + 1);
             let planned = budget::budget(ports, exchange).await;
             exchange.below = Some(refused);

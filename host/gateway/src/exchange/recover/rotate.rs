@@ -1,5 +1,5 @@
-//! Rotation: the conversation goes on in a fresh window, with the seed pair and a summary that is made
-//! without the model, because the model may be what fails (specification 001 §3).
+//! Rotation: the conversation continues in a fresh window with the seed pair and a summary. The
+//! summary is made without the model, because the model may be what fails (specification 001 §3).
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use super::super::{
 };
 use crate::{ledger::Event, store::StoreError};
 
-/// The most tokens of the summary, and its share of the hard limit.
+/// The most tokens of the summary; a quarter of the hard limit is another bound.
 const MAX_SUMMARY_TOKENS: u64 = 6_000;
 
-/// The rung: seed pair, summary, and the message once more.
+/// The rung: keeps the seed pair, a summary, and the new message.
 pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
     let Some(range) = base.window.before_this_turn() else { return Ok(false) };
     let transcript = base.window.transcript();
@@ -52,13 +52,13 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     Ok(true)
 }
 
-/// The most tokens of the summary.
+/// Returns the most tokens of the summary.
 fn most_tokens(limit: u64) -> u32 {
     u32::try_from(MAX_SUMMARY_TOKENS.min(limit / 4)).unwrap_or(u32::MAX)
 }
 
-/// The window with a summary in the place of what is left behind, where there is one, and what the request
-/// costs then.
+/// Returns the fold that replaces what is left behind by a summary, if there is one, and the size of the
+/// request after it.
 fn fresh_session(base: &Base, transcript: &Transcript, range: Range<usize>, text: &str) -> (Fold, u64) {
     let summary = (!text.is_empty()).then(|| summary::framed(Frame::Rotated, text, transcript.language()));
     let cost = summary.as_ref().map_or(0, |summary| u64::from(tokens::message(summary)));

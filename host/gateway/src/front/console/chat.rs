@@ -1,4 +1,4 @@
-//! The terminal chat: a prompt, the answer above it, and in a dim line what the policy did.
+//! The terminal chat: a prompt, the answer above it, and a dim line about what the policy did.
 
 use std::{
     collections::HashMap,
@@ -33,9 +33,10 @@ use aloud::{Aloud, Shown};
 use keyboard::Typed;
 
 const DIM: Style = Style::new().dimmed();
-/// Lines are no longer than this, however wide the terminal is: longer ones are hard to read.
+/// The most columns of a line, however wide the terminal is: longer lines are hard to read.
 const MOST_COLUMNS: usize = 100;
-/// After so many seconds without an answer it is said that there is none yet, then after each minute.
+/// After this many seconds without an answer, a notice says that there is none yet; then after each
+/// minute.
 const WAITED: [u64; 3] = [3, 10, 30];
 
 /// The front for a person at a terminal.
@@ -43,30 +44,30 @@ pub struct Chat {
     screen: Arc<Screen>,
     typed: tokio::sync::Mutex<mpsc::Receiver<Typed>>,
     messages: Arc<Messages>,
-    /// The message that asked for a word last.
+    /// The message that most recently asked for a yes or no.
     asked: Mutex<Option<String>>,
-    /// Of the questions that are answered now, by their event, what tells that they are.
+    /// The tasks that show these notices, by the event of the question.
     waiting: Tellers,
     shown: Arc<Shown>,
 }
 
 type Tellers = Arc<Mutex<HashMap<String, AbortOnDropHandle<()>>>>;
 
-/// What is to be known at the first prompt.
+/// What is shown at the first prompt.
 pub struct Opening<'a> {
-    /// `PROVIDER:NAME`, or nothing but the stand-in.
+    /// `PROVIDER:NAME`; `None` for the stand-in.
     pub model: Option<&'a str>,
-    /// How many tokens it takes.
+    /// The model's window, in tokens.
     pub window: u64,
-    /// The policies that decide, in a line.
+    /// The policies that decide, on one line.
     pub policies: &'a str,
 }
 
 impl Chat {
-    /// Takes the terminal over, once it shows what there is.
+    /// Takes over the terminal and shows the opening.
     ///
     /// # Errors
-    /// The terminal does not allow line editing.
+    /// The terminal does not support line editing.
     pub fn start(messages: Messages, opening: &Opening<'_>) -> Result<Chat, ReadlineError> {
         let is_coloured = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let window = HumanCount(opening.window).to_string();
@@ -90,10 +91,10 @@ impl Chat {
         })
     }
 
-    /// What shows a line that is part of no answer, above the prompt.
+    /// Returns a function that shows a line that is not part of an answer, above the prompt.
     pub fn aside(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let screen = Arc::clone(&self.screen);
-        // Where it cannot be shown nobody reads it any more.
+        // If it cannot be shown, nobody reads it any more.
         move |text| drop(screen.print(&screen.dim(text)))
     }
 
@@ -101,7 +102,7 @@ impl Chat {
         self.screen.print(&self.screen.dim(text))
     }
 
-    /// A word on what was asked last, as a reaction would be.
+    /// Passes a yes or no to the latest question, as a reaction would be.
     async fn give_word(&self, reaction: &str, intake: &dyn Intake) -> Result<(), FrontError> {
         // Replaced as a whole.
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -140,7 +141,7 @@ enum Wanted<'a> {
     Help,
     Leave,
     Word(&'static str),
-    /// Something to be answered, by the model or the gateway.
+    /// A message to be answered, by the model or the gateway.
     Message(&'a str),
     Unknown(&'a str),
 }
@@ -160,21 +161,21 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether it looks like one of our words and is none; a path is a question.
+/// Returns whether it looks like a command but is none; a path is a question.
 fn is_mistyped(line: &str) -> bool {
     let word = line.strip_prefix('/').filter(|word| !word.eq_ignore_ascii_case("pmk"));
     word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
-/// What is written on.
+/// The terminal output.
 struct Screen {
-    /// There once a prompt is.
+    /// Set once there is a prompt.
     printer: Mutex<Option<Box<dyn ExternalPrinter + Send>>>,
     is_coloured: bool,
 }
 
 impl Screen {
-    /// What the gateway itself says, line by line.
+    /// Returns the gateway's own text, line by line.
     fn dim(&self, text: &str) -> String {
         let lines = text::printable(text);
         let lines = markdown::with_emoji(&lines)
@@ -191,7 +192,7 @@ impl Screen {
         markdown::render(source, columns(), self.is_coloured)
     }
 
-    /// Writes lines, above the prompt where there is one.
+    /// Writes lines, above the prompt if there is one.
     fn print(&self, lines: &str) -> Result<(), FrontError> {
         let mut printer = self.printer.lock().unwrap_or_else(PoisonError::into_inner);
         let printed = printer.as_mut().map(|printer| printer.print(lines.to_owned()));
@@ -202,7 +203,7 @@ impl Screen {
     }
 }
 
-/// How long a line may be.
+/// Returns the most columns of a line.
 fn columns() -> usize {
     let columns = Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns));
     columns.min(MOST_COLUMNS)
@@ -221,7 +222,7 @@ impl Front for Chat {
         loop {
             let next = tokio::select! {
                 () = stop.cancelled() => {
-                    // Below whatever stands in the line, which is not drawn again.
+                    // Below the current input line, which is not drawn again.
                     let told = self.screen.dim(&self.messages.chat_stopped());
                     return write(&format!("\r\n{}\r\n", told.trim_end())).map_err(|_| FrontError::Closed);
                 }
@@ -245,7 +246,8 @@ impl Front for Chat {
         }
     }
 
-    /// Nothing is posted that a reply could replace; it is told when that takes its time.
+    /// Posts nothing that a reply could replace; instead, notices are shown while the answer takes
+    /// its time.
     async fn placeholder(&self, question: &Inbound, _text: &str) -> Result<Option<String>, FrontError> {
         let (screen, messages, begun) = (Arc::clone(&self.screen), Arc::clone(&self.messages), Instant::now());
         let telling = tokio::spawn(async move {
@@ -282,7 +284,7 @@ impl Front for Chat {
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         let id = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
         self.no_longer_waiting(part.event_id);
-        // What only tells something comes alone; what asks for a word comes after an answer.
+        // A plain notice comes alone; one that asks for a yes or no comes after an answer.
         if part.kind == Kind::Notice && part.number > 0 {
             *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
         }
@@ -301,7 +303,7 @@ impl Front for Chat {
 
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
         self.no_longer_waiting(event_id);
-        // Nothing was decided for a command, nor where the model was not asked.
+        // Nothing was decided for a command, nor if the model was not called.
         let Some(QuestionReport { policy, tokens, turns_dropped, messages_replaced, recalled, .. }) = report.question()
         else {
             return Ok(());

@@ -1,13 +1,13 @@
-//! Lines of input, each within a bound: one that is longer is passed over without being held.
+//! Reads lines of input of limited length; a longer line is skipped without being stored.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// How long a line may be, in bytes.
+/// The longest line, in bytes.
 pub(super) const MAX_LINE: usize = 1 << 20;
 
-/// One line, without its end.
+/// One line, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
     Whole(Vec<u8>),
@@ -18,7 +18,7 @@ pub(super) enum InputLine {
 /// Reads lines.
 pub(super) struct Input<R> {
     reader: BufReader<R>,
-    /// What there is of the line under way.
+    /// The current line as far as it was read.
     line: Vec<u8>,
     begun: bool,
     too_long: bool,
@@ -29,7 +29,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
         Input { reader: BufReader::new(reader), line: Vec::new(), begun: false, too_long: false }
     }
 
-    /// The next line; `None` at the end. When the future is dropped nothing is lost.
+    /// Returns the next line; `None` at the end. Dropping the future loses nothing.
     ///
     /// # Errors
     /// The input cannot be read.

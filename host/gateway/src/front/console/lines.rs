@@ -19,18 +19,19 @@ use crate::{
     ledger::report::TurnReport,
 };
 
-/// What a good line looks like.
+/// An example of a valid line.
 const EXAMPLE: &str = r#"write one JSON object a line, as {"user":"U1","channel":"D1","text":"…","event_id":"Ev1"}"#;
 
 /// The front that speaks JSON lines over standard input and output.
 pub struct Lines {
     output: Output,
-    /// Held from storing a message until `accepted` is queued, so that nothing about it comes before.
+    /// Held from storing a message until `accepted` is queued, so that nothing about the message
+    /// comes first.
     order: Mutex<()>,
 }
 
 impl Lines {
-    /// A front on this process's standard input and output.
+    /// Returns a front on this process's standard input and output.
     ///
     /// # Errors
     /// No thread can be started.
@@ -38,7 +39,7 @@ impl Lines {
         Ok(Lines { output: Output::start()?, order: Mutex::new(()) })
     }
 
-    /// Why lines could not be written, unless the reader just had seen enough.
+    /// Returns why lines could not be written, unless the reader simply stopped reading.
     pub fn failure(&self) -> Option<&str> {
         self.output.failure()
     }
@@ -77,7 +78,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Says what is wrong with a line, and has it counted.
+    /// Reports what is wrong with a line, and has it counted.
     async fn refuse(&self, number: u64, bad: BadLine, hint: &str, intake: &dyn Intake) -> Result<(), FrontError> {
         intake.notice(Notice::Malformed { field: bad.field });
         let mut line = json!({
@@ -92,7 +93,7 @@ impl Lines {
         self.say(&line).await
     }
 
-    /// Stores one message and says so.
+    /// Stores one message and reports that.
     async fn take(&self, message: Inbound, intake: &dyn Intake) -> Result<(), FrontError> {
         let event_id = message.event_id.clone();
         let order = self.order.lock().await;
@@ -111,7 +112,7 @@ impl Lines {
         written.await
     }
 
-    /// Does what a reaction asks for, and tells when it could not be done.
+    /// Does what a reaction asks for, and reports if that failed.
     async fn react(&self, reaction: Reaction, intake: &dyn Intake) -> Result<(), FrontError> {
         let Err(error) = intake.react(reaction).await else { return Ok(()) };
         self.say(&json!({
@@ -122,7 +123,7 @@ impl Lines {
         .await
     }
 
-    /// Says something about a message that is stored.
+    /// Writes a line about a stored message.
     async fn say_in_order(&self, line: &Value) -> Result<(), FrontError> {
         let order = self.order.lock().await;
         let written = self.say(line);
@@ -166,7 +167,8 @@ impl Front for Lines {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        // The same after a crash, so that a reader can tell a line that was printed twice.
+        // The id is the same after a crash, so that a reader can recognize a line that was printed
+        // twice.
         let ts = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
         let mut line = json!({
             "type": part.kind.name(),

@@ -1,5 +1,5 @@
-//! The one writer of standard output. Lines go through a thread of their own, so that a reader who is
-//! slow holds up nobody's turn; a line counts as delivered once it is flushed.
+//! The only writer of standard output. Lines are written by a separate thread, so that a slow reader
+//! delays nobody's turn; a line counts as delivered once it is flushed.
 
 use std::{
     io::{self, Write},
@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::front::FrontError;
 
-/// Text on its way out, and who waits for it.
+/// A text to write, and the channel to report the result to.
 type Job = (Vec<u8>, oneshot::Sender<io::Result<()>>);
 
-/// Writes text, in the order it is given.
+/// Writes texts, in the given order.
 pub(super) struct Output {
     jobs: Sender<Job>,
     failure: Arc<OnceLock<String>>,
@@ -32,12 +32,12 @@ impl Output {
         Ok(Output { jobs, failure })
     }
 
-    /// Why text could not be written. A reader that has seen enough is no failure.
+    /// Returns why text could not be written. A reader that has stopped reading is not a failure.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Queues text now; the future tells when it is out.
+    /// Queues a text now; the future completes once it is written.
     pub(super) fn write(&self, text: Vec<u8>) -> impl Future<Output = Result<(), FrontError>> + use<> {
         let (done, written) = oneshot::channel();
         let queued = self.jobs.send((text, done)).is_ok();
@@ -50,7 +50,7 @@ impl Output {
     }
 }
 
-/// Writes what waits in one go, then tells all who wait.
+/// Writes all waiting texts at once, then reports to all that wait.
 fn write_all(jobs: &Receiver<Job>, failure: &OnceLock<String>) {
     let mut stdout = io::stdout().lock();
     while let Ok(first) = jobs.recv() {
@@ -66,7 +66,7 @@ fn write_all(jobs: &Receiver<Job>, failure: &OnceLock<String>) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(io::Error::from(error.kind())),
             };
-            // Nobody waits for it any more: the turn was given up.
+            // The receiver may be gone: the turn was given up.
             let _ = done.send(copy);
         }
         if result.is_err() {

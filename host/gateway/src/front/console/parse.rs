@@ -1,4 +1,4 @@
-//! What one line of input says.
+//! Parses one line of input.
 
 use pmk_core::{
     session_key::{self, MAX_ID_CHARS},
@@ -13,7 +13,7 @@ use crate::{
     front::{self},
 };
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Said {
     Message(Box<Inbound>),
@@ -23,9 +23,9 @@ pub(super) enum Said {
 /// A line that is neither.
 #[derive(Debug)]
 pub(super) struct BadLine {
-    /// The id it gave itself, where that much could be read.
+    /// Its event id, if that could be read.
     pub event_id: Option<String>,
-    /// What of it is wrong: an id, or the whole line.
+    /// What is wrong: an id, or the whole line.
     pub field: &'static str,
     pub what: String,
 }
@@ -42,14 +42,14 @@ impl From<String> for Wrong {
     }
 }
 
-/// What is wrong where no id is.
+/// The field if no id is wrong.
 pub(super) const LINE: &str = "line";
-/// How long the id of a message may be: what is said about it has the id and a number for its own.
+/// The longest id of a message: messages about it append a number to the id.
 const MAX_EVENT_ID_CHARS: usize = MAX_ID_CHARS - ".4294967295".len();
-/// How much of a word that is not known is said again.
+/// How much of an unknown word is quoted.
 const MOST_QUOTED: usize = 100;
 
-/// Reads one line of input.
+/// Parses one line of input.
 pub(super) fn parse(line: &[u8]) -> Result<Said, BadLine> {
     let object = object(line).map_err(|what| BadLine { event_id: None, field: LINE, what })?;
     said(&object).map_err(|Wrong { field, what }| {
@@ -77,7 +77,7 @@ fn said(object: &Map<String, Value>) -> Result<Said, Wrong> {
     }
 }
 
-/// A reaction names everything: no message could be meant by default.
+/// Parses a reaction, in which every field is required: no message could be meant by default.
 fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     let given = |name: &str| match text(object, name)? {
         None | Some("") => Err(Wrong::from(format!("a reaction needs `{name}`"))),
@@ -86,7 +86,7 @@ fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     let reaction = given("reaction")?;
     let named = |name| given(name).and_then(|id| checked(name, &id).map(str::to_owned));
     let (user, channel, ts) = (named("user")?, named("channel")?, given("ts")?);
-    // Ours, of what nobody has asked for, have colons.
+    // The ids of messages that answer no question contain colons.
     checked("ts", &ts.replace(':', "."))?;
     Ok(Reaction { event_id: None, user, channel, ts, reaction, of_another: false })
 }
@@ -106,7 +106,7 @@ fn message(object: &Map<String, Value>) -> Result<Inbound, Wrong> {
     typed.inbound().ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`").into())
 }
 
-/// The message's own id, where it has one.
+/// Returns the message's own id, if it has one.
 fn event_id(object: &Map<String, Value>) -> Result<Option<String>, Wrong> {
     let Some(id) = text(object, "event_id")?.filter(|id| !id.is_empty()) else { return Ok(None) };
     if checked("event_id", id)?.chars().nth(MAX_EVENT_ID_CHARS).is_some() {
@@ -115,7 +115,7 @@ fn event_id(object: &Map<String, Value>) -> Result<Option<String>, Wrong> {
     Ok(Some(id.to_owned()))
 }
 
-/// A text, where there is one.
+/// Returns a text, if there is one.
 fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -124,7 +124,7 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
     }
 }
 
-/// A text that becomes part of a session key.
+/// Returns a text that becomes part of a session key.
 fn id<'a>(object: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, Wrong> {
     match text(object, name)? {
         Some("") => Err(Wrong { field: name, what: format!("`{name}` is empty; omit it, or say who or where") }),
@@ -145,7 +145,7 @@ fn no_id(name: &'static str, max: usize) -> Wrong {
     Wrong { field: name, what }
 }
 
-/// Somebody's word as it can be said again.
+/// Returns a word in a form that can be printed.
 fn quoted(word: &str) -> String {
     text::one_line(text::head(word, MOST_QUOTED))
 }
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Once, a message's id and what a reaction was to were not looked at.
+    /// Regression: a message's id and the target of a reaction were not checked.
     #[test]
     fn every_id_is_checked_and_named() {
         let long = "1".repeat(MAX_ID_CHARS - 5);
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(parse(br#"{"text":7}"#).expect_err("a number").field, LINE);
     }
 
-    /// Once, it was said again as it came, however long it was.
+    /// Regression: it was quoted unchanged, however long it was.
     #[test]
     fn a_word_that_is_not_known_is_quoted_short_and_printable() {
         let what = refused(&serde_json::json!({"type": format!("\u{202e}{}", "x".repeat(100_000))}).to_string());

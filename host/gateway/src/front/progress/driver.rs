@@ -1,4 +1,4 @@
-//! Drives the state machines with the real clock.
+//! Drives the state machine with the real clock.
 
 use std::{future::Future, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Throttle;
 
-/// The shortest time between two updates of one message, unless the operator wants another (specification 003 §6).
+/// The shortest time between two updates of one message, by default (specification 003 §6).
 pub const MIN_GAP: Duration = Duration::from_secs(3);
 
 /// The limits of progress.
@@ -19,29 +19,29 @@ pub const MIN_GAP: Duration = Duration::from_secs(3);
 pub struct Settings {
     /// The shortest time between two updates of one message.
     pub min_gap: Duration,
-    /// How long an answer waits for an update that is on its way.
+    /// How long an answer waits for an update in progress.
     pub max_settle: Duration,
 }
 
 impl Default for Settings {
-    /// [`MIN_GAP`], 2 s.
+    /// Returns [`MIN_GAP`] and 2 s.
     fn default() -> Self {
         Settings { min_gap: MIN_GAP, max_settle: Duration::from_secs(2) }
     }
 }
 
-/// After a refusal it is not tried again sooner.
+/// The least pause after a rate limit.
 const LEAST_HOLD: Duration = Duration::from_millis(250);
 
-/// What became of one update.
+/// The result of one update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     Shown,
-    /// The server wants no updates for so long.
+    /// The server accepts no updates for this long.
     RateLimited {
         retry_after: Duration,
     },
-    /// It was not shown, and that does not matter.
+    /// It was not shown, which does not matter.
     Failed,
 }
 
@@ -65,7 +65,7 @@ impl Settings {
 struct Driver {
     epoch: Instant,
     throttle: Throttle,
-    /// The server wants no updates until then.
+    /// Until when the server accepts no updates.
     held_until: Duration,
 }
 
@@ -75,8 +75,8 @@ impl Driver {
         S: FnMut(String) -> F + Send,
         F: Future<Output = Sent> + Send + 'static,
     {
-        // The first line says what is being done. It is shown before anything that came of it, however quickly, and
-        // even when it is all over by now.
+        // The first line says what is being done. It is shown before any result, however quick, and even if the
+        // work is already finished.
         let opening = tokio::select! {
             biased;
             line = lines.recv() => line,
@@ -96,14 +96,14 @@ impl Driver {
                 },
                 () = sleep(wait), if due.is_some() => {}
             }
-            // Only the newest of what has come counts, however much it is.
+            // Only the newest of the received lines counts.
             while let Ok(line) = lines.try_recv() {
                 self.throttle.offer(line);
             }
         }
     }
 
-    /// Shows the line that waits, if it may be shown now; when to look again, while one waits.
+    /// Shows the waiting line if that is allowed now; returns when to look again if one waits.
     async fn show_due<F, S>(&mut self, show: &mut S) -> Option<Duration>
     where
         S: FnMut(String) -> F + Send,
@@ -124,7 +124,7 @@ impl Driver {
     }
 }
 
-/// Progress on one message. Dropping it ends it at once, even within an update.
+/// The progress on one message. Dropping it ends it at once, even during an update.
 #[derive(Debug)]
 pub struct Progress {
     lines: mpsc::UnboundedSender<String>,
@@ -134,15 +134,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows a line: the first at once, a later one sooner or later or never.
+    /// Shows a line: the first at once, a later one possibly later or never.
     pub fn line(&self, line: impl Into<String>) {
-        // Nobody listens once it is finished.
+        // Nothing receives it once the progress is finished.
         let _ = self.lines.send(line.into());
     }
 
-    /// Ends it; call this before the answer is delivered. Afterwards no update begins, and one that was on
-    /// its way, as the first line's always is, has arrived, so that it cannot overwrite the answer. It is given
-    /// up after [`Settings::max_settle`].
+    /// Ends the progress; to be called before the answer is delivered. Afterwards no update starts, and an
+    /// update in progress (always including the first line's) has completed, so that it cannot overwrite the
+    /// answer. An update is aborted after [`Settings::max_settle`].
     pub async fn finish(mut self) {
         self.done.cancel();
         if let Some(mut task) = self.task.take()
@@ -163,8 +163,7 @@ impl Drop for Progress {
 
 #[cfg(test)]
 mod tests {
-    //! In virtual time: it stands still while anything can go on, and then goes on to the next moment that anybody
-    //! waits for.
+    //! In virtual time: the clock stands still while any task is busy, and then jumps to the next timer.
 
     use std::sync::{Arc, Mutex};
 
@@ -178,7 +177,7 @@ mod tests {
 
     type Shown = Arc<Mutex<Vec<(Duration, String)>>>;
 
-    /// Progress whose updates take so long, and what was shown when, counted from now.
+    /// Returns progress whose updates take this long, and what was shown when, relative to now.
     fn progress(settings: Settings, takes: Duration) -> (Progress, Shown) {
         let shown = Shown::default();
         let seen = Arc::clone(&shown);
@@ -199,7 +198,7 @@ mod tests {
         shown.lock().expect("not poisoned").iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// Everything that is due within this time has happened.
+    /// Lets everything that is due within this time happen.
     async fn pass(time: Duration) {
         sleep(time).await;
     }
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!((before.elapsed(), lines(&shown).len()), (Duration::ZERO, 0));
     }
 
-    /// Specification 003 §6: three seconds, unless the settings say otherwise.
+    /// Specification 003 §6: three seconds by default.
     #[tokio::test(start_paused = true)]
     async fn the_last_of_many_lines_is_shown_after_three_seconds() {
         let (progress, shown) = progress(Settings::default(), Duration::ZERO);

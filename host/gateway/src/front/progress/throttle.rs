@@ -1,11 +1,12 @@
-//! One message: the last line wins, and not more often than the gap allows.
+//! The throttle of one message: the latest line wins, and no update comes sooner than the gap
+//! allows.
 
 use std::time::Duration;
 
-/// What waits to be shown on one message.
+/// The line that waits to be shown on one message.
 ///
-/// The first line may go at once. A line that comes before the gap is over waits for it, unless a later
-/// one takes its place. A line equal to the one shown is not shown again.
+/// The first line may be shown at once. A line that arrives before the gap is over waits for it, unless
+/// a later one replaces it. A line equal to the one shown is not shown again.
 #[derive(Clone, Debug)]
 pub struct Throttle {
     gap: Duration,
@@ -25,13 +26,13 @@ impl Throttle {
         self.waiting = (!is_shown).then_some(line);
     }
 
-    /// When the waiting line may be shown; `None` when none waits.
+    /// Returns when the waiting line may be shown; `None` if none waits.
     pub fn due(&self) -> Option<Duration> {
         self.waiting.as_ref()?;
         Some(self.shown.as_ref().map_or(Duration::ZERO, |(at, _)| at.saturating_add(self.gap)))
     }
 
-    /// Gives the line to show now, which counts as shown from then on; `None` when none is due.
+    /// Returns the line to show now, which counts as shown from then on; `None` if none is due.
     pub fn take(&mut self, now: Duration) -> Option<String> {
         if self.due()? > now {
             return None;
@@ -41,7 +42,7 @@ impl Throttle {
         Some(line)
     }
 
-    /// A line that was taken was not shown after all: it waits again, unless a later one does.
+    /// Puts back a line that was taken but not shown: it waits again, unless a later one does.
     pub fn put_back(&mut self, line: String) {
         self.shown = None;
         self.waiting.get_or_insert(line);

@@ -1,4 +1,4 @@
-//! Where the Web API is: every call carries a token, so not every address will do.
+//! The address of the Web API. Every call carries a token, so not every address is acceptable.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,16 +6,16 @@ use reqwest::Url;
 
 use crate::front::FrontError;
 
-/// Slack's own address of the Web API.
+/// Slack's address of the Web API.
 pub const DEFAULT_API_URL: &str = "https://slack.com/api";
 
-/// The domains that are Slack's: the public one and the one for US authorities.
+/// Slack's domains: the public one and the one for US authorities.
 const SLACK_DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
 
-/// Where files are, on each of those.
+/// The prefix of the file hosts on these domains.
 const FILES: &str = "files.";
 
-/// What the paths of methods begin with, on all of Slack's hosts.
+/// The first path segment of methods, on all of Slack's hosts.
 const METHODS: &str = "api";
 
 /// An address that tokens may be sent to.
@@ -26,7 +26,7 @@ pub(super) struct ApiAddress {
 }
 
 impl ApiAddress {
-    /// Checks an address: loopback, or https on a domain of Slack's, or with `allow_any` https anywhere.
+    /// Checks an address: loopback, or https on a Slack domain, or, with `allow_any`, https anywhere.
     pub(super) fn parse(address: &str, allow_any: bool) -> Result<Self, FrontError> {
         let refuse = |why: &str, hint: &str| FrontError::Fatal {
             what: format!("the Slack API address `{address}` {why}"),
@@ -60,15 +60,16 @@ impl ApiAddress {
         Ok(ApiAddress { base: url, loopback })
     }
 
-    /// Where a method is called.
+    /// Returns the URL of a method.
     pub(super) fn method(&self, method: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{method}", self.base.path().trim_end_matches('/')));
         url
     }
 
-    /// Whether the token may be sent to this address that Slack, or who has written a message, has given as that of a file,
-    /// to be sent or to be fetched: where Slack keeps files, or the workspace its own. Never to a method.
+    /// Returns whether the token may be sent to this address, given by Slack or by the author of a message as that of a
+    /// file to send or fetch. It may if the host is Slack's for files, or the workspace's own. It never may to a
+    /// method.
     pub(super) fn may_get_the_token(&self, url: &Url, workspace: Option<&str>) -> bool {
         let is_of_files = url.host_str().is_some_and(|host| match url.scheme() {
             "https" => is_of_files(host) || [workspace, self.base.host_str()].contains(&Some(host)),
@@ -78,7 +79,7 @@ impl ApiAddress {
         is_of_files && !self.is_method(url)
     }
 
-    /// Whether a call is what this address may be read as, however it is written.
+    /// Returns whether this address may be read as that of a method, however it is spelled.
     fn is_method(&self, url: &Url) -> bool {
         let path = percent_encoding::percent_decode_str(url.path()).decode_utf8_lossy().to_ascii_lowercase();
         let first = |path: &str| path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or_default().to_owned();
@@ -87,7 +88,7 @@ impl ApiAddress {
         goes_up || first_of_it == METHODS || !base.is_empty() && first_of_it == base
     }
 
-    /// Whether it never leaves this machine, so that plain http will do.
+    /// Returns whether it never leaves this machine, so that plain http is acceptable.
     pub(super) fn is_loopback(&self) -> bool {
         self.loopback
     }
@@ -99,12 +100,12 @@ impl fmt::Display for ApiAddress {
     }
 }
 
-/// The host of this address, where it is one of Slack's.
+/// Returns the host of this address, if it is one of Slack's.
 pub(super) fn slack_host(url: &Url) -> Option<String> {
     url.host_str().filter(|host| url.scheme() == "https" && is_slack(host)).map(str::to_owned)
 }
 
-/// Whether a WebSocket address may be connected to: its ticket is a secret too.
+/// Returns whether a WebSocket address may be connected to: its ticket is a secret, too.
 pub(super) fn is_safe_socket(url: &Url) -> bool {
     match url.scheme() {
         "wss" => true,
@@ -147,7 +148,8 @@ mod tests {
             ("https://acme.slack.com/files-pri/T1-F1/plan.txt", true, true),
             ("https://other.slack.com/files-pri/T1-F1/plan.txt", false, false),
             ("https://files.slack.com.acme.slack.com/x", false, false),
-            // Once, whoever could put an address into a message could have any method called that reads.
+            // Regression: anybody who could put an address into a message could have any reading method
+            // called.
             ("https://slack.com/api/users.list", false, false),
             ("https://acme.slack.com/api/users.list", false, false),
             ("https://acme.slack.com//API/users.list", false, false),

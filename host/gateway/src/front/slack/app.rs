@@ -1,41 +1,41 @@
-//! What the app has to be that is made for the gateway in Slack: its scopes, events and command, as Slack's app manifest.
+//! The app that the gateway needs in Slack: its scopes, events and command, as Slack's app manifest.
 
 use serde_json::{Value, json};
 
 use crate::messages::Messages;
 
-/// What the bot token may do.
+/// A scope of the bot token.
 #[derive(Debug)]
 pub struct Scope {
     pub name: &'static str,
-    /// What goes without it; nothing goes without those that have none.
+    /// The feature that is missing without it; `None` if nothing works without it.
     pub without: Option<OptionalFeature>,
 }
 
-/// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
+/// Optional features, each described [in words](crate::messages::Messages::doctor_scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionalFeature {
-    /// What has been said in channels, read for a first mention in a thread, and again after a crash or an outage, and threads that
-    /// are followed.
+    /// Messages of channels: read at a first mention in a thread, and again after a crash or an outage; and threads
+    /// that are followed.
     ChannelHistory,
     /// `/pmk`.
     Command,
-    /// What a contact has been asked, known again after a crash.
+    /// Recognizing, after a crash, what a contact was asked.
     DirectMessages,
-    /// Very long answers, whole.
+    /// Very long answers in full.
     Files,
     /// Direct messages of several people.
     GroupMessages,
-    /// What people may begin with.
+    /// Suggested prompts.
     Prompts,
-    /// What people attach.
+    /// Attached files.
     AttachedFiles,
-    /// The word of a contact, acknowledged by a reaction.
+    /// Acknowledging a contact's message by a reaction.
     Reactions,
 }
 
 impl OptionalFeature {
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             OptionalFeature::ChannelHistory => "channel-history",
@@ -50,7 +50,7 @@ impl OptionalFeature {
     }
 }
 
-/// All that the gateway makes use of.
+/// All scopes that the gateway uses.
 pub const SCOPES: [Scope; 13] = [
     Scope { name: "app_mentions:read", without: None },
     Scope { name: "assistant:write", without: Some(OptionalFeature::Prompts) },
@@ -67,7 +67,7 @@ pub const SCOPES: [Scope; 13] = [
     Scope { name: "reactions:write", without: Some(OptionalFeature::Reactions) },
 ];
 
-/// The events that it takes.
+/// The events that it subscribes to.
 pub const EVENTS: [&str; 7] = [
     "app_home_opened",
     "app_mention",
@@ -78,13 +78,13 @@ pub const EVENTS: [&str; 7] = [
     "reaction_added",
 ];
 
-/// Its slash command; as a text it is this whatever an app calls it in its workspace.
+/// Its slash command; in messages, the text is this whatever the command's name in the workspace.
 pub const COMMAND: &str = "/pmk";
 
 /// The scope of the app-level token.
 pub const CONNECT: &str = "connections:write";
 
-/// The manifest of the app, as Slack reads it; people read its words in this language.
+/// Returns the app manifest in Slack's format, with its texts in this language.
 pub fn manifest(messages: &Messages) -> Value {
     let description = messages.app_description();
     json!({
@@ -112,7 +112,7 @@ pub fn manifest(messages: &Messages) -> Value {
     })
 }
 
-/// Those that a token does not have, of which Slack says this: names with commas between.
+/// Returns the scopes that a token lacks; `granted` is Slack's comma-separated list.
 pub(super) fn missing(granted: &str) -> Vec<&'static Scope> {
     let granted: Vec<&str> = granted.split(',').map(str::trim).collect();
     SCOPES.iter().filter(|scope| !granted.contains(&scope.name)).collect()

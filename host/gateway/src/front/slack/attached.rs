@@ -1,7 +1,7 @@
-//! What comes with a message of Slack's: `attachments` (forwarded messages, what links lead to) and `files`.
+//! What comes with a Slack message: `attachments` (forwarded messages, link previews) and `files`.
 //!
-//! Both are read one by one and key by key: of one that has an odd shape only what is odd is left out, and never the
-//! message.
+//! Both are read item by item and key by key: if an item has an unexpected shape, only the affected part of it is
+//! left out, and never the message.
 
 use pmk_core::{session_key, text};
 use serde_json::{Map, Value};
@@ -9,28 +9,29 @@ use serde_json::{Map, Value};
 use super::mrkdwn;
 use crate::chat::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind};
 
-/// More are left out.
+/// Further quotes are left out.
 const MAX_QUOTES: usize = 20;
 
-/// More are counted and not read. Slack takes ten files a message, and one that is forwarded brings its own along.
+/// Further files are counted and not read. Slack allows ten files per message, and a forwarded message brings its
+/// own files.
 const MAX_FILES: usize = 20;
 
-/// The most characters of one quotation. A message of Slack's has 40,000.
+/// The most characters of one quote. A Slack message has up to 40,000.
 const MAX_QUOTE_CHARS: usize = 40_000;
 
-/// More bytes than so many characters have.
+/// More bytes than this many characters have.
 const MAX_QUOTE_BYTES: usize = 4 * MAX_QUOTE_CHARS;
 
 /// The most characters of a name.
 const MAX_NAME_CHARS: usize = 120;
 
-/// How deep blocks are followed.
+/// How deeply nested blocks are read.
 const MAX_DEPTH: usize = 12;
 
-/// What a file without a name is called.
+/// The name shown for a file without one.
 const NAMELESS: &str = "?";
 
-/// Types that are text, beside `text/…`.
+/// Types that are text, in addition to `text/…`.
 const TEXT_TYPES: [&str; 13] = [
     "application/json",
     "application/ld+json",
@@ -47,13 +48,14 @@ const TEXT_TYPES: [&str; 13] = [
     "application/csv",
 ];
 
-/// Types of images that models take.
+/// Image types that models accept.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Where Slack says that smaller pictures of an image are, the largest first.
+/// The keys of an image's previews, the largest first.
 const PREVIEWS: [&str; 5] = ["thumb_1024", "thumb_960", "thumb_800", "thumb_720", "thumb_480"];
 
-/// Endings of names that are text, where the type does not say so: Slack takes logs for binary files now and then.
+/// Name extensions of text files, for files whose type does not say so: Slack sometimes takes logs for binary
+/// files.
 const TEXT_ENDINGS: [&str; 40] = [
     "c",
     "cc",
@@ -97,24 +99,24 @@ const TEXT_ENDINGS: [&str; 40] = [
     "yml",
 ];
 
-/// What comes with a message; `me` is the bot.
+/// Returns what comes with a message; `me` is the bot.
 pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attachments {
     let attachments: Vec<&Map<String, Value>> = objects(attachments).take(MAX_QUOTES).collect();
     let quotes = attachments.iter().filter_map(|attachment| quote(attachment, me)).collect();
-    // A message that is forwarded brings its files along.
+    // A forwarded message brings its files.
     let forwarded = attachments.iter().filter_map(|attachment| attachment.get("files"));
     let mut files = std::iter::once(files).chain(forwarded).flat_map(elements);
     let first = files.by_ref().take(MAX_FILES).map(file).collect();
     Attachments { quotes, files: first, left_out: files.count(), thread: None }
 }
 
-/// The words of `attachments` alone, for a message that is quoted itself.
+/// Returns the texts of `attachments` alone, for a message that is itself quoted.
 pub(super) fn words(attachments: &Value, me: &str) -> Vec<String> {
     let quotes = objects(attachments).take(MAX_QUOTES).filter_map(|attachment| quote(attachment, me));
     quotes.map(|quote| quote.text).collect()
 }
 
-/// The names of files.
+/// Returns the names of files.
 pub(super) fn names(files: &Value) -> impl Iterator<Item = String> + '_ {
     elements(files).take(MAX_FILES).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
 }
@@ -137,7 +139,7 @@ fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
         lines.extend([part("title"), part("value")].into_iter().flatten());
     }
     if lines.is_empty() {
-        // Slack's own words for what it cannot show: all that there is of some.
+        // Slack's own text for what it cannot show; some attachments have no other text.
         lines.extend(plain("fallback"));
     }
     let words = lines.join("\n");
@@ -154,7 +156,7 @@ fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
     })
 }
 
-/// The words of blocks, wherever they stand in them.
+/// Returns the text of blocks, at any depth.
 fn blocks(blocks: &Value, me: &str) -> Option<String> {
     let mut words = String::new();
     collect(blocks, me, 0, &mut words);
@@ -230,14 +232,14 @@ fn name(file: &Map<String, Value>) -> String {
 fn is_text(kind: Option<&str>, name: &str) -> bool {
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    // A script of TypeScript's is a video to those who go by endings.
+    // By its extension, a TypeScript source may be typed as a video.
     kind.starts_with("text/")
         || TEXT_TYPES.contains(&kind.as_str())
         || !["image/", "audio/"].iter().any(|media| kind.starts_with(media))
             && ending.is_some_and(|ending| TEXT_ENDINGS.contains(&ending.as_str()))
 }
 
-/// Who wrote a message of a thread: the id of a person, else of an app.
+/// Returns the author of a message in a thread: the id of a person, or else of an app.
 pub(super) fn writer(message: &Map<String, Value>) -> Option<&str> {
     let ids = ["user", "bot_id"].iter().filter_map(|key| message.get(*key)?.as_str());
     ids.into_iter().find(|id| session_key::is_id(id))
@@ -284,7 +286,8 @@ mod tests {
         assert_eq!(quotes(forwarded), [(QuoteKind::Forwarded, "U2".into(), "ask @U3 now\none\nhttps://a.b".into())]);
     }
 
-    /// Once, Chinese words in blocks ended after a third of what may be, and nothing said so.
+    /// Regression: Chinese text in blocks was cut at a third of the limit, without being marked as
+    /// cut.
     #[test]
     fn a_long_message_is_cut_by_characters_and_known_to_be() {
         let forwarded = |sections: usize| {

@@ -1,8 +1,8 @@
-//! Reading back what people wrote while nobody listened, by `conversations.history` and `conversations.replies`.
+//! Reads back what people wrote while no gateway was running, by `conversations.history` and `conversations.replies`.
 //!
-//! That waits behind all calls that answers need, and what Slack puts off waits. Of what is
-//! found there only that counts which an event would have brought: everything of a person in a direct message, mentions
-//! elsewhere, and what is written in threads, of which some are followed. What somebody has answered since is not asked any more.
+//! These calls wait behind all calls that answers need, and are repeated after a rate limit. Of what is found, only
+//! what an event would have brought counts: everything in a direct message, mentions elsewhere, and messages in
+//! threads, of which some are followed. A question that somebody has answered since is not asked any more.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use crate::{
     front::{BackfillRequest, Past},
 };
 
-/// The most that Slack recommends a page.
+/// The largest page that Slack recommends.
 pub(super) const PAGE: &str = "200";
 
-/// A conversation in which more than this was said is not read to its end.
+/// A conversation with more pages is not read to its end.
 const MAX_PAGES: usize = 10;
 
-/// How often a page is asked for that Slack puts off.
+/// How often a rate-limited page is requested again.
 const MAX_WAITS: usize = 5;
 
-/// How long it waits where Slack does not say.
+/// The pause if Slack does not specify one.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -40,20 +40,20 @@ struct Page {
     response_metadata: Option<Cursor>,
 }
 
-/// Where the next page begins.
+/// The beginning of the next page.
 #[derive(Deserialize)]
 pub(super) struct Cursor {
     next_cursor: Option<String>,
 }
 
 impl Cursor {
-    /// None after the last page.
+    /// Returns `None` after the last page.
     pub(super) fn next(cursor: Option<Cursor>) -> Option<String> {
         cursor.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty())
     }
 }
 
-/// What is still to be answered at a place.
+/// Returns what is still unanswered in a conversation.
 pub(super) async fn look_back(
     web: &Web,
     me: &Identity,
@@ -99,13 +99,13 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
     }
 }
 
-/// What of it is for the bot and unanswered, and what may be, the oldest first.
+/// Returns what is for the bot and unanswered, and what may be for it, oldest first.
 fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &BackfillRequest) -> Past {
-    // Slack gives a channel from its end, a thread from its beginning.
+    // Slack returns a channel newest first, a thread oldest first.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
     let mut past = Past::default();
     for (at, message) in found.iter().enumerate() {
-        // The beginning of a thread is given with it, however old.
+        // The first message of a thread is always returned, however old it is.
         if text(message, "ts") <= place.after.as_str() {
             continue;
         }
@@ -113,7 +113,7 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
         match inbound::of_past(message.clone(), &place.channel, me, places) {
             Some(InboundEvent::ThreadMessage(word)) => {
                 let ThreadMessage { message, manner } = *word;
-                // Who has written something there counts, answered or not.
+                // Who has written in the thread matters even for answered messages.
                 let manner = match manner {
                     Addressing::Mention { .. } if is_answered => continue,
                     Addressing::Plain { for_others } => Addressing::Plain { for_others: for_others || is_answered },
@@ -128,7 +128,8 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
     past
 }
 
-/// Whether somebody else has answered it. In a direct message that is the bot, which has not heard of it.
+/// Returns whether somebody else has answered the message. In a direct message that could only be the
+/// bot, which did not receive it.
 fn is_answered(message: &Map<String, Value>, later: &[Map<String, Value>], place: &BackfillRequest) -> bool {
     if place.channel.starts_with('D') {
         return false;
@@ -176,7 +177,7 @@ mod tests {
         past.messages.into_iter().map(|message| (message.ts, message.text)).collect()
     }
 
-    /// The beginnings of what is written in a thread, and how it is written.
+    /// Returns the texts of messages in threads, and whom they address.
     fn words(past: Past) -> Vec<(String, Addressing)> {
         let word = |word: ThreadMessage| (word.message.text, word.manner);
         past.in_threads.into_iter().map(word).collect()

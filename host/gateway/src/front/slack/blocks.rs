@@ -1,7 +1,7 @@
-//! Buttons under a message, as Slack's blocks; and what a click of one says.
+//! Buttons under a message, as Slack's blocks, and the meaning of a click on one.
 //!
-//! Slack shows the blocks of a message instead of its text, so the text is among them. What Slack refuses to show goes
-//! without its buttons: whatever they say can be said by a reaction, too.
+//! Slack shows the blocks of a message instead of its text, so the text is one of them. If Slack refuses the buttons,
+//! the message is sent without them: for every button there is a reaction with the same meaning.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,14 +13,15 @@ use super::{
 };
 use crate::chat::{Button, Choice};
 
-/// The ids of the two thumbs together, and of what other buttons begin with. Within a message each is there once.
+/// The id of the pair of thumbs, and the prefix of the ids of other buttons. Each id occurs once in a message.
 const OPINION: &str = "pmk_opinion";
 const WORD: &str = "pmk_word_";
 
-/// How long the text of a section may be, in characters.
+/// The most characters of the text of a section.
 const MAX_SECTION: usize = 3_000;
 
-/// A text that is already rendered, with these buttons under it; nothing where there are none, as the text alone will do.
+/// Returns blocks for a rendered text with these buttons; empty if there are no buttons, since the text alone suffices
+/// then.
 pub(super) fn blocks(rendered: &str, buttons: &[Button]) -> Vec<SlackBlock> {
     if buttons.is_empty() {
         return vec![];
@@ -34,11 +35,11 @@ pub(super) fn blocks(rendered: &str, buttons: &[Button]) -> Vec<SlackBlock> {
 
 fn section(text: String) -> SlackBlock {
     let text = SlackBlockText::MarkDown(SlackBlockMarkDownText::new(text));
-    // Else Slack folds a long one.
+    // Without this, Slack folds a long section.
     SlackSectionBlock::new().with_text(text).with_expand(true).into()
 }
 
-/// The two thumbs have an element of their own; everything else is a row of buttons.
+/// The two thumbs have an element of their own; all other buttons form a row.
 pub(super) fn row(buttons: &[Button]) -> SlackBlock {
     if let Some((like, dislike)) = thumbs(buttons) {
         let thumbs = SlackBlockFeedbackButtonsElement::new(thumb(like), thumb(dislike)).with_action_id(OPINION.into());
@@ -64,7 +65,7 @@ fn thumb(button: &Button) -> SlackFeedbackButtonItem {
     SlackFeedbackButtonItem::new(button.label.as_str().into(), button.choice.name().to_owned())
 }
 
-/// What a click says; `None` where it is of nothing that this module makes.
+/// Returns the meaning of a click; `None` if it is not on a button of this module.
 pub(super) fn choice(action_id: &str, value: &str) -> Option<Choice> {
     let choice = Choice::from_name(value)?;
     let is_ours = match choice {
@@ -74,7 +75,7 @@ pub(super) fn choice(action_id: &str, value: &str) -> Option<Choice> {
     is_ours.then_some(choice)
 }
 
-/// What Slack refuses to show here: it is not offered again before the next start.
+/// The buttons that Slack refuses: they are not offered again before the next start.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     thumbs: AtomicBool,
@@ -82,12 +83,12 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Those of these buttons that may be shown: all or none.
+    /// Returns those of these buttons that may be shown: all or none.
     pub(super) fn allowed<'a>(&self, buttons: &'a [Button]) -> &'a [Button] {
         if self.of(buttons).load(Ordering::Relaxed) { &[] } else { buttons }
     }
 
-    /// Learns why a message with these was refused.
+    /// Notes why a message with these buttons was refused.
     pub(super) fn learn(&self, buttons: &[Button], failure: &CallFailure) {
         tracing::warn!(%failure, "Slack does not accept the buttons of a message; sending it without them");
         if failure.is_about_form() {

@@ -1,8 +1,8 @@
-//! What Slack tells of messages that were sent before: edited, or deleted.
+//! Slack's events about messages that were sent before: edits and deletions.
 //!
-//! A link that unfolds brings the same event as an edit, and so does the bot's own `chat.update`; neither is one. Where a
-//! message has replies, its deletion comes as an edit, too, which leaves a tombstone. In channels an edit comes as the mention once
-//! more, and the rest only where the app is subscribed to the channel's messages.
+//! A link preview causes the same event as an edit, and so does the bot's own `chat.update`; neither counts as one. The
+//! deletion of a message with replies also arrives as an edit, which leaves a tombstone. In channels, an edit of a
+//! mention arrives as another mention, and other edits only if the app is subscribed to the channel's messages.
 
 use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::json;
@@ -20,10 +20,10 @@ use crate::{
     front::malformed,
 };
 
-/// What is left of a message with replies.
+/// What remains of a deleted message with replies.
 const TOMBSTONE: &str = "tombstone";
 
-/// What is read of a message as it is now, or was, before it is known whether anybody asks for more: most are the bot's own.
+/// What is read of a message before or after a change, until it is clear that more is needed: most are the bot's own.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Told {
@@ -58,12 +58,12 @@ impl Told {
     }
 }
 
-/// Whether an event is about a message that was sent before.
+/// Returns whether an event is about a message that was sent before.
 pub(super) fn is_change(said: &MessageEvent, mentioned: bool) -> bool {
     matches!(said.subtype.as_deref(), Some("message_changed" | "message_deleted")) || mentioned && said.edited.is_some()
 }
 
-/// What has changed; `None` where nothing has that is anybody's doing but the bot's.
+/// Returns the change; `None` if nothing has changed, or if the bot made the change.
 pub(super) fn change(
     team_id: String,
     event_id: String,
@@ -103,15 +103,15 @@ pub(super) fn change(
     let is_mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     let is_for_us = is_mentioned || said.is_direct();
     let for_others = said.text.as_deref().is_some_and(|text| mrkdwn::names_others(text, &me.user));
-    // Of a question that is known, whether it still mentions the bot or not.
+    // For a known question, whether or not it still mentions the bot.
     let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
     let manner = manner.map(|mention| if is_mentioned { mention } else { Addressing::Plain { for_others } });
-    // There nobody says for sure that a mention comes once more.
+    // In such a group, it is uncertain whether the mention arrives as another event.
     let comes_alone = is_mentioned && is_group;
     Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))
 }
 
-/// The deletion of a message that was this `before`.
+/// Returns the deletion of a message that was `before`.
 fn deleted(channel: String, ts: &str, before: Option<&Told>, me: &Identity) -> Option<Change> {
     let thread = before.and_then(|before| before.thread_ts.as_deref()).filter(|thread| *thread != ts);
     if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(thread.map(|id| ("thread_ts", id)))).is_some() {

@@ -1,8 +1,8 @@
-//! When nobody could reach the bot, for how long, and how many messages came late because of it.
+//! Tracks when nobody could reach the bot, for how long, and how many messages arrived late because of it.
 //!
-//! The bot is deaf while no connection works, and also while one that seems to work is dead: Slack goes on
-//! sending there. What it sent in vain it sends again, at once, after a minute, and after five; so a silence is
-//! told soon after its end, and once more when stragglers make its count untrue.
+//! The bot is unreachable while no connection works, and also while a connection that seems to work is dead:
+//! Slack continues to send there. Slack sends again what was not acknowledged: at once, after a minute, and
+//! after five. So a silence is reported soon after its end, and again if stragglers change its count.
 
 use std::{
     collections::VecDeque,
@@ -22,13 +22,13 @@ use crate::{
     front::Intake,
 };
 
-/// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
+/// The longest time until a silence is noticed: late messages are remembered for this long.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// How long a lost connection is remembered.
 const LATELY: Duration = Duration::from_secs(600);
 
-/// What all connections of the bot hear together.
+/// The state of all connections of the bot together.
 pub(super) struct Connectivity {
     settle: Duration,
     stragglers: Duration,
@@ -38,17 +38,17 @@ pub(super) struct Connectivity {
 
 #[derive(Default)]
 struct State {
-    /// Connections that work, as far as anybody knows.
+    /// Connections that work, as far as is known.
     open: usize,
-    /// Since when the bot is deaf.
+    /// Since when the bot is unreachable.
     deaf_since: Option<Instant>,
-    /// The last silence that is over, until its count is final.
+    /// The last silence that has ended, until its count is final.
     silence: Option<Silence>,
     /// When connections were lost.
     lost: VecDeque<Instant>,
-    /// When messages came late.
+    /// When messages arrived late.
     late: VecDeque<Instant>,
-    /// Silences whose counts are final and which nobody was told of.
+    /// Silences with a final count that were not reported yet.
     settled: Vec<Notice>,
 }
 
@@ -57,22 +57,22 @@ struct Silence {
     until: Instant,
     /// The end by the clock, in seconds, as Slack dates events.
     until_s: i64,
-    /// How long nothing was heard in between.
+    /// How long nothing was received during it.
     deaf: Duration,
-    /// When to tell of it; one that begins before that is part of it.
+    /// When to report it; a silence that begins before that is part of it.
     tell_at: Instant,
-    /// The count that was told last.
+    /// The count that was reported last.
     told: Option<u64>,
 }
 
-/// A connection that works; it no longer does once this is dropped.
+/// A working connection; dropping it marks the end of the connection.
 pub(super) struct Presence<'a> {
     hearing: &'a Connectivity,
     silent_since: Option<Instant>,
 }
 
 impl Presence<'_> {
-    /// Nothing came any more since then, although nobody closed the connection.
+    /// Notes that nothing has arrived since then, although nobody closed the connection.
     pub(super) fn fell_silent(&mut self, since: Instant) {
         self.silent_since = Some(since);
     }
@@ -85,7 +85,7 @@ impl Drop for Presence<'_> {
         if let Some(since) = self.silent_since
             && state.open > 0
         {
-            // What comes from now on is heard by the others.
+            // From now on, the other connections receive everything.
             state.hears_again(since, self.hearing.settle);
             drop(state);
             self.hearing.changed.notify_one();
@@ -102,7 +102,7 @@ impl Connectivity {
         Connectivity { settle, stragglers, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// A connection works from now on.
+    /// Notes that a connection works from now on.
     pub(super) fn opened(&self) -> Presence<'_> {
         let mut state = self.state();
         state.open += 1;
@@ -114,12 +114,12 @@ impl Connectivity {
         Presence { hearing: self, silent_since: None }
     }
 
-    /// A connection broke that was not about to be closed.
+    /// Notes that a connection broke that was not about to be closed.
     pub(super) fn lost_one(&self) {
         self.state().lost.push_back(Instant::now());
     }
 
-    /// How well it hears, where there should be so many connections.
+    /// Returns the state of the connections, of which there should be `of`.
     pub(super) fn connection(&self, of: usize) -> Connection {
         let mut state = self.state();
         while state.lost.front().is_some_and(|lost| lost.elapsed() > LATELY) {
@@ -128,7 +128,7 @@ impl Connectivity {
         Connection { open: state.open, of, reconnects: u32::try_from(state.lost.len()).unwrap_or(u32::MAX) }
     }
 
-    /// A message came that was not known: late where Slack had to send it again, or sent it while nobody heard.
+    /// Notes that a new message arrived; it is late if Slack had to send it again, or sent it during a silence.
     pub(super) fn came(&self, sent_again: bool, sent_s: Option<i64>) {
         let mut state = self.state();
         let in_silence = |silence: &Silence| sent_s.is_some_and(|sent_s| sent_s < silence.until_s);
@@ -141,7 +141,7 @@ impl Connectivity {
         }
     }
 
-    /// Tells of each silence, for as long as it is polled.
+    /// Reports each silence, for as long as it is polled.
     pub(super) async fn tell(&self, intake: &dyn Intake) {
         loop {
             let changed = self.changed.notified();
@@ -155,14 +155,15 @@ impl Connectivity {
         }
     }
 
-    /// Tells what is left to tell, but not those who look on: there are no connections any more.
+    /// Sends the remaining notices to the intake, but does not log that the bot is connected again:
+    /// there are no connections any more.
     pub(super) fn finish(&self, intake: &dyn Intake) {
         let mut state = self.state();
         state.close();
         state.settled.drain(..).for_each(|notice| intake.notice(notice));
     }
 
-    /// Tells what is due; when to look again.
+    /// Reports what is due; returns when to look again.
     fn look(&self, intake: &dyn Intake) -> Option<Instant> {
         let mut state = self.state();
         let again = state.look(self.stragglers);
@@ -171,18 +172,18 @@ impl Connectivity {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whole after each of its methods.
+        // Each of its methods leaves it consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// A silence is over.
+    /// Notes that a silence has ended.
     fn hears_again(&mut self, from: Instant, settle: Duration) {
         let (until, until_s) = (Instant::now(), clock::now_ms() / 1_000);
         match &mut self.silence {
             Some(last) if from < last.tell_at => {
-                // What the two have in common counts once.
+                // The overlap of the two counts once.
                 let before = last.from.saturating_duration_since(from);
                 last.deaf += before + until.saturating_duration_since(from.max(last.until));
                 (last.from, last.until, last.until_s) = (last.from.min(from), until, until_s);
@@ -226,13 +227,13 @@ impl State {
         }
     }
 
-    /// How many messages came late because of the silence.
+    /// Returns how many messages arrived late because of the silence.
     fn late(&self) -> u64 {
         let Some(silence) = &self.silence else { return 0 };
         self.late.iter().filter(|at| **at >= silence.from).count() as u64
     }
 
-    /// One line, unless it was said already.
+    /// Logs one line, unless it was logged already.
     fn say(&mut self) {
         let late = self.late();
         let Some(silence) = &mut self.silence else { return };

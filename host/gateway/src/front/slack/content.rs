@@ -1,11 +1,12 @@
-//! What a message says, as Slack takes it: a `markdown` block with a text that stands for it in notifications, or a text alone.
+//! The content of a message in Slack's form: a `markdown` block with a text for notifications, or a text alone.
 //!
-//! Slack documents 12,000 characters of Markdown for a message, and refuses less where a text comes with it
-//! (`msg_blocks_too_long` near 13,200 for all together). So a block has [`MAX_BLOCK_CHARS`] at most, and the text beside it is short.
+//! Slack documents 12,000 characters of Markdown per message, and refuses fewer if a text is sent with them
+//! (`msg_blocks_too_long` near 13,200 for all together). So a block has at most [`MAX_BLOCK_CHARS`], and its text is
+//! short.
 //!
-//! In such a block the text is not escaped, and how Slack reads `<!channel>` or `<@U1>` in there is nowhere promised. So what
-//! would be a mention in Slack's own format is broken by a character that nobody sees, and pings go as
-//! [`mrkdwn`](super::mrkdwn) only.
+//! In such a block the text is not escaped, and Slack does not document how it reads `<!channel>` or `<@U1>` there. So
+//! anything that would be a mention in Slack's own format is broken by an invisible character, and pings are sent only
+//! as [`mrkdwn`](super::mrkdwn).
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -20,18 +21,18 @@ use super::{
 };
 use crate::chat::Button;
 
-/// The most characters of the Markdown of a block, and how many more it may have once its mentions are broken.
+/// The most characters of a block's Markdown, and how many more it may have after its mentions are broken.
 pub(super) const MAX_BLOCK_CHARS: usize = 11_000;
 const MAX_BREAKS: usize = 500;
 
-/// The most bytes of the text beside it, and how many characters it begins with where it would be longer.
+/// The most bytes of the accompanying text, and how many characters of a longer one are kept.
 const MAX_TEXT_BYTES: usize = 2_000;
 const HEAD_CHARS: usize = 600;
 
 /// Word joiner: no width, no line break, no letter.
 const JOINER: char = '\u{2060}';
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     /// Escaped.
@@ -40,12 +41,12 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// A text that is escaped already.
+    /// Returns content with a text that is already escaped.
     pub(super) fn text(escaped: String) -> Content {
         Content { text: escaped, blocks: vec![] }
     }
 
-    /// Markdown as a block; `None` where it is too long for one.
+    /// Returns Markdown as a block; `None` if it is too long for one.
     pub(super) fn markdown(source: &str) -> Option<Content> {
         let shown = with_emoji(&without_mentions(source));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
@@ -54,12 +55,12 @@ impl Content {
         Some(Content { text: beside(source), blocks: vec![json!({"type": "markdown", "text": shown})] })
     }
 
-    /// The text, escaped, and the blocks.
+    /// Returns the escaped text and the blocks.
     pub(super) fn parts(&self) -> (&str, &[Value]) {
         (&self.text, &self.blocks)
     }
 
-    /// With these buttons under it.
+    /// Returns the content with these buttons under it.
     pub(super) fn with_buttons(&self, buttons: &[Button]) -> Cow<'_, Content> {
         if buttons.is_empty() {
             return Cow::Borrowed(self);
@@ -73,7 +74,7 @@ impl Content {
     }
 }
 
-/// The text that stands for a block: all of it, or what it begins with.
+/// Returns the text that accompanies a block: all of it, or its beginning.
 fn beside(source: &str) -> String {
     let rendered = markdown::render(source, &[]);
     if rendered.len() <= MAX_TEXT_BYTES {
@@ -83,8 +84,8 @@ fn beside(source: &str) -> String {
     if head.len() > MAX_TEXT_BYTES { mrkdwn::escape("…") } else { format!("{head} …") }
 }
 
-/// What stands for an emoji at the beginning of a line, as in the bot's own words, as the emoji itself: whether Slack reads
-/// `:x:` in Markdown is nowhere promised.
+/// Replaces an emoji name at the beginning of a line, as in the bot's own texts, by the emoji itself: Slack does not
+/// document whether it reads `:x:` in Markdown.
 fn with_emoji(source: &str) -> String {
     let mut shown = String::with_capacity(source.len());
     for line in lines::scan(source) {
@@ -101,7 +102,7 @@ fn with_emoji(source: &str) -> String {
     shown
 }
 
-/// Nothing in it is a mention, whatever Slack takes for one in Markdown.
+/// Breaks everything that Slack could take for a mention in Markdown.
 pub(super) fn without_mentions(source: &str) -> String {
     static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let opening = r"(?:<|&lt;|&#0*60;|&#x0*3c;)(?:@[A-Z]|#[A-Z]|!(?:channel|here|everyone|subteam|date))";
@@ -110,7 +111,7 @@ pub(super) fn without_mentions(source: &str) -> String {
     let Some(mention) = &*MENTION else { return source.replace('<', &format!("<{JOINER}")) };
     let mut shown = String::with_capacity(source.len());
     let mut rest = source;
-    // Looked for where one may begin, and not at each character of a long text.
+    // Only possible beginnings are examined, not every character of a long text.
     while let Some(start) = rest.find(['<', '&', '@']) {
         let (before, from) = rest.split_at(start);
         shown.push_str(before);
@@ -119,7 +120,7 @@ pub(super) fn without_mentions(source: &str) -> String {
             rest = &from[1..];
             continue;
         };
-        // Behind the bracket, or the `@`.
+        // After the bracket, or the `@`.
         let opening = found.as_str().rfind(['<', ';']).map_or(1, |at| at + 1);
         shown.push_str(&from[..opening]);
         shown.push(JOINER);

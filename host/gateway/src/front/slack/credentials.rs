@@ -1,4 +1,4 @@
-//! What is known of Slack's two tokens: of which kind they are, who the bot is, what it may do.
+//! Checks Slack's two tokens: their kinds, who the bot is, and what it may do.
 
 use jiff::SignedDuration;
 use reqwest::Url;
@@ -20,26 +20,27 @@ pub(super) const UNSAFE_SOCKET: &str =
     "Slack returned a WebSocket address that is neither encrypted nor on this machine";
 pub(super) const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
 
-/// What Slack says of both tokens, each by itself.
+/// What Slack says about both tokens, each by itself.
 #[derive(Debug)]
 pub struct Examined {
     pub bot: Result<Bot, FrontError>,
-    /// Whether Socket Mode would be opened for the app.
+    /// Whether Slack would open Socket Mode for the app.
     pub socket: Result<(), FrontError>,
 }
 
-/// Whose the bot token is.
+/// The owner of the bot token.
 #[derive(Debug)]
 pub struct Bot {
     pub name: String,
     pub team: String,
-    /// The scopes that something goes without; an error names those that nothing goes without. `None` where nobody says.
+    /// The missing scopes of optional features; an error names the missing required scopes. `None` if the granted
+    /// scopes are unknown.
     pub scopes: Option<Result<Vec<(&'static Scope, OptionalFeature)>, FrontError>>,
     /// How far this machine's clock is ahead of Slack's.
     pub ahead: Option<SignedDuration>,
 }
 
-/// Asks Slack about both tokens. No connection is opened: that would take a share of the events.
+/// Asks Slack about both tokens. No connection is opened: it would receive a share of the events.
 pub async fn examine(config: &SlackConfig) -> Examined {
     let web = match prepare(config) {
         Ok(Prepared { web, .. }) => web,
@@ -55,14 +56,14 @@ pub async fn examine(config: &SlackConfig) -> Examined {
     Examined { bot, socket: socket.map_err(CallFailure::at_start).and_then(|url| check_socket(&url)) }
 }
 
-/// What asks Slack.
+/// The client for Slack.
 pub(super) struct Prepared {
     pub(super) address: ApiAddress,
     pub(super) tls: ClientConfig,
     pub(super) web: Web,
 }
 
-/// Made once address and tokens look like Slack's. Nothing is sent yet.
+/// Prepares the client if address and tokens look valid. Nothing is sent yet.
 pub(super) fn prepare(config: &SlackConfig) -> Result<Prepared, FrontError> {
     let address = ApiAddress::parse(&config.api_url, config.allow_any_api_url)?;
     for kind in kinds(config) {
@@ -77,7 +78,7 @@ pub(super) fn prepare(config: &SlackConfig) -> Result<Prepared, FrontError> {
     Ok(Prepared { address, tls, web })
 }
 
-/// Whether the WebSocket is one that may be opened.
+/// Checks whether the WebSocket may be opened.
 pub(super) fn check_socket(url: &Url) -> Result<(), FrontError> {
     if is_safe_socket(url) {
         return Ok(());
@@ -85,10 +86,10 @@ pub(super) fn check_socket(url: &Url) -> Result<(), FrontError> {
     Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() })
 }
 
-/// The scopes that a bot token lacks, and that something goes without.
+/// Returns the missing scopes of optional features.
 ///
 /// # Errors
-/// It lacks some that nothing goes without.
+/// Required scopes are missing.
 pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, OptionalFeature)>, FrontError> {
     let missing = app::missing(granted);
     let needed: Vec<&Scope> = missing.iter().copied().filter(|scope| scope.without.is_none()).collect();
@@ -104,7 +105,7 @@ pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, Option
     })
 }
 
-/// How Slack's tokens begin, and what they are.
+/// The prefixes of Slack's tokens, and their kinds.
 const KNOWN_KINDS: [(&str, &str); 5] = [
     ("xapp-", "the app token"),
     ("xoxb-", "the bot token"),
@@ -114,15 +115,15 @@ const KNOWN_KINDS: [(&str, &str); 5] = [
 ];
 
 const APP: &[&str] = &["xapp-"];
-/// A token that is rotated has a longer beginning.
+/// A rotated token has a longer prefix.
 const BOT: &[&str] = &["xoxb-", "xoxe.xoxb-"];
 
-/// Whether the app token and the bot token are what they should be, as far as can be seen before they are sent.
+/// Checks the kinds of the app token and the bot token, as far as possible before they are sent.
 pub fn kinds(config: &SlackConfig) -> [Result<(), FrontError>; 2] {
     [check_app(&config.app_token), check_bot(&config.bot_token)]
 }
 
-/// Whether the app token is one.
+/// Checks the app token.
 ///
 /// # Errors
 /// It is missing, of another kind, or cannot be sent.
@@ -130,7 +131,7 @@ pub fn check_app(token: &SecretString) -> Result<(), FrontError> {
     check_kind("app", token.expose_secret(), APP)
 }
 
-/// Whether the bot token is one.
+/// Checks the bot token.
 ///
 /// # Errors
 /// It is missing, of another kind, or cannot be sent.
@@ -138,13 +139,13 @@ pub fn check_bot(token: &SecretString) -> Result<(), FrontError> {
     check_kind("bot", token.expose_secret(), BOT)
 }
 
-/// The same of two tokens that are to take the place of others.
+/// Checks two tokens that are to replace others.
 pub(super) fn check_pair(pair: &TokenPair) -> Result<(), FrontError> {
     check_app(&pair.app)?;
     check_bot(&pair.bot)
 }
 
-/// Catches tokens that are missing, misplaced or cannot be sent, before they are.
+/// Detects tokens that are missing, mixed up or cannot be sent, before they are sent.
 fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontError> {
     let token = token.trim();
     let known = KNOWN_KINDS.into_iter().find(|(beginning, _)| token.starts_with(beginning));
@@ -153,7 +154,7 @@ fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontErr
     } else if !prefixes.iter().any(|prefix| token.starts_with(prefix)) {
         match known {
             Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
-            // Nothing of it is shown: it may be a secret of something else.
+            // The token is not shown: it may be a secret of something else.
             None => format!("the Slack {kind} token is not a Slack token"),
         }
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,4 +1,4 @@
-//! Getting one part of a reply to its reader, in another form where Slack will not have this one.
+//! Delivers one part of a reply, in another form if Slack refuses the first one.
 
 use std::{borrow::Cow, collections::VecDeque};
 
@@ -21,15 +21,16 @@ use crate::{
     front::{Delivery, FrontError, Kind},
 };
 
-/// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
+/// How often a part that is too long for Slack is halved. After that, the pieces are sent as plain
+/// text.
 const MAX_HALVINGS: u32 = 2;
 
-/// How a piece of a part goes.
+/// The form in which a piece of a part is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// As a `markdown` block.
     Block,
-    /// As `mrkdwn`, after it was halved so often.
+    /// As `mrkdwn`, after this many halvings.
     Text {
         halvings: u32,
     },
@@ -37,12 +38,12 @@ enum Form {
 }
 
 impl Form {
-    /// Answers go as blocks. In those nobody is pinged.
+    /// Answers are sent as blocks, in which nobody is pinged.
     fn first(part: &Delivery<'_>) -> Form {
         if is_block(part) { Form::Block } else { Form::Text { halvings: 0 } }
     }
 
-    /// The next to try, and the pieces that it goes in.
+    /// Returns the next form to try, and the pieces to send in it.
     fn after(self, text: String) -> Option<(Form, Vec<String>)> {
         let smaller = |halvings: u32| {
             let pieces = split::split(&text, PartLimit::Rendered(MAX_PART_BYTES >> halvings));
@@ -56,7 +57,7 @@ impl Form {
         }
     }
 
-    /// `None` where it is too long for this form.
+    /// Returns `None` if the text is too long for this form.
     fn content(self, text: &str, pings: &[String]) -> Option<Content> {
         match self {
             Form::Block => Content::markdown(text),
@@ -66,10 +67,10 @@ impl Form {
     }
 }
 
-/// Posts or updates a part, and returns the first message it has become.
+/// Posts or updates a part, and returns the id of the first of its messages.
 ///
-/// Only the last message carries the tag by which the part is found again. Those before it carry one of their own, by which
-/// they are `there`, in order, for an attempt that comes after a crash between two of them.
+/// Only the last message has the tag by which the part is found again. The messages before it have tags of their own;
+/// `there` lists those of them that exist, in order, for a new attempt after a crash between two of them.
 pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> Result<String, CallFailure> {
     let tag = tag(part);
     let mut replaces = part.replaces;
@@ -85,14 +86,14 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
                 first.get_or_insert_with(|| piece.ts.clone());
                 continue;
             }
-            // Slack did not take it in this form.
+            // Slack did not accept the piece in this form.
             if let Some((next, smaller)) = form.after(text.clone()) {
                 smaller.into_iter().rev().for_each(|piece| pieces.push_front((piece, next)));
                 continue;
             }
         }
         let tag = if is_last { Cow::Borrowed(&tag) } else { Cow::Owned(history::piece_tag(&tag, gone, &text)) };
-        // What goes in pieces is no message that anybody could be asked about.
+        // A part that is split into pieces has no buttons.
         let is_whole = is_last && first.is_none() && matches!(form, Form::Block | Form::Text { halvings: 0 });
         let buttons = if is_whole { web.refused.allowed(part.buttons) } else { &[] };
         let refused = match form.content(&text, &part.speech.pings) {
@@ -104,7 +105,7 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
                     continue;
                 }
                 Err(failure) if failure.is_about_content() => Some(failure),
-                // What has gone out of it already is not to go again.
+                // The pieces already sent must not be sent again.
                 Err(failure) if failure.was_put_off() && first.is_some() && !web.limiter.is_closed() => {
                     tokio::time::sleep(failure.wait()).await;
                     pieces.push_front((text, form));
@@ -124,25 +125,25 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
     Ok(first.unwrap_or_default())
 }
 
-/// Whether it goes as a `markdown` block, at first.
+/// Returns whether the first attempt is a `markdown` block.
 pub(super) fn is_block(part: &Delivery<'_>) -> bool {
     part.kind == Kind::Reply && part.speech.pings.is_empty()
 }
 
-/// By which the last message of a part is found again.
+/// Returns the tag by which the last message of a part is found again.
 pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
     match part.kind {
         Kind::Placeholder => history::tag(part.event_id, part.kind.name()),
-        // A notice beside a turn has the number of the answer's first message.
+        // A notice during a turn has the same number as the answer's first message.
         Kind::Notice => history::tag(part.event_id, &format!("{}-{}", part.kind.name(), part.number)),
         _ => history::tag(part.event_id, &part.number.to_string()),
     }
 }
 
-/// What a part goes before, and behind.
+/// Returns the priority of a part.
 fn urgency(part: &Delivery<'_>) -> Priority {
     match part.kind {
-        // What comes of no question is not what somebody waits for.
+        // A message that belongs to no question is not urgent.
         _ if part.event_id.is_empty() => Priority::Courtesy,
         Kind::Reply | Kind::Document => Priority::Answer,
         Kind::Escalation | Kind::Notice => Priority::Notice,
@@ -175,7 +176,7 @@ async fn put(
     }
 }
 
-/// The name of the file that a long answer goes in; by it the file is found again.
+/// Returns the name of the file of a long answer, by which the file is found again.
 pub(super) fn file_name(part: &Delivery<'_>) -> String {
     let id: String = part.event_id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
     format!("answer-{id}-{}.md", part.number)
@@ -187,7 +188,7 @@ struct Place {
     file_id: String,
 }
 
-/// What is read of the answer to sharing.
+/// What is read of the response to sharing.
 #[derive(Deserialize)]
 struct Shared {
     #[serde(rename = "files")]
@@ -198,12 +199,12 @@ struct Shared {
 pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), FrontError> {
     let name = file_name(part);
     let content = part.speech.text.as_bytes();
-    // Its three steps are one call.
+    // In a dry run, the three steps count as one call.
     let all = json!({"channel": part.reply_to.channel, "text": part.speech.text, "filename": name});
     if let Some(answer) = web.instead_of::<_, Shared>("files.upload", &all) {
         return answer.map(drop).map_err(CallFailure::while_running);
     }
-    // Until it is shared nothing has happened, so that every failure is one to go another way for.
+    // Until it is shared nothing has happened, so any failure may be handled in another way.
     let uploaded = upload(web, &name, content).await;
     let file_id = uploaded.map_err(|failure| match failure.was_put_off() {
         true => failure.while_running(),
@@ -221,7 +222,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     }
 }
 
-/// The first two: the id of a file that nobody sees yet.
+/// Does the first two steps, and returns the id of the file, which nobody sees yet.
 async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFailure> {
     let length = content.len().to_string();
     let parameters = [("filename", Some(name)), ("length", Some(length.as_str()))];
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
     use crate::chat::MessageBody;
 
-    /// Once, whatever a question had to do with waited among the answers, and in front of them.
+    /// Regression: everything related to a question waited among the answers, and ahead of them.
     #[test]
     fn only_answers_go_as_answers() {
         let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, MessageBody::default());

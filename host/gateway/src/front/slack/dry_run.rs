@@ -1,5 +1,5 @@
-//! A dry run: nothing that writes reaches Slack. Each call is counted, logged, and answered as if it had worked; what
-//! reads passes.
+//! A dry run: no call that writes reaches Slack. Each such call is counted, logged, and answered as if it had
+//! succeeded; calls that read are made.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,19 +12,19 @@ use super::failure::Cause;
 /// The most characters of a text that are logged.
 const MAX_TEXT_CHARS: usize = 500;
 
-/// The calls that were not made.
+/// The number of calls that were not made.
 #[derive(Debug, Default)]
 pub(super) struct DryRun {
     calls: AtomicU64,
 }
 
 impl DryRun {
-    /// Takes note of a call, and answers it.
+    /// Notes a call, and returns its response.
     pub(super) fn answer<Q: Serialize, R: DeserializeOwned>(&self, method: &str, request: &Q) -> Result<R, Cause> {
         let request = serde_json::to_value(request).unwrap_or_default();
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!("{}", line(method, &request));
-        // The id of an edited message stays; a new one has one of its own.
+        // An edited message keeps its id; a new message gets one.
         let ts = request["ts"].as_str().map_or_else(|| made_up_ts(number), str::to_owned);
         let answer = json!({"ok": true, "channel": request["channel"], "ts": ts, "files": []});
         serde_json::from_value(answer).map_err(|_| Cause::Unreadable)
@@ -42,11 +42,11 @@ fn line(method: &str, request: &Value) -> String {
     let channel = ["channel", "channel_id"].iter().find_map(|key| request[*key].as_str()).unwrap_or_default();
     let said = ["text", "markdown_text", "status"].iter().find_map(|key| request[*key].as_str());
     let text = text::head(said.unwrap_or_default(), MAX_TEXT_CHARS);
-    // As JSON has it: one line, whatever is in it.
+    // As JSON: one line, whatever is in it.
     format!("[dry-run] {method} channel={channel} text={}", json!(text))
 }
 
-/// The `ts` of a message that was never posted: now, and like no other.
+/// Returns a unique `ts` for a message that was never posted, with the current time.
 fn made_up_ts(number: u64) -> String {
     format!("{}.{:06}", clock::now_ms() / 1_000, number % 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! What arrives over a WebSocket of Socket Mode, and what becomes of it.
+//! The frames of a Socket Mode WebSocket, and how they are handled.
 
 use pmk_system::{error::Failure, json};
 use serde::Deserialize;
@@ -20,33 +20,34 @@ use crate::{
     front::Intake,
 };
 
-/// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
+/// The longest envelope id, which is sent back: Slack's have 36 bytes.
 const MAX_ENVELOPE_ID: usize = 256;
 
 /// One text frame.
 pub(super) enum Frame {
-    /// The connection stands.
+    /// The connection is established.
     Hello,
     /// Slack is about to close the connection.
     Disconnect { reason: String },
     /// An event, to be acknowledged once it is stored. Slack may have sent it before.
     Event { envelope: String, callback: Box<Callback>, again: bool },
-    /// A slash command, to be acknowledged once it is stored. Slack sends it once, and tells the person when it is not.
+    /// A slash command, to be acknowledged once it is stored. Slack sends it once, and tells the person if it is not
+    /// acknowledged.
     Command { envelope: String, message: Box<Inbound> },
-    /// A button of ours, to be acknowledged once it is stored that it was pressed. Slack sends it once, and shows the
-    /// person when it is not.
+    /// A press of one of the bot's buttons, to be acknowledged once it is stored. Slack sends it once, and shows the
+    /// person if it is not acknowledged.
     Press { envelope: String, press: Box<Press> },
     /// Any other click. Slack sends it once.
     Click { envelope: String, invocation: Invocation },
-    /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
-    /// more use the second time.
+    /// A frame that this program does not handle. It is acknowledged if possible, since a second
+    /// delivery would be no more useful.
     Other { envelope: Option<String> },
-    /// Something that Slack does not say: this part of it has the wrong shape. It is acknowledged as the above.
+    /// A frame that Slack never sends: this part of it has the wrong shape. It is acknowledged like the above.
     Malformed { part: &'static str, envelope: Option<String> },
 }
 
-/// What every frame has, as far as it matters. Of whatever kind it is: what else is wrong with an envelope does not
-/// keep it from being acknowledged.
+/// The relevant fields of every frame. They may have any type, so that an envelope with another error is still
+/// acknowledged.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "type", default)]
@@ -60,7 +61,7 @@ struct Head {
 }
 
 impl Head {
-    /// The id, or what is wrong with the frame without one.
+    /// Returns the id, or the error of a frame without a valid one.
     fn envelope(&self) -> Result<Option<String>, Frame> {
         match &self.envelope_id {
             Value::Null => Ok(None),
@@ -78,7 +79,7 @@ struct EventEnvelope {
 }
 
 impl Frame {
-    /// Reads a frame. What it says is not logged: it is what people wrote.
+    /// Parses a frame. Its content is not logged: it is what people wrote.
     pub(super) fn read(text: &str) -> Self {
         let Ok(head) = json::read_object::<Head>(text) else {
             return Frame::Malformed { part: "frame", envelope: None };
@@ -94,7 +95,7 @@ impl Frame {
             Some("events_api") => Frame::event(text, envelope, &head.retry_attempt),
             Some("slash_commands" | "interactive") => Frame::invoked(text, envelope),
             Some(_) => {
-                // Not its name either, which is as long as somebody likes.
+                // Nor is its type logged, which may be of any length.
                 tracing::debug!("Slack sent a kind of envelope that nothing here handles");
                 Frame::Other { envelope }
             }
@@ -124,12 +125,12 @@ impl Frame {
     }
 }
 
-/// The frame that acknowledges an envelope.
+/// Returns the frame that acknowledges an envelope.
 pub(super) fn acknowledgement(envelope: &str) -> String {
     serde_json::json!({ "envelope_id": envelope }).to_string()
 }
 
-/// Where messages are handed in.
+/// Where received frames are passed on.
 #[derive(Clone, Copy)]
 pub(super) struct InboundContext<'a> {
     pub(super) me: &'a Identity,
@@ -143,8 +144,8 @@ pub(super) struct InboundContext<'a> {
 }
 
 impl InboundContext<'_> {
-    /// Takes in what an event brings, if it is for the bot. The acknowledgement comes back only
-    /// when nothing is left that a redelivery could save.
+    /// Takes in an event if it is for the bot. Returns the acknowledgement only if a redelivery
+    /// would not be useful.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
         let (event, sent_s) = (callback.event_id.clone(), callback.event_time);
         if let Some(channel) = callback.event.of_group() {
@@ -167,7 +168,7 @@ impl InboundContext<'_> {
                 self.prompts.opened(user, channel)
             }
             None | Some(InboundEvent::Opened { .. }) => {}
-            // Acknowledged: it would be no better the second time.
+            // Acknowledged: a second delivery would have the same error.
             Some(InboundEvent::Malformed(field)) => self.refuse(field),
             Some(InboundEvent::Change(change)) => {
                 self.known(self.intake.change(change).await, |error| {
@@ -175,7 +176,7 @@ impl InboundContext<'_> {
                 })?;
             }
             Some(InboundEvent::Reaction(mut reaction)) => {
-                // What says stop to an answer that grows says it to its question.
+                // A stop reaction to a streamed answer refers to its question.
                 if says_stop(&reaction.reaction)
                     && let Some(question) = self.streams.question_of(&reaction.channel, &reaction.ts)
                 {
@@ -189,7 +190,7 @@ impl InboundContext<'_> {
         Some(acknowledgement(&envelope))
     }
 
-    /// Whether nothing is left of a message that a redelivery could save.
+    /// Returns whether a message is taken in, so that a redelivery would not be useful.
     fn is_taken(self, taken: Result<Option<Accepted>, Failure>, event: &str, again: bool, sent_s: Option<i64>) -> bool {
         let tell = |error: &str| tracing::error!(event, error, "cannot store a message; Slack will send it again");
         match self.known(taken, tell) {
@@ -198,14 +199,14 @@ impl InboundContext<'_> {
                 self.hearing.came(again, sent_s);
             }
             Some(Some(Accepted::Duplicate)) => tracing::debug!(event, "was stored before"),
-            // What people write to each other is not even told of.
+            // Messages among people are not even logged.
             Some(None) => {}
             None => return false,
         }
         true
     }
 
-    /// What came of storing something; nothing where it could not be stored, which is told of where it is news.
+    /// Returns the result of storing something; `None` if that failed, which is logged if it is new.
     fn known<T>(self, stored: Result<T, Failure>, tell: impl FnOnce(&str)) -> Option<T> {
         match stored {
             Ok(stored) => {
@@ -219,19 +220,20 @@ impl InboundContext<'_> {
         }
     }
 
-    /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
+    /// Takes in a slash command. Without an acknowledgement, Slack tells the person that it has
+    /// failed.
     pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
         let tell = |error: &str| tracing::error!(error, "cannot store a slash command; Slack tells the person");
         self.known(self.intake.accept(*message).await, tell).map(|_| acknowledgement(&envelope))
     }
 
-    /// Takes in that a button was pressed.
+    /// Takes in the press of a button.
     pub(super) async fn press(self, envelope: String, press: Box<Press>) -> Option<String> {
         let tell = |error: &str| tracing::error!(error, "cannot store a click; Slack shows this to the person");
         self.known(self.intake.press(*press).await, tell).map(|()| acknowledgement(&envelope))
     }
 
-    /// Takes note of something that cannot be taken in, because of this part of it.
+    /// Notes something that cannot be taken in, because of this part of it.
     pub(super) fn refuse(self, part: &'static str) {
         tracing::warn!(part, "Slack sent a malformed event; it is refused");
         self.intake.notice(Notice::Malformed { field: part });
@@ -254,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Once, what had the wrong shape was counted nowhere, and not acknowledged where another field was wrong, too.
+    /// Regression: frames with the wrong shape were not counted, and were not acknowledged if another field was
+    /// wrong, too.
     #[test]
     fn what_cannot_be_read_is_refused_and_acknowledged_where_it_can_be() {
         let long = format!(r#"{{"type":"events_api","envelope_id":"{}","payload":{{}}}}"#, "e".repeat(1_000));
@@ -276,7 +279,8 @@ mod tests {
         }
     }
 
-    /// Once, the fields' values in the order in which the program declares them were an event, too.
+    /// Regression: a list of the fields' values, in the order of their declaration, was taken for
+    /// an event.
     #[test]
     fn a_list_of_values_is_no_event() {
         let event = serde_json::json!({"type": "message", "channel": "D1", "user": "U1", "ts": "1.2", "text": "q"});
@@ -291,7 +295,7 @@ mod tests {
         assert!(!read(callback(&said)));
     }
 
-    /// Once, `"type": 0` was a message, 1 a mention and 2 a reaction.
+    /// Regression: `"type": 0` was a message, 1 a mention and 2 a reaction.
     #[test]
     fn a_number_is_no_type_of_an_event() {
         let event = |kind: Value, item: Value| {

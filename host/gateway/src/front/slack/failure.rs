@@ -1,7 +1,7 @@
-//! What a failed Web API call means, and what the operator can do about it.
+//! Classifies failed Web API calls, and says what the operator can do about them.
 //!
-//! Messages name the method, the token by its kind, and Slack's error code. They never quote a token, an
-//! address with a ticket in it, or the body of an answer, which may hold what people wrote.
+//! Messages name the method, the kind of token, and Slack's error code. They never quote a token, an
+//! address with a ticket, or the body of a response, which may contain what people wrote.
 
 use std::{fmt, time::Duration};
 
@@ -12,15 +12,16 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use super::token::Token;
 use crate::front::FrontError;
 
-/// No wait is longer, whatever Slack asks for: a header is no reason to be silent for ever. Slack's own are a minute or so.
+/// The longest wait, whatever Slack asks for, so that a header cannot silence the bot forever. Slack's own waits are
+/// about a minute.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// So much of an error code is told. Slack's are words like `channel_not_found`; what stands there instead may be anything.
+/// How much of an error code is shown. Slack's are words like `channel_not_found`, but the field may contain anything.
 const MOST_OF_A_CODE: usize = 80;
 
-/// How long Slack is to be left alone, where it says so in a way that makes sense.
+/// Returns the wait that Slack asks for, if it is valid.
 pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
-    // Slack names seconds; whatever stands between may name a time.
+    // Slack specifies seconds; a proxy in between may specify a time.
     let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = said.parse().map(Duration::from_secs).ok().or_else(|| retry_after(said, Timestamp::now()))?;
     if asked > LONGEST_WAIT {
@@ -33,7 +34,7 @@ pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
     Some(asked.min(LONGEST_WAIT))
 }
 
-/// An error code as it may stand in a log and in the ledger.
+/// Returns an error code in a form suitable for log and ledger.
 pub(super) fn code(said: &str) -> String {
     let is_of_a_code = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     match said.chars().filter(is_of_a_code).take(MOST_OF_A_CODE).collect::<String>() {
@@ -50,10 +51,10 @@ pub(super) struct CallFailure {
     pub(super) cause: Cause,
 }
 
-/// Why.
+/// Why it failed.
 #[derive(Debug)]
 pub(super) enum Cause {
-    /// Slack's own error code; for `missing_scope` with the scope that is missing.
+    /// Slack's own error code; for `missing_scope`, with the missing scope.
     Code {
         code: String,
         needed: Option<String>,
@@ -61,29 +62,29 @@ pub(super) enum Cause {
     RateLimited {
         retry_after: Option<Duration>,
     },
-    /// Something other than 200 or 429.
+    /// A status other than 200 or 429.
     Status(u16),
     TimedOut(Duration),
-    /// The answer is not one of Slack's.
+    /// The response is not one of Slack's.
     Unreadable,
     /// No connection.
     Unreachable(String),
     /// A connection that broke.
     Broken(String),
-    /// It was not made: this process may not speak, or it is not known now whether it may.
+    /// The call was not made: this process may not post, or it is currently unknown whether it may.
     NotForUs(FrontError),
 }
 
-/// What kind of trouble an error code is.
+/// The class of an error code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The token or the app is not accepted; nothing will work until a person changes that.
     Credentials,
-    /// It may work a little later.
+    /// A later retry may succeed.
     Passing,
-    /// This message, at this place, will not do.
+    /// This message is refused at this place.
     Refusal,
-    /// Slack has no such code as far as is known here: the message may do in another form, or a moment later.
+    /// An unknown code: the message may be accepted in another form, or a moment later.
     Unknown,
 }
 
@@ -122,7 +123,7 @@ fn kind(code: &str) -> Kind {
     }
 }
 
-/// The codes with which a message is refused for its size or its form.
+/// The codes with which a message is refused for its size or form.
 const ABOUT_CONTENT: [&str; 6] = [
     "msg_too_long",
     "msg_blocks_too_long",
@@ -132,7 +133,7 @@ const ABOUT_CONTENT: [&str; 6] = [
     "invalid_blocks_format",
 ];
 
-/// The codes with which it is refused for where it is to go, for who sends it, or for what is there already.
+/// The codes with which it is refused for its target, its sender, or the existing state.
 const REFUSALS: [&str; 27] = [
     "already_reacted",
     "block_mismatch",
@@ -163,17 +164,17 @@ const REFUSALS: [&str; 27] = [
     "user_not_found",
 ];
 
-/// Whether Slack closed a WebSocket, or refused one, in a way that trying again does not mend.
+/// Returns whether Slack closed or refused a WebSocket in a way that a retry does not fix.
 pub(super) fn is_fatal(code: &str) -> bool {
     kind(code) == Kind::Credentials
 }
 
-/// Whether the token that a call was made with is not taken any more, where another may be.
+/// Returns whether Slack no longer accepts the token of a call, so that another token may help.
 pub(super) fn is_about_the_token(code: &str) -> bool {
     matches!(code, "invalid_auth" | "not_authed" | "token_revoked" | "token_expired")
 }
 
-/// What to do about an error code.
+/// Returns what to do about an error code.
 pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
     match (code, token, needed) {
         ("missing_scope", _, Some(needed)) => {
@@ -225,7 +226,7 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// Which scope an answer says is missing.
+/// Returns the scope that a response says is missing.
 pub(super) fn needed_scope(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Needed {
@@ -264,7 +265,7 @@ impl fmt::Display for CallFailure {
 }
 
 impl CallFailure {
-    /// Whether the same content in another form, or less of it, may be taken.
+    /// Returns whether the same content in another form, or less of it, may be accepted.
     pub(super) fn is_about_content(&self) -> bool {
         match &self.cause {
             Cause::Code { code, .. } => ABOUT_CONTENT.contains(&code.as_str()) || kind(code) == Kind::Unknown,
@@ -273,27 +274,27 @@ impl CallFailure {
         }
     }
 
-    /// Whether it is the app or its token that Slack does not take this from, wherever it is sent.
+    /// Returns whether Slack refuses the app or its token, wherever the message is sent.
     pub(super) fn is_about_the_app(&self) -> bool {
         self.code().is_some_and(|code| kind(code) == Kind::Credentials)
     }
 
-    /// Whether it is the place that the bot may not read, whatever is asked for there.
+    /// Returns whether the bot may not read the conversation at all.
     pub(super) fn is_about_the_place(&self) -> bool {
         matches!(self.code(), Some("missing_scope" | "no_permission" | "not_in_channel" | "channel_not_found"))
     }
 
-    /// Whether Slack, or the limiter, has not carried it out for there were too many.
+    /// Returns whether Slack or the limiter has not carried the call out because of a rate limit.
     pub(super) fn was_put_off(&self) -> bool {
         matches!(self.cause, Cause::RateLimited { .. })
     }
 
-    /// Whether nothing can have come of it.
+    /// Returns whether the call certainly had no effect.
     pub(super) fn was_not_made(&self) -> bool {
         self.was_put_off() || matches!(self.cause, Cause::NotForUs(_))
     }
 
-    /// How long Slack is to be left alone, as far as it says so.
+    /// Returns how long to wait, if Slack says so.
     pub(super) fn wait(&self) -> Duration {
         match self.cause {
             Cause::RateLimited { retry_after } => retry_after.unwrap_or(Duration::from_secs(1)),
@@ -301,17 +302,18 @@ impl CallFailure {
         }
     }
 
-    /// Whether the blocks of a message are what Slack does not take: without them it may go.
+    /// Returns whether Slack refuses the blocks of a message, so that it may be accepted without
+    /// them.
     pub(super) fn is_about_blocks(&self) -> bool {
         self.is_about_form() || self.code() == Some("msg_blocks_too_long")
     }
 
-    /// Whether they are of a form that it never takes here.
+    /// Returns whether Slack never accepts blocks of this form here.
     pub(super) fn is_about_form(&self) -> bool {
         self.code().is_some_and(|code| code.starts_with("invalid_blocks"))
     }
 
-    /// Whether Slack has said no, and will again.
+    /// Returns whether Slack has refused the call and will refuse it again.
     pub(super) fn is_final(&self) -> bool {
         match &self.cause {
             Cause::Code { code, .. } => kind(code) != Kind::Passing,
@@ -320,7 +322,7 @@ impl CallFailure {
         }
     }
 
-    /// Whether the same call may do a little later, without anybody changing anything.
+    /// Returns whether the same call may succeed a little later, without anybody changing anything.
     pub(super) fn may_pass(&self) -> bool {
         match &self.cause {
             Cause::Code { code, .. } => kind(code) == Kind::Passing,
@@ -329,7 +331,7 @@ impl CallFailure {
         }
     }
 
-    /// Slack's own error code.
+    /// Returns Slack's own error code.
     pub(super) fn code(&self) -> Option<&str> {
         match &self.cause {
             Cause::Code { code, .. } => Some(code),
@@ -337,7 +339,8 @@ impl CallFailure {
         }
     }
 
-    /// While starting, every failure ends the start: better one clear line than a loop nobody sees.
+    /// During the start, every failure ends the start: one clear line is better than a loop that
+    /// nobody sees.
     pub(super) fn at_start(self) -> FrontError {
         let hint = match &self.cause {
             Cause::Code { code, needed } if kind(code) == Kind::Credentials => {
@@ -355,7 +358,7 @@ impl CallFailure {
         FrontError::Fatal { what: self.to_string(), hint }
     }
 
-    /// While running.
+    /// Returns the error of a call while the gateway is running.
     pub(super) fn while_running(self) -> FrontError {
         let what = self.to_string();
         match self.cause {
@@ -367,7 +370,8 @@ impl CallFailure {
                 Kind::Unknown => FrontError::Refused { what, may_pass: true },
             },
             Cause::NotForUs(why) => why,
-            // A status says something about the way to Slack; only "too large" is about the message.
+            // A status says something about the connection to Slack; only "too large" is about the
+            // message.
             Cause::Status(413) => FrontError::Refused { what, may_pass: false },
             Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) | Cause::Broken(_) => {
                 FrontError::Transient { what, retry_after: None }

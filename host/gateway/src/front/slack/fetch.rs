@@ -1,4 +1,4 @@
-//! Fetching a file. The token goes to Slack's own hosts and nowhere else: no redirect is followed.
+//! Fetches files. The token is sent only to Slack's own hosts: no redirect is followed.
 
 use reqwest::{Response, StatusCode, Url, header::CONTENT_TYPE};
 use secrecy::ExposeSecret;
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{chat::FileSkipReason, front::Fetched};
 
-/// What failures call it.
+/// The method name shown in failures.
 const METHOD: &str = "the address of a file";
 
-/// What is at an address, where it has at most so many bytes; `said_bytes` is how many it is said to have.
+/// Returns the content of an address, if it has at most `most` bytes; `said_bytes` is its stated size.
 pub(super) async fn file(web: &Web, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, CallFailure> {
     let Ok(url) = Url::parse(address) else { return Ok(Err(FileSkipReason::NotFetched)) };
     if !web.may_get_the_token(&url) {
@@ -32,7 +32,7 @@ async fn read(mut response: Response, said_bytes: Option<u64>, most: u64) -> Res
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     match response.status() {
         StatusCode::OK => {}
-        // Who may not read it is sent on to where people log in.
+        // Without permission to read it, Slack redirects to the login page.
         status if status.is_redirection() => return unread(FileSkipReason::NotAllowed),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return unread(FileSkipReason::NotAllowed),
         StatusCode::NOT_FOUND | StatusCode::GONE => return unread(FileSkipReason::Gone),
@@ -49,8 +49,8 @@ async fn read(mut response: Response, said_bytes: Option<u64>, most: u64) -> Res
         }
         content.extend_from_slice(&chunk);
     }
-    // Without the scope Slack answers with the page on which people log in, as if all were well. A page that somebody has
-    // attached is as long as was said.
+    // Without the scope, Slack responds with the login page and status 200. An attached HTML page, in contrast, has the
+    // stated size.
     if is_page && said_bytes != Some(content.len() as u64) {
         return unread(FileSkipReason::NotAllowed);
     }

@@ -1,5 +1,5 @@
-//! Finding again what was posted. A post has no idempotency key; what takes the place of one is Slack's
-//! metadata on the message, which nobody sees and the history keeps.
+//! Finds messages that were already posted. A post has no idempotency key; instead, Slack's message
+//! metadata is used, which people do not see and the history keeps.
 
 use std::collections::HashMap;
 
@@ -15,22 +15,23 @@ use crate::{chat::ReplyTo, front::Lookup};
 
 /// The type of the metadata; Slack wants one per app.
 const EVENT_TYPE: &str = "pmk_host_part";
-/// The most that Slack recommends a page.
+/// The largest page that Slack recommends.
 const PAGE: &str = "200";
-/// A conversation in which more than this was said since is not read to its end.
+/// A conversation with more pages since then is not read to its end.
 const MAX_PAGES: usize = 10;
 
-/// What marks one part of an answer.
+/// Returns the tag of one part of an answer.
 pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
     let payload = [("event_id", event_id), ("part", part)];
     let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     SlackMessageMetadata { event_type: EVENT_TYPE.to_owned(), event_payload: Some(payload) }
 }
 
-/// The part that a piece says it is, and what marks the piece.
+/// The value of `part` in the tag of a piece, and the key of the piece's print.
 const PIECE: &str = "piece";
 
-/// What marks one piece, by its number and its text, of a part that did not go as one message.
+/// Returns the tag of one piece, by its number and text, of a part that was not sent as one
+/// message.
 pub(super) fn piece_tag(part: &SlackMessageMetadata, number: usize, text: &str) -> SlackMessageMetadata {
     let mut tag = part.clone();
     let payload = tag.event_payload.get_or_insert_default();
@@ -39,25 +40,26 @@ pub(super) fn piece_tag(part: &SlackMessageMetadata, number: usize, text: &str) 
     tag
 }
 
-/// Tells a piece from others, and from what stood at its place.
+/// Returns a print that distinguishes a piece from others, and from other text at the same
+/// position.
 pub(super) fn print(number: usize, text: &str) -> String {
     let digest = Sha256::digest(text);
     let short = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
     format!("{number}-{short}")
 }
 
-/// A message of the past, as far as it matters.
+/// The relevant fields of a message in the history.
 #[derive(Deserialize)]
 pub(super) struct Past {
     ts: String,
-    /// Whose it is, where it is a bot's.
+    /// The author, if it is a bot.
     bot_id: Option<String>,
     metadata: Option<Metadata>,
     #[serde(default)]
     files: Vec<File>,
 }
 
-/// Other apps put what they like into theirs.
+/// The metadata of other apps may contain anything.
 #[derive(Deserialize)]
 struct Metadata {
     event_type: Option<String>,
@@ -71,7 +73,7 @@ struct File {
 }
 
 impl Past {
-    /// What marks it, where it is a piece of the part that has this tag.
+    /// Returns the piece, if it is a piece of the part with this tag.
     pub(super) fn piece_of(&self, tag: &SlackMessageMetadata) -> Option<Piece> {
         let Metadata { event_type, event_payload } = self.metadata.as_ref()?;
         let (word, wanted) = (|key: &str| event_payload.get(key)?.as_str(), tag.event_payload.as_ref()?);
@@ -83,7 +85,7 @@ impl Past {
         Some(Piece { print, ts: self.ts.clone() })
     }
 
-    /// Whether it carries this tag.
+    /// Returns whether it has this tag.
     pub(super) fn has(&self, tag: &SlackMessageMetadata) -> bool {
         let Some(metadata) = &self.metadata else { return false };
         let wanted = tag.event_payload.iter().flatten();
@@ -93,20 +95,20 @@ impl Past {
                 .all(|(key, value)| metadata.event_payload.get(key).and_then(serde_json::Value::as_str) == Some(value))
     }
 
-    /// The message, where this bot wrote it after that one and had no time to put a tag on it.
+    /// Returns the message id, if this bot posted it after `after` and had no time to tag it.
     pub(super) fn unfinished(&self, me: &Identity, after: &str) -> Option<&str> {
         let is_mine = me.bot.is_some() && self.bot_id == me.bot;
         let is_it = is_mine && self.ts.as_str() > after && self.metadata.is_none() && self.files.is_empty();
         is_it.then_some(&*self.ts)
     }
 
-    /// Whether a file of this name came with it.
+    /// Returns whether a file of this name came with it.
     pub(super) fn has_file(&self, name: &str) -> bool {
         self.files.iter().any(|file| file.name.as_deref() == Some(name))
     }
 }
 
-/// A piece that is there.
+/// A piece that was posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) print: String,
@@ -124,7 +126,7 @@ struct Cursor {
     next_cursor: Option<String>,
 }
 
-/// A message of the bot's that has no tag: a stream that was never closed.
+/// Returns an untagged message of the bot: a stream that was never closed.
 pub(super) async fn unfinished(
     web: &Web,
     me: &Identity,
@@ -137,8 +139,8 @@ pub(super) async fn unfinished(
     })
 }
 
-/// Looks for a message among those after `after`, in the thread or the conversation. Every message of the pages that it takes
-/// is looked at.
+/// Searches for a message among those after `after`, in the thread or conversation. `is_it` is called for every message
+/// of the pages that are read.
 pub(super) async fn find(
     web: &Web,
     place: &ReplyTo,

@@ -1,19 +1,19 @@
-//! Which of Slack's events are for the bot, and what they say.
+//! Decides which of Slack's events are for the bot, and parses them.
 //!
-//! A direct message is one, and so is a mention in a channel. A mention also arrives as a plain `message`
-//! where the app is subscribed to those; that one is ignored, so that it cannot take the mention's place
-//! in the deduplication by `ts`. In a direct message of several people it is taken: nobody says for sure that
-//! a mention comes as one there. What else is written in a thread of a channel is handed on to whoever knows
-//! which threads are followed, and what is written in a channel is nobody's business here. Reactions to messages are taken in, whoever wrote the message: only some
-//! ask for anything.
+//! A direct message is for the bot, and so is a mention in a channel. If the app is subscribed to messages, a mention
+//! also arrives as a plain `message`; that one is ignored, so that it cannot take the mention's place in the
+//! deduplication by `ts`. In a direct message of several people it is accepted, because it is uncertain whether
+//! mentions arrive as such there. Other messages in a thread of a channel are passed on to the code that knows which
+//! threads are followed; other messages in a channel are ignored. Reactions are taken in whoever wrote the message:
+//! only some ask for anything.
 //!
-//! What is told of messages that were sent before is read by [`changed`].
+//! Events about messages that were sent before are handled by [`changed`].
 //!
-//! An event in which an id is none is refused here: nothing of it gets any further.
+//! An event with a malformed id is refused here and gets no further.
 //!
-//! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
-//! shape that it does not know, it leaves out the text of the message without a word. Those are read
-//! [apart](super::attached).
+//! Only the relevant fields are read. slack-morphism models events completely, and if a file or attachment has a shape
+//! that it does not know, it silently drops the text of the message. Files and attachments are read
+//! [separately](super::attached).
 
 use std::borrow::Cow;
 
@@ -36,9 +36,9 @@ use crate::{
 #[derive(Debug, Deserialize)]
 pub(super) struct Callback {
     team_id: String,
-    /// A redelivery carries the same one.
+    /// A redelivery has the same one.
     pub(super) event_id: String,
-    /// When it happened, in seconds; of a redelivery the same.
+    /// When it happened, in seconds; a redelivery has the same time.
     pub(super) event_time: Option<i64>,
     pub(super) event: Event,
 }
@@ -52,15 +52,15 @@ pub(super) enum Event {
     Other,
 }
 
-/// What of an event says of which kind it is, and of an item that somebody has reacted to.
+/// The type of an event, or of an item that somebody has reacted to.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
 }
 
-/// By hand: a derived reader takes the number of a variant for its name. From the text of the event: of most, nothing more is
-/// read than of which kind they are, and of the others, nothing but what counts is built.
+/// Written by hand, because a derived deserializer accepts the number of a variant in place of its name. It reads the
+/// event from its text: of most events only the type is read, and of the others only the relevant fields are built.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Event::read(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
@@ -96,14 +96,14 @@ pub(super) struct MessageEvent {
     #[serde(default)]
     pub(super) files: Value,
     pub(super) edited: Option<Value>,
-    /// Of an event about another message: as that is now, as it was, and which it was.
+    /// For an event about another message: that message after and before the change, and its `ts`.
     pub(super) message: Option<Box<RawValue>>,
     pub(super) previous_message: Option<Box<RawValue>>,
     pub(super) deleted_ts: Option<Value>,
 }
 
 impl MessageEvent {
-    /// The ids that would be stored, with their names.
+    /// Returns the ids that would be stored, with their names.
     pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let ids = [
             ("user", self.user.as_ref()),
@@ -114,14 +114,14 @@ impl MessageEvent {
         ids.into_iter().filter_map(|(name, id)| Some((name, id?.as_str())))
     }
 
-    /// Whether it is between one person and the bot.
+    /// Returns whether it is between one person and the bot.
     pub(super) fn is_direct(&self) -> bool {
         self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
     }
 }
 
 impl Event {
-    /// The channel of a direct message of several people, where this is of one.
+    /// Returns the channel, if the event is from a direct message of several people.
     pub(super) fn of_group(&self) -> Option<&str> {
         match self {
             Event::Message(said) | Event::AppMention(said) => {
@@ -137,11 +137,11 @@ pub(super) struct Reacted {
     user: String,
     reaction: String,
     item: Item,
-    /// Who has written the message, where Slack knows.
+    /// Who has written the message, if Slack knows.
     item_user: Option<Value>,
 }
 
-/// Somebody looks at the bot's own pages, of which one is their direct message with it.
+/// Somebody opens the bot's own pages, one of which is their direct message with it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Opened {
     user: String,
@@ -173,7 +173,7 @@ impl<'de> Deserialize<'de> for Item {
 }
 
 impl Event {
-    /// The ids that would be stored, with their names.
+    /// Returns the ids that would be stored, with their names.
     fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let said = match self {
             Event::Message(said) | Event::AppMention(said) => Some(said),
@@ -190,13 +190,13 @@ impl Event {
     }
 }
 
-/// What an event brings.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InboundEvent {
     Message(Box<Inbound>),
-    /// In a thread of a channel.
+    /// A message in a thread of a channel.
     ThreadMessage(Box<ThreadMessage>),
-    /// Something about a message that was sent before.
+    /// A change of a message that was sent before.
     Change(Change),
     Reaction(Reaction),
     /// Somebody has opened their direct message with the bot.
@@ -204,12 +204,12 @@ pub(super) enum InboundEvent {
         user: String,
         channel: String,
     },
-    /// Nothing that can be taken in: this id is none.
+    /// An event that cannot be taken in: this id is malformed.
     Malformed(&'static str),
 }
 
 impl InboundEvent {
-    /// The message that it is, and how it is written, where that is in a thread of a channel.
+    /// Returns the message, and whom it addresses if it is in a thread of a channel.
     pub(super) fn message(self) -> Option<(Inbound, Option<Addressing>)> {
         match self {
             InboundEvent::Message(message) => Some((*message, None)),
@@ -219,7 +219,7 @@ impl InboundEvent {
     }
 }
 
-/// What an event brings; `None` when it is not for the bot.
+/// Returns the content of an event; `None` if it is not for the bot.
 pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<InboundEvent> {
     let Callback { team_id, event_id, event, .. } = callback;
     if let Some(field) = malformed([("team_id", &*team_id), ("event_id", &*event_id)].into_iter().chain(event.ids())) {
@@ -235,7 +235,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
         }
         Event::Message(said) => {
             let is_named = names_bot(&said);
-            // The same comes as a mention.
+            // The same message arrives as a mention.
             if is_named && !said.is_direct() && said.channel_type.as_deref() != Some("mpim") {
                 return None;
             }
@@ -255,7 +255,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
     }
 }
 
-/// The message that a person has sent to the bot; `None` where it is none.
+/// Returns the message that a person has sent to the bot; `None` if it is not one.
 pub(super) fn message(
     team_id: String,
     event_id: String,
@@ -272,7 +272,7 @@ pub(super) fn message(
     if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message")) {
         return None;
     }
-    // What begins a thread is in it by the history, and not by the event.
+    // In the history, the first message of a thread is part of the thread; in its event, it is not.
     let within = said.thread_ts.filter(|thread_ts| *thread_ts != said.ts);
     let began_it = within.is_none() || said.parent_user_id.is_none_or(|parent| parent == user || parent == me.user);
     let channel = said.channel;
@@ -291,7 +291,7 @@ pub(super) fn message(
     };
     let mut text = mrkdwn::plain(&written, &me.user);
     if after_command(&text).is_some() {
-        // A command is about the people and channels that it names.
+        // A command refers to people and channels by their ids.
         text = mrkdwn::with_ids(&written, &me.user);
     }
     let place = if is_direct { Place::Dm(user.clone()) } else { Place::Channel(channel.clone()) };
@@ -311,8 +311,8 @@ pub(super) fn message(
     })
 }
 
-/// What a message of a channel's past brings, as the event of it would have: `None` where there would have been none for
-/// the bot, or where it cannot be read.
+/// Returns the content of a message in the history, as its event would have had it; `None` if there would have been
+/// none for the bot, or if it cannot be read.
 pub(super) fn of_past(
     mut message: Map<String, Value>,
     channel: &str,
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// How something is written in a thread of a channel, and in which.
+    /// Returns whom a message in a thread of a channel addresses, and its conversation.
     fn manner(event: Value, places: Places) -> Option<(Addressing, String)> {
         match brought(event, places)? {
             InboundEvent::ThreadMessage(word) => Some((word.manner, word.message.key.to_string())),
@@ -542,7 +542,7 @@ mod tests {
         }
     }
 
-    /// Once, `thread_ts: "1 2"` was stored under a key that nobody could read back.
+    /// Regression: `thread_ts: "1 2"` was stored under a key that could not be read back.
     #[test]
     fn an_id_that_is_none_is_refused() {
         let me = Identity::of_a_bot();

@@ -1,8 +1,8 @@
-//! Slash commands and clicks: who uses them, where, and what is said by them.
+//! Slash commands and clicks: who uses them, where, and what they mean.
 //!
-//! A slash command goes through the inbox as a message does: Slack sends it once, so that one which is acknowledged
-//! must not get lost. It is answered by an ordinary message, and not at its `response_url`: a message can be looked for after
-//! a crash, there is no end to the time in which it can be sent, and it needs no address from outside.
+//! A slash command goes through the inbox like a message: Slack sends it once, so an acknowledged one must not get
+//! lost. It is answered by an ordinary message, not at its `response_url`: a message can be searched for after a crash,
+//! it can be sent at any later time, and it needs no address from outside.
 
 use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::json;
@@ -15,11 +15,11 @@ use crate::{
     front::malformed,
 };
 
-/// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
-/// have the command taken for a duplicate.
+/// The prefix of a slash command's event id. Ids from outside never contain a colon, so nobody can send one first
+/// and have the command taken for a duplicate.
 const SLASH: &str = ":slash:";
 
-/// An envelope of type `slash_commands` or `interactive`. Of a view nobody says in which channel it is.
+/// An envelope of type `slash_commands` or `interactive`. For a view, it does not name the channel.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "type", default)]
@@ -30,7 +30,7 @@ struct Envelope {
     payload: Payload,
 }
 
-/// What says who and where: texts of a slash command, objects with an id of a click.
+/// Who and where: texts for a slash command, objects with an id for a click.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Payload {
@@ -55,10 +55,10 @@ pub(super) enum Invoked {
     Click(Invocation),
 }
 
-/// Reads one.
+/// Parses an envelope.
 ///
 /// # Errors
-/// An id is none; or it names nobody.
+/// An id is malformed, or the user is missing.
 pub(super) fn read(text: &str) -> Result<Invoked, &'static str> {
     let Envelope { kind, envelope_id, payload } = json::read_object(text).map_err(|_| "payload")?;
     if kind == "slash_commands" {
@@ -80,7 +80,7 @@ pub(super) fn read(text: &str) -> Result<Invoked, &'static str> {
 }
 
 impl Payload {
-    /// What it says, where a button of ours in a message was pressed.
+    /// Returns the choice, if one of the bot's buttons in a message was pressed.
     fn choice(&self) -> Option<Choice> {
         let of_a_message = self.kind == "block_actions" && self.container["type"] == "message";
         let actions = self.actions.as_array().filter(|_| of_a_message)?;
@@ -115,7 +115,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         key: SessionKey { front: FrontName::Slack, place, thread: None },
         user: user.to_owned(),
         reply_to: ReplyTo { channel: channel.to_owned(), thread_ts: None },
-        // The bot is not spoken to by name here.
+        // Here, the bot is not addressed by name.
         text: format!("{COMMAND} {}", mrkdwn::with_ids(text, "")).trim_end().to_owned(),
         attached: Attachments::default(),
         ts: String::new(),

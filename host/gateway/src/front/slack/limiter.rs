@@ -1,9 +1,9 @@
-//! How often Slack may be called: one limiter for all calls, by method and, for posts, by channel and by workspace.
+//! The rate limiter for all calls to Slack, by method and, for posts, by channel and by workspace.
 //!
-//! Slack counts calls a minute by the tier of a method, and posts by the channel. What is asked for beyond that is refused,
-//! answers with the rest. So nothing is sent before there is room for it, and what there is room for goes to what is most
-//! [urgent](Priority). A refusal all the same ("429") means that somebody else uses the token, or that a tier is lower
-//! than it is documented to be: the lane waits as long as Slack says, and is narrower afterwards, until it has gone well for a while.
+//! Slack counts calls per minute by the tier of a method, and posts by channel. Calls beyond that are refused, answers
+//! among them. So nothing is sent before there is room for it, and the room goes to the most [urgent](Priority) call. A
+//! refusal all the same ("429") means that somebody else uses the token, or that a tier is lower than documented: the
+//! lane waits as long as Slack says, and is narrower afterwards, until it has worked without a refusal for a while.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -18,50 +18,50 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The span of time in which Slack counts by tiers: a minute, and what calls may be late on their way.
+/// The window in which Slack counts by tiers: a minute, plus a margin for delays in transit.
 const MINUTE: Duration = Duration::from_secs(61);
 
-/// So many posts in so long into one channel: one a second, in short bursts.
+/// The limit of posts into one channel: one per second, in short bursts.
 const POSTS: Rate = Rate { calls: 5, window: Duration::from_millis(5_250) };
 
-/// Slack lets an app post "several hundred messages a minute" into a workspace, and says no number. Where it has refused posts
-/// into several channels, it takes fewer.
+/// Slack lets an app post "several hundred messages a minute" into a workspace, without giving a number. If it has
+/// refused posts into several channels, the limit is lower.
 const POSTS_OF_ALL: Rate = Rate { calls: 600, window: MINUTE };
 
-/// A lane that was narrowed becomes wider by one part in so many in each of its spans of time.
+/// A narrowed lane widens by 1/`WIDENS_BY` of its calls in each of its windows.
 const WIDENS_BY: usize = 50;
 
-/// Of the calls that a lane has room for, one in so many is left to answers. Progress has 40 of the 50 updates a minute
-/// then (specification 003 §6).
+/// One in this many of a lane's calls is reserved for answers. That leaves 40 of the 50 updates a minute to progress
+/// (specification 003 §6).
 const KEPT_FOR_ANSWERS: usize = 5;
 
-/// More lanes than this are not remembered once nothing goes on in them.
+/// Above this number, idle lanes are removed.
 const MAX_LANES: usize = 1_000;
 
-/// What Slack limits together: a method, and for posts the channel with it.
+/// What Slack limits together: a method and, for posts, its channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Lane {
     pub(super) method: &'static str,
     pub(super) channel: Option<String>,
 }
 
-/// Which limits are kept.
+/// Which limits are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limits {
-    /// Those that Slack documents, and whatever it refuses all the same.
+    /// Those that Slack documents, and its refusals.
     #[default]
     Documented,
-    /// Whatever is refused, for a server that speaks Slack's protocol and has other limits.
+    /// Only refusals, for a server that speaks Slack's protocol and has other limits.
     Refusals,
 }
 
-/// How many gateways call with the same tokens. Of what a method has room for each has its part; of what a channel has room for
-/// each has all, for as a rule one of them speaks there.
+/// How many gateways call with the same tokens. Each has its share of a method's limit, but all of a channel's limit,
+/// because usually only one of them posts there.
 #[derive(Clone)]
 pub struct Sharers(Arc<dyn Fn() -> usize + Send + Sync>);
 
 impl Sharers {
-    /// As many as this says, whenever it is asked.
+    /// Counts with this function each time.
     pub fn of(count: impl Fn() -> usize + Send + Sync + 'static) -> Sharers {
         Sharers(Arc::new(count))
     }
@@ -84,29 +84,30 @@ impl fmt::Debug for Sharers {
     }
 }
 
-/// What goes first. What waits goes in the order in which it came.
+/// The priorities, the most urgent first. Calls of the same priority go in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// Goes now or not at all, for an answer that has another way to go.
+    /// Sent now or not at all, for an answer that can be sent in another way.
     AtOnce,
     /// Waits for room: what people wait for, and what belongs to it.
     Answer,
-    /// Waits for room behind all answers, and leaves them some: what has to arrive, and answers nobody.
+    /// Waits for room behind all answers, and leaves some for them: messages that must arrive but
+    /// answer nobody.
     Notice,
-    /// Goes now or not at all, and not where an answer waits.
+    /// Sent now or not at all, and not while an answer waits.
     Progress,
     /// Waits for room behind everything else.
     Courtesy,
 }
 
-/// So many calls in any span of that length.
+/// The most calls in any window of that length.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     calls: usize,
     window: Duration,
 }
 
-/// What Slack documents of a method; `None` where it says nothing in numbers.
+/// Returns the limit that Slack documents for a method; `None` if it gives no number.
 fn documented(lane: &Lane) -> Option<Rate> {
     let calls = match lane.method {
         "chat.postMessage" if lane.channel.is_some() => return Some(POSTS),
@@ -129,52 +130,52 @@ impl Lane {
         Lane { method, channel: None }
     }
 
-    /// That of all channels together.
+    /// Returns the lane of all channels together.
     fn of_all(&self) -> Option<Lane> {
         self.channel.as_ref().map(|_| Lane::of(self.method))
     }
 }
 
-/// Lets calls go when there is room for them.
+/// Lets calls pass when there is room for them.
 #[derive(Debug)]
 pub(super) struct Limiter {
     limits: Limits,
     sharers: Sharers,
     lanes: Mutex<HashMap<Lane, Arc<Traffic>>>,
-    /// Cancelled when nothing waits any more, because the program ends.
+    /// Cancelled when calls no longer wait, because the program is ending.
     closed: CancellationToken,
 }
 
-/// What goes on in one lane.
+/// The state of one lane, with its waiting calls.
 #[derive(Debug)]
 struct Traffic {
     state: Mutex<State>,
     sharers: Sharers,
-    /// Told when somebody comes or goes.
+    /// Notified when a waiting call arrives or leaves.
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     documented: Option<Rate>,
-    /// Our part of it.
+    /// This gateway's share of it.
     part: Option<Rate>,
-    /// What it has turned out to be: never more than that.
+    /// The current limit, after refusals: never more than the share.
     calls: usize,
-    /// When the newest calls went, the oldest first.
+    /// When the most recent calls were made, oldest first.
     made: VecDeque<Instant>,
-    /// Slack wants to hear nothing until then.
+    /// Until when Slack accepts no calls.
     paused_until: Option<Instant>,
-    /// Since when it goes well.
+    /// Since when there were no refusals.
     well_since: Option<Instant>,
-    /// The channel that a call was refused in last, and until when: of a lane of all channels.
+    /// For a lane of all channels: the channel in which a call was refused last, and until when.
     refused_in: Option<(String, Instant)>,
-    /// Who waits, in the order in which they go.
+    /// The waiting calls, in the order in which they go.
     waiting: BTreeSet<(Priority, u64)>,
     last: u64,
 }
 
-/// Somebody who waits; gone when dropped.
+/// A waiting call; dropping it removes it.
 struct Waiting<'a> {
     traffic: &'a Traffic,
     place: (Priority, u64),
@@ -192,7 +193,7 @@ impl Limiter {
         Limiter { limits, sharers, lanes: Mutex::default(), closed: CancellationToken::new() }
     }
 
-    /// Nothing waits from now on: what there is no room for at once is put off.
+    /// Calls no longer wait from now on: those without room are refused at once.
     pub(super) fn close(&self) {
         self.closed.cancel();
     }
@@ -204,7 +205,7 @@ impl Limiter {
     /// Returns when the call may be made.
     ///
     /// # Errors
-    /// It is not to be made now; for how long, as far as can be told.
+    /// It must not be made now; with the time to wait, as far as it is known.
     pub(super) async fn turn(&self, lane: &Lane, urgency: Priority) -> Result<(), Duration> {
         if let Some(of_all) = lane.of_all() {
             self.turn_in(&of_all, urgency).await?;
@@ -230,7 +231,7 @@ impl Limiter {
             let room = async {
                 match again {
                     Some(at) => sleep_until(at).await,
-                    // Somebody else goes first.
+                    // Another call goes first.
                     None => std::future::pending().await,
                 }
             };
@@ -242,8 +243,8 @@ impl Limiter {
         }
     }
 
-    /// Slack has refused a call for so long. It does not say which of its limits that was: where another channel is refused as
-    /// well, it is the one of all.
+    /// Notes that Slack has refused a call for this long. Slack does not say which limit applied; if another channel is
+    /// refused, too, it is the limit of all channels.
     pub(super) fn refused(&self, lane: &Lane, wait: Duration) {
         let now = Instant::now();
         let traffic = self.lane(lane);
@@ -293,7 +294,7 @@ impl Traffic {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whole after each of its methods.
+        // Each of its methods leaves it consistent.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.share(self.sharers.count());
         state
@@ -309,19 +310,20 @@ impl Traffic {
 }
 
 impl State {
-    /// So many have a part of it.
+    /// Adjusts the share to the number of gateways.
     fn share(&mut self, sharers: usize) {
         let (Some(whole), Some(part)) = (self.documented, &mut self.part) else { return };
         let calls = (whole.calls / sharers).max(1);
         if calls == part.calls {
             return;
         }
-        // One that was narrowed gets wider by itself.
+        // A narrowed lane widens by itself.
         self.calls = if self.calls == part.calls { calls } else { self.calls.min(calls) };
         part.calls = calls;
     }
 
-    /// The next call is made by who waits at this place, if there is room; else when to look again, for who is first.
+    /// Makes the waiting call at this place, if it is first and there is room; otherwise returns when to look again,
+    /// if it is first.
     fn go(&mut self, place: (Priority, u64), now: Instant) -> Result<(), Option<Instant>> {
         if self.waiting.first() != Some(&place) {
             return Err(None);
@@ -336,12 +338,12 @@ impl State {
         }
     }
 
-    /// What is left to answers.
+    /// Returns how many calls are reserved for answers.
     fn spared(&self) -> usize {
         if self.part.is_some() { self.calls / KEPT_FOR_ANSWERS } else { 0 }
     }
 
-    /// A call that does not wait.
+    /// Makes a call that does not wait.
     fn pass(&mut self, urgency: Priority, now: Instant) -> Result<(), Duration> {
         let is_progress = urgency == Priority::Progress;
         let behind_answers =
@@ -356,7 +358,8 @@ impl State {
         }
     }
 
-    /// `None` where there is room for a call, with so many to spare; else when there will be.
+    /// Returns `None` if there is room for a call, with this many to spare; otherwise, when there
+    /// will be.
     fn room(&mut self, now: Instant, spared: usize) -> Option<Instant> {
         if let Some(until) = self.paused_until {
             if now < until {
@@ -382,7 +385,7 @@ impl State {
 
     fn refused(&mut self, now: Instant, wait: Duration) {
         let until = now + wait;
-        // Of calls that were under way together each is refused.
+        // Of calls in progress together, each is refused.
         let is_new = self.paused_until.is_none_or(|paused| paused < now);
         self.paused_until = self.paused_until.max(Some(until));
         self.well_since = Some(until);
@@ -391,11 +394,11 @@ impl State {
         }
     }
 
-    /// A call into that channel was refused, in the lane of all.
+    /// Notes, in the lane of all channels, that a call into that channel was refused.
     fn refused_in(&mut self, channel: &str, now: Instant, wait: Duration) {
         let is_second = self.refused_in.as_ref().is_some_and(|(other, until)| other != channel && now <= *until);
         if is_second && self.part.is_some() {
-            // Only so many went, and that was too much.
+            // The calls made were already too many.
             self.calls = self.calls.min(self.made.len().max(1));
         }
         if is_second {
@@ -404,7 +407,7 @@ impl State {
         self.refused_in = Some((channel.to_owned(), now + wait));
     }
 
-    /// A lane that was narrowed has room for more calls after each span of time in which nothing was refused.
+    /// Widens a narrowed lane after each window without refusals.
     fn widen(&mut self, now: Instant, most: usize, window: Duration) {
         let Some(since) = self.well_since else { return };
         let spans = now.saturating_duration_since(since).as_millis() / window.as_millis().max(1);
@@ -415,7 +418,7 @@ impl State {
         }
     }
 
-    /// Nobody waits, and nothing is remembered that would keep anybody waiting.
+    /// Returns whether nothing waits, and nothing is stored that would make a call wait.
     fn is_idle(&mut self, now: Instant) -> bool {
         self.waiting.is_empty() && self.room(now, 0).is_none() && self.made.is_empty() && self.well_since.is_none()
     }

@@ -1,30 +1,30 @@
-//! The lines of a Markdown text, as far as cutting and rendering it must know them: which belong to a
+//! The lines of a Markdown text, as far as splitting and rendering depend on them: which belong to a
 //! fenced code block, and which to a table.
 //!
-//! Lenient where CommonMark is strict: a fence may be indented as far as it likes, as it is in a nested
-//! list. What a parser sees differently is shown differently, and nothing is lost.
+//! It is lenient where CommonMark is strict: a fence may be indented to any depth, as in a nested list.
+//! Where a parser disagrees, the text is shown differently, but nothing is lost.
 
 use std::ops::Range;
 
-/// The longest line that opens a fence; a model writes a word there.
+/// The longest line that opens a fence; models write one word there.
 const MAX_FENCE_BYTES: usize = 200;
-/// The longest language that a fence is reopened with.
+/// The longest language name with which a fence is reopened.
 const MAX_LANGUAGE_BYTES: usize = 40;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Where it stands, its line end included.
+    /// Its range, including the line end.
     pub(super) range: Range<usize>,
     pub(super) kind: Kind,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Blank,
     Text,
-    /// The header of a table; the row of dashes comes next.
+    /// The header of a table; the row of dashes follows.
     TableHead,
     TableRow,
     /// Begins a code block.
@@ -39,10 +39,10 @@ pub(super) enum Kind {
     },
 }
 
-/// How a code block is fenced.
+/// The fence of a code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
-    /// What stands before it: indentation, and the marks of a quote.
+    /// What precedes it: indentation, and quote marks.
     prefix: String,
     mark: char,
     count: usize,
@@ -70,24 +70,24 @@ impl Fence {
         run(fence).is_some_and(|(mark, count, rest)| mark == self.mark && count >= self.count && rest.trim().is_empty())
     }
 
-    /// A quote ends with its last marked line, whether or not the code in it was closed.
+    /// A quote ends with its last marked line, whether or not its code was closed.
     fn is_left_by(&self, line: &str) -> bool {
         self.prefix.contains('>') && !line.trim_start().starts_with('>')
     }
 
-    /// The line that opens the block again.
+    /// Returns the line that reopens the block.
     pub(super) fn opening(&self) -> String {
         format!("{}{}\n", self.closing(), self.language)
     }
 
-    /// The line that closes it.
+    /// Returns the line that closes it.
     pub(super) fn closing(&self) -> String {
         let fence: String = std::iter::repeat_n(self.mark, self.count).collect();
         format!("{}{fence}", self.prefix)
     }
 }
 
-/// A line without indentation and without the marks of quotes and lists.
+/// Returns a line without indentation and without quote and list marks.
 fn without_markers(line: &str) -> &str {
     let mut rest = line.trim_start_matches([' ', '\t']);
     loop {
@@ -107,7 +107,7 @@ fn spaced<'a>(text: &'a str, marks: &[char]) -> Option<&'a str> {
     text.strip_prefix(marks).filter(|rest| rest.starts_with([' ', '\t']))
 }
 
-/// The run of fence marks that a text begins with, and what follows it.
+/// Returns the run of fence marks at the beginning of a text, and the text after it.
 fn run(text: &str) -> Option<(char, usize, &str)> {
     let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let rest = text.trim_start_matches(mark);
@@ -115,12 +115,12 @@ fn run(text: &str) -> Option<(char, usize, &str)> {
     (count >= 3).then_some((mark, count, rest))
 }
 
-/// Whether this is the row of dashes beneath the head of a table.
+/// Returns whether this is the row of dashes below a table header.
 pub(super) fn is_delimiter_row(line: &str) -> bool {
     line.contains('|') && line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':') || c.is_whitespace())
 }
 
-/// Every line of a text.
+/// Returns all lines of a text.
 pub(super) fn scan(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut open: Option<(usize, Fence)> = None;

@@ -23,40 +23,40 @@ use super::{
     token::Token,
 };
 
-/// How many messages may wait for the intake before no more are read,
+/// How many messages may wait for the intake before reading pauses,
 const MAX_IN_FLIGHT: usize = 256;
-/// and how long they may be together: each is in memory until it is stored.
+/// and their total length: each is in memory until it is stored.
 const MAX_IN_FLIGHT_BYTES: usize = 16 << 20;
-/// How long a frame may be. Slack cuts what people write at 40,000 characters; with its blocks, and every character
-/// escaped, that is less than one megabyte.
+/// The longest frame. Slack cuts messages at 40,000 characters; with its blocks, and every character escaped, that
+/// is less than one megabyte.
 const MAX_FRAME_BYTES: usize = 4 << 20;
-/// How long Slack may take to answer our closing of a connection; nothing depends on the answer.
+/// How long to wait for Slack's close frame; nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// An open connection, over TCP with or without TLS; in tests over a pipe.
+/// An open connection, over TCP with or without TLS; in tests, over a pipe.
 pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     socket: WebSocketStream<S>,
     reception: InboundContext<'a>,
     timings: Timings,
-    /// Messages on their way into the store.
+    /// Messages being stored.
     in_flight: FuturesUnordered<BoxFuture<'a, Done>>,
     in_flight_bytes: usize,
     opened: Instant,
-    /// When the last frame came.
+    /// When the last frame arrived.
     heard: Instant,
     /// The first ping since the last pong.
     asked: Option<Instant>,
-    /// Since the hello.
+    /// Set after the hello.
     presence: Option<Presence<'a>>,
-    /// Slack said that it will close the connection.
+    /// Slack has announced that it will close the connection.
     leaving: bool,
 }
 
 /// Why [`Link::serve`] returned.
 pub(super) enum ServeOutcome<T> {
-    /// What was waited for has happened.
+    /// The awaited future has completed.
     Until(T),
-    /// Slack will close this connection soon; until then it works. Said once.
+    /// Slack will close this connection soon; it works until then. Returned once.
     Leaving,
     LinkError(LinkError),
 }
@@ -64,20 +64,20 @@ pub(super) enum ServeOutcome<T> {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum LinkError {
-    /// A new one may do; not before `retry_after`, where it is known.
+    /// A new connection may work; not before `retry_after`, if that is known.
     Lost { why: String, retry_after: Option<Duration> },
-    /// Slack wants no more connections from this app, until a person changes something.
+    /// Slack accepts no connections from this app until a person changes something.
     Refused { what: String, hint: String },
 }
 
-/// A frame that is done with.
+/// A frame that has been handled.
 struct Done {
     acknowledgement: Option<String>,
-    /// How long it was.
+    /// Its length.
     bytes: usize,
 }
 
-/// What a frame means for the connection it came over.
+/// What a frame means for its connection.
 enum Step {
     Greeted,
     Go,
@@ -86,7 +86,7 @@ enum Step {
 }
 
 impl<'a> Link<'a> {
-    /// Connects and waits for Slack's hello: from then on events may come.
+    /// Connects and waits for Slack's hello: from then on, events may arrive.
     pub(super) async fn open(
         url: Url,
         tls: Arc<ClientConfig>,
@@ -134,12 +134,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    /// How long the connection has stood.
+    /// Returns how long the connection has been open.
     pub(super) fn age(&self) -> Duration {
         self.opened.elapsed()
     }
 
-    /// Takes messages in and acknowledges them, until `until` is done or the connection is.
+    /// Takes messages in and acknowledges them, until `until` completes or the connection ends.
     pub(super) async fn serve<T>(&mut self, until: impl Future<Output = T>) -> ServeOutcome<T> {
         let mut until = pin!(until);
         let mut ping = interval_at(Instant::now() + self.timings.ping, self.timings.ping);
@@ -147,12 +147,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         loop {
             let listening = self.in_flight.len() < MAX_IN_FLIGHT && self.in_flight_bytes < MAX_IN_FLIGHT_BYTES;
             if !listening {
-                // An answer would not be read either: the store is slow, not Slack.
+                // A pong would not be read either: the store is slow, not Slack.
                 self.asked = None;
             }
             let too_late = self.asked.map(|asked| asked + self.timings.pong);
             let step = tokio::select! {
-                // What has come counts before the time that has passed: this process may have stood still.
+                // Received frames are handled before timeouts: this process may have been suspended.
                 biased;
                 value = &mut until => return ServeOutcome::Until(value),
                 Some(done) = self.in_flight.next() => self.acknowledge(done).await,
@@ -164,7 +164,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
                 Ok(Step::Leave) => return ServeOutcome::Leaving,
                 Ok(Step::Go | Step::Greeted) => {}
                 Ok(Step::Close) => {
-                    // Sends our own half of the farewell.
+                    // Sends our close frame.
                     timeout(CLOSE_WAIT, self.socket.flush()).await.ok();
                     return ServeOutcome::LinkError(LinkError::lost("Slack closed it"));
                 }
@@ -173,9 +173,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    /// Closes the connection: first what is in flight is stored and acknowledged. Messages that Slack
-    /// sends before it knows are stored too; as they can no longer be acknowledged, it will send them
-    /// again, and the intake knows them then.
+    /// Closes the connection after storing and acknowledging the messages in progress. Messages that
+    /// Slack sends before it notices are stored, too; since they can no longer be acknowledged, Slack
+    /// will send them again, and the intake will recognize them.
     pub(super) async fn retire(mut self) {
         let drain = self.timings.drain;
         let storing = async {
@@ -246,7 +246,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         Ok(Step::Go)
     }
 
-    /// Works on a frame of that length beside reading the next ones.
+    /// Handles a frame of that length while the next ones are read.
     fn take(&mut self, bytes: usize, work: BoxFuture<'a, Option<String>>) {
         self.in_flight_bytes += bytes;
         self.in_flight.push(work.map(move |acknowledgement| Done { acknowledgement, bytes }).boxed());
@@ -275,13 +275,13 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         }
     }
 
-    /// Asks for a sign of life. Only a pong is one: it says that Slack hears, too.
+    /// Sends a ping. Only a pong proves that Slack receives, too.
     async fn ping(&mut self) -> Result<Step, LinkError> {
         self.asked.get_or_insert_with(Instant::now);
         self.send(Message::Ping(Bytes::new())).await
     }
 
-    /// Nobody is at the other end any more.
+    /// Notes that the other end is gone.
     fn silent(&mut self) -> LinkError {
         let since = self.asked.map_or(self.heard, |asked| asked.min(self.heard));
         if let Some(presence) = &mut self.presence {
@@ -299,7 +299,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     }
 }
 
-/// What a connection takes: a longer frame ends it, and is never held whole.
+/// The limits of a connection: a longer frame ends it, and is never held in full.
 fn bounds() -> WebSocketConfig {
     WebSocketConfig::default().max_frame_size(Some(MAX_FRAME_BYTES)).max_message_size(Some(MAX_FRAME_BYTES))
 }
@@ -317,10 +317,10 @@ impl LinkError {
     }
 }
 
-/// The error in words that hold no ticket.
+/// Describes the error without a ticket.
 fn describe(error: &WsError) -> String {
     match error {
-        // This one quotes the address.
+        // This one contains the address.
         WsError::Url(_) => "its address cannot be used".to_owned(),
         WsError::Http(response) => format!("Slack answered HTTP {}", response.status().as_u16()),
         other => other.to_string(),

@@ -1,11 +1,11 @@
-//! Markdown, as models write it, rendered as Slack's `mrkdwn`.
+//! Renders Markdown, as models write it, as Slack's `mrkdwn`.
 //!
-//! The parser is comrak, of all kept ones the one that knows emphasis in Chinese: by CommonMark's rules
-//! `**預算：**一百萬` is not bold. Slack wants a word's edge around its own marks, too; where a text has
-//! none, a zero-width space makes one.
+//! The parser is comrak, the only maintained one that handles emphasis in Chinese: by CommonMark's rules,
+//! `**預算：**一百萬` is not bold. Slack also requires a word boundary around its marks; where a text has none, a
+//! zero-width space makes one.
 //!
-//! Whatever the Markdown says, the result mentions nobody but those who are to be pinged, and links lead to
-//! addresses of the web and of mail: all text is escaped, and the only control sequences are made here.
+//! Whatever the Markdown contains, the result mentions only those who are to be pinged, and links only to
+//! web and mail addresses: all text is escaped, and the only control sequences are generated here.
 
 use std::borrow::Cow;
 
@@ -21,8 +21,8 @@ mod prose;
 mod table;
 mod writer;
 
-/// Markdown as `mrkdwn`, all of it escaped but for the mentions of those who are to be pinged. Blank only
-/// if the source is.
+/// Renders Markdown as `mrkdwn`, all of it escaped except for the mentions of those who are to be pinged.
+/// Blank only if the source is.
 pub(super) fn render(source: &str, pings: &[String]) -> String {
     let arena = Arena::new();
     let document = parse_document(&arena, &prepared(source), &options());
@@ -46,9 +46,9 @@ fn options() -> Options<'static> {
     options
 }
 
-/// The source as it is to be parsed. A part may begin in the middle of something, and is made whole: what
-/// is left of a nested list begins at the margin, rows of a table get a head. Definitions of links are
-/// shown, as what they are for may be in another part.
+/// Returns the source in a form to be parsed. A part may begin in the middle of something, and is
+/// completed: the rest of a nested list begins at the margin, table rows get a header. Link definitions
+/// are shown, since the link may be in another part.
 fn prepared(source: &str) -> Cow<'_, str> {
     let body = source.trim_start();
     let first_line = source[..source.len() - body.len()].rfind('\n').map_or(0, |at| at + 1);
@@ -86,7 +86,7 @@ fn prepared(source: &str) -> Cow<'_, str> {
     Cow::Owned(prepared)
 }
 
-/// Whether a line can only be a row of a table.
+/// Returns whether a line can only be a table row.
 fn is_row(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("| ") && line.ends_with(" |")

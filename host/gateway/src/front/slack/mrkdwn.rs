@@ -1,12 +1,11 @@
-//! Slack's text format, read and written.
+//! Reads and writes Slack's text format.
 //!
-//! Slack escapes `&`, `<` and `>` and nothing else; what stands between angle brackets is a control
-//! sequence: a mention, a link, a date. Text that is fully escaped can therefore neither mention nor
-//! link anything.
+//! Slack escapes only `&`, `<` and `>`; text between angle brackets is a control sequence: a
+//! mention, a link, a date. So fully escaped text cannot mention or link anything.
 
 use pmk_core::text;
 
-/// How many bytes this character takes once it is escaped.
+/// Returns how many bytes this character takes when escaped.
 pub(super) fn escaped_len(c: char) -> usize {
     match c {
         '&' => "&amp;".len(),
@@ -16,7 +15,7 @@ pub(super) fn escaped_len(c: char) -> usize {
     }
 }
 
-/// The text with everything escaped that Slack could read as a control sequence.
+/// Escapes everything in a text that Slack could read as a control sequence.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 16);
     escape_into(&mut escaped, text);
@@ -35,20 +34,20 @@ pub(super) fn escape_into(out: &mut String, text: &str) {
     }
 }
 
-/// The length of a rendered text as Slack counts it: in bytes, and a `>` that begins a quote as if it were
-/// escaped.
+/// Returns the length of a rendered text as Slack counts it: in bytes, and a `>` that begins a quote
+/// counts as if it were escaped.
 pub(super) fn counted_len(rendered: &str) -> usize {
     let quotes = rendered.lines().filter(|line| line.starts_with('>')).count();
     rendered.len() + quotes * ("&gt;".len() - 1)
 }
 
-/// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
-/// other control sequences readable, and nothing in it that is not seen.
+/// Returns what a person wrote, as a model should read it: escapes undone, mentions of the bot `me`
+/// removed, other control sequences readable, and without invisible characters.
 pub(super) fn plain(text: &str, me: &str) -> String {
     read(text, me, push_readable)
 }
 
-/// The same as a command is read: mentions of people and channels stand as Slack writes them, with their ids.
+/// Returns the same for a command: mentions of people and channels are kept in Slack's form, with their ids.
 pub(super) fn with_ids(text: &str, me: &str) -> String {
     read(text, me, |plain, sequence| match sequence.starts_with(['@', '#']) {
         true => {
@@ -81,12 +80,12 @@ fn read(text: &str, me: &str, push: impl Fn(&mut String, &str)) -> String {
     text::plain(&plain).trim().to_owned()
 }
 
-/// Whether a text as Slack has it mentions somebody.
+/// Returns whether a text in Slack's form mentions somebody.
 pub(super) fn is_mentioned(text: &str, user: &str) -> bool {
     text.split('<').skip(1).filter_map(|opened| opened.split_once('>')).any(|(sequence, _)| mentions(sequence, user))
 }
 
-/// Whether it names somebody else: a person, a group, or everybody.
+/// Returns whether it mentions somebody else: a person, a group, or everybody.
 pub(super) fn names_others(text: &str, me: &str) -> bool {
     let mut sequences = text.split('<').skip(1).filter_map(|opened| opened.split_once('>'));
     sequences.any(|(sequence, _)| match sequence.chars().next() {
@@ -100,7 +99,7 @@ fn mentions(sequence: &str, user: &str) -> bool {
     sequence.strip_prefix('@').is_some_and(|mention| mention.split('|').next() == Some(user))
 }
 
-/// What follows a mention that is taken off: without the `:` or `,` of an address ("bot: hello"), and
+/// Returns the text after a removed mention: without the `:` or `,` of an address ("bot: hello"), and
 /// without a second space in the middle of a sentence.
 fn after_mention<'a>(before: &str, after: &'a str) -> &'a str {
     if before.trim().is_empty() {
@@ -113,7 +112,7 @@ fn after_mention<'a>(before: &str, after: &'a str) -> &'a str {
     }
 }
 
-/// The inside of one `<…>`.
+/// Writes the inside of one `<…>` in readable form.
 fn push_readable(plain: &mut String, sequence: &str) {
     let (target, label) = match sequence.split_once('|') {
         Some((target, label)) if !label.is_empty() => (target, Some(label)),
@@ -130,7 +129,7 @@ fn push_readable(plain: &mut String, sequence: &str) {
         unescape_into(plain, label.unwrap_or(command).trim_start_matches('@'));
     } else {
         match label {
-            // Slack made the link itself, out of an address or a domain that was written as it is.
+            // Slack made the link from an address or domain that was written out.
             Some(label) if target.ends_with(label) => unescape_into(plain, label),
             Some(label) => {
                 unescape_into(plain, label);
@@ -143,7 +142,7 @@ fn push_readable(plain: &mut String, sequence: &str) {
     }
 }
 
-/// One pass, so that `&amp;lt;` becomes `&lt;` and not `<`.
+/// Unescapes in one pass, so that `&amp;lt;` becomes `&lt;` and not `<`.
 fn unescape_into(plain: &mut String, mut escaped: &str) {
     while let Some(at) = escaped.find('&') {
         plain.push_str(&escaped[..at]);

@@ -1,12 +1,13 @@
-//! Where a question is one, and where its answer goes, as far as that is the operator's to say.
+//! The operator's settings for where a question is recognized, and where its answer goes.
 
 use serde::Deserialize;
 
-/// What the operator has said.
+/// The operator's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
     pub reply_in: ReplyIn,
-    /// Whether who has mentioned the bot in a thread of a channel needs no mention there, until somebody else writes.
+    /// Whether a person who has mentioned the bot in a thread of a channel needs no further mention there until
+    /// somebody else writes.
     pub follow_threads: bool,
 }
 
@@ -16,22 +17,22 @@ impl Default for Places {
     }
 }
 
-/// Where a mention is answered that is in no thread.
+/// Where a mention outside of a thread is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplyIn {
     /// In the channel, which is one conversation.
     #[default]
     Channel,
-    /// In the thread that it begins, which is a conversation of its own.
+    /// In the thread that it begins, which is a separate conversation.
     Thread,
 }
 
 impl ReplyIn {
-    /// The words of gateway.json.
+    /// All values, as in gateway.json.
     pub const ALL: [ReplyIn; 2] = [ReplyIn::Channel, ReplyIn::Thread];
 
-    /// The word.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             ReplyIn::Channel => "channel",

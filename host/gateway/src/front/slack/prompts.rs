@@ -1,5 +1,5 @@
-//! What people may begin with, shown to them when they open their direct message with the bot. Nobody waits for it, and
-//! where it cannot be shown, it is not.
+//! Suggested prompts, shown to people when they open their direct message with the bot. Nobody waits for them, and if
+//! they cannot be shown, nothing else happens.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,22 +16,23 @@ use super::web::{Turn, Web};
 
 const METHOD: &str = "assistant.threads.setSuggestedPrompts";
 
-/// The most that Slack shows.
+/// The most prompts that Slack shows.
 pub const MOST_PROMPTS: usize = 4;
 
-/// Slack keeps showing them: for so long nobody is shown them again, whatever came of it.
+/// Slack keeps showing them: nobody is shown them again within this time, even if it failed.
 const ONCE_IN: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// So many people are remembered. More of them within that time see the prompts that Slack has kept.
+/// The most people that are remembered. Further people within that time see the prompts that Slack
+/// has kept.
 const MAX_PEOPLE: usize = 10_000;
 
-/// Something to begin with.
+/// A suggested prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
     /// What the person sees.
     pub title: String,
-    /// What they have said once they choose it.
+    /// The message that is sent when they choose it.
     pub message: String,
 }
 
@@ -55,19 +56,19 @@ impl Prompts {
         Prompts { list, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Somebody has opened their direct message. Does not block.
+    /// Notes that somebody has opened their direct message. Does not block.
     pub(super) fn opened(&self, user: String, channel: String) {
         if !self.list.is_empty() && self.state().is_due(user, channel, Instant::now()) {
             self.changed.notify_one();
         }
     }
 
-    /// Shows them to whom they are due, for as long as it is polled.
+    /// Shows them where they are due, for as long as it is polled.
     pub(super) async fn show(&self, web: &Web) -> Infallible {
         loop {
             let changed = self.changed.notified();
             while let Some(channel) = self.next() {
-                // Without `thread_ts`, with which Slack shows them to nobody and says that all is well.
+                // Without `thread_ts`: with it, Slack shows them to nobody and still reports success.
                 let request = json!({"channel_id": channel, "prompts": self.list});
                 if let Err(failure) = web.write::<_, IgnoredAny>(&Turn::courtesy(METHOD), &request).await {
                     tracing::debug!(%failure, "somebody is shown no prompts");
@@ -82,13 +83,13 @@ impl Prompts {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whole after each of its methods.
+        // Each of its methods leaves it consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Whether somebody is to be shown them now.
+    /// Returns whether somebody is to be shown them now.
     fn is_due(&mut self, user: String, channel: String, now: Instant) -> bool {
         if self.shown.get(&user).is_some_and(|shown| now.duration_since(*shown) < ONCE_IN) {
             return false;

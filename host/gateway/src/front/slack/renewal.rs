@@ -1,4 +1,4 @@
-//! Going over to other tokens while calls are made.
+//! Switches to new tokens while calls are being made.
 
 use std::future::pending;
 
@@ -15,14 +15,14 @@ use super::{
 };
 
 impl Web {
-    /// Goes over to other tokens whenever there are others. Never ends.
+    /// Switches to new tokens whenever there are any. Never ends.
     pub(super) async fn follow_tokens(&self) {
         let Some(source) = &self.tokens.source else { return pending().await };
         let mut seen = self.tokens.stamps.clone();
         loop {
             let stamps = source.stamps();
             if stamps != seen {
-                // Where they are no good they are got again once Slack refuses the old ones.
+                // If they are no good, they are read again once Slack refuses the old ones.
                 self.renew(None).await;
                 seen = stamps;
             }
@@ -30,20 +30,20 @@ impl Web {
         }
     }
 
-    /// Is told when the token changes that opens connections.
+    /// Returns a receiver that is notified when the token that opens connections changes.
     pub(super) fn app_token_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.tokens.app_changes()
     }
 
-    /// Gets the tokens again, and uses them from now on where they are others and Slack takes them: whether that is so. One
-    /// that Slack has refused is got again every now and then only.
+    /// Reads the tokens again, and switches to them if they are new and Slack accepts them; returns whether that was
+    /// the case. After a refusal, they are read again only at intervals.
     pub(super) async fn renew(&self, refused: Option<(Token, &SecretString)>) -> bool {
         let Some(source) = &self.tokens.source else { return false };
         let mut in_vain = self.tokens.renewing.lock().await;
         let before = self.tokens.now();
         if let Some((token, secret)) = refused {
             if !before.has_the_same(token, secret) {
-                // Another call was faster.
+                // Another call has already renewed them.
                 return true;
             }
             if in_vain.is_some_and(|at| at.elapsed() < AGAIN_AFTER) {
@@ -58,7 +58,7 @@ impl Web {
             tracing::warn!("Slack's tokens may have changed, but the previous ones stay in use: {why}");
             false
         });
-        // Looking at files that have changed keeps no refused call from looking, too.
+        // A check because of changed files does not keep a refused call from checking.
         if is_renewed {
             *in_vain = None;
         } else if refused.is_some() {
@@ -67,7 +67,7 @@ impl Web {
         is_renewed
     }
 
-    /// Uses these where they are others, and Slack takes them.
+    /// Switches to these tokens if they are new, and Slack accepts them.
     async fn go_over(&self, before: &TokenPair, pair: TokenPair) -> Result<bool, String> {
         let changed: Vec<Token> = [Token::App, Token::Bot]
             .into_iter()
@@ -86,7 +86,7 @@ impl Web {
         Ok(true)
     }
 
-    /// Asks Slack about a token, as at the start.
+    /// Checks a token with Slack, as during the start.
     async fn check(&self, token: Token, pair: &TokenPair) -> Result<(), String> {
         let failed = |method| move |cause: Cause| CallFailure { method, token, cause }.to_string();
         let secret = pair.of(token);

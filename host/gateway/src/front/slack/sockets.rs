@@ -1,10 +1,10 @@
-//! Keeping Socket Mode connected.
+//! Keeps Socket Mode connected.
 //!
-//! slack-morphism's own socket manager closes a connection before it opens the next, waits 30 seconds
-//! after one failed attempt, waits for ever on a server that stalls, and cannot tell a revoked token from
-//! a bad network. So the connections are kept here. They do not go through its listener traits either:
-//! those take callbacks that live for ever, where the intake is borrowed, keep the reason of a `disconnect` to
-//! themselves, and acknowledge what they cannot read whole. (Its types of the envelopes are private.)
+//! slack-morphism's own socket manager closes a connection before it opens the next, waits 30 seconds after
+//! one failed attempt, waits forever for a server that stalls, and cannot tell a revoked token from a bad
+//! network. So the connections are kept here. Its listener traits are not used either: they take callbacks
+//! with a static lifetime, whereas the intake is borrowed; they hide the reason of a `disconnect`; and they
+//! acknowledge frames that they cannot read completely. (Its envelope types are private.)
 
 use std::{
     future::pending,
@@ -33,17 +33,17 @@ use super::{
 };
 use crate::{chat::Notice, front::FrontError};
 
-/// How long a refusal is not told again, although Slack took the app in between.
+/// How long a refusal is not reported again, even if Slack accepted the app in between.
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
-/// What a connection is made of.
+/// What connections are made from.
 pub(super) struct Sockets<'a> {
     web: &'a Web,
     tls: &'a Arc<ClientConfig>,
     timings: Timings,
     reception: InboundContext<'a>,
     refusal: Refusal,
-    /// Whose turn it is to be replaced because there is another token: one after the other.
+    /// Held by the connection that is being replaced because of a new token: one at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -57,11 +57,11 @@ impl<'a> Sockets<'a> {
         Sockets { web, tls, timings, reception, refusal: Refusal::default(), turn: tokio::sync::Mutex::default() }
     }
 
-    /// Takes messages in over several connections at once, so that one which dies unnoticed leaves another
-    /// for the redelivery. Returns when `stop` is cancelled and all is stored, acknowledged and closed.
+    /// Takes messages in over several connections at once, so that if one dies unnoticed, another can receive
+    /// the redelivery. Returns when `stop` is cancelled and everything is stored, acknowledged and closed.
     ///
-    /// Nothing that Slack says ends it: a token that it refuses now may be good in a minute, and the connections
-    /// that are open work on. Whether the app is taken at all was asked at the start.
+    /// Nothing that Slack says ends it: a refused token may be accepted a minute later, and the open connections
+    /// continue to work. Whether the app is accepted at all was checked during the start.
     pub(super) async fn run(&self, stop: &CancellationToken) {
         let kept = join_all((0..self.timings.connections).map(|_| self.keep_one(stop)));
         tokio::select! {
@@ -71,14 +71,14 @@ impl<'a> Sockets<'a> {
         self.reception.hearing.finish(self.reception.intake);
     }
 
-    /// Keeps one connection up until `halt` is cancelled.
+    /// Keeps one connection open until `halt` is cancelled.
     async fn keep_one(&self, halt: &CancellationToken) {
         let mut backoff = Backoff::new(&self.timings);
         let mut retiring = FuturesUnordered::new();
         let mut changes = self.web.app_token_changes();
         let mut open = self.open(halt, &mut backoff).await;
         while let Some(mut link) = open {
-            // The predecessor leaves while this one works already.
+            // The predecessor closes while this one already works.
             let halted = async {
                 while retiring.next().await.is_some() {}
                 tokio::select! {
@@ -102,7 +102,7 @@ impl<'a> Sockets<'a> {
                     continue;
                 }
             };
-            // The successor opens while this one still works, by the token of now.
+            // The successor opens, with the current token, while this one still works.
             changes.mark_unchanged();
             let mut opening = pin!(self.open(halt, &mut backoff));
             open = loop {
@@ -122,7 +122,7 @@ impl<'a> Sockets<'a> {
         while retiring.next().await.is_some() {}
     }
 
-    /// Waits until there is another token, and then for its turn.
+    /// Waits for a new token, and then for its turn.
     async fn turn_after(&self, changes: &mut watch::Receiver<u64>) -> MutexGuard<'_, ()> {
         if changes.changed().await.is_err() {
             return pending().await;
@@ -130,7 +130,7 @@ impl<'a> Sockets<'a> {
         self.turn.lock().await
     }
 
-    /// Opens a connection, trying again until it stands; `None` when `halt` was cancelled first.
+    /// Opens a connection, retrying until it succeeds; `None` if `halt` was cancelled first.
     async fn open(&self, halt: &CancellationToken, backoff: &mut Backoff) -> Option<Link<'a>> {
         loop {
             let attempt = async {
@@ -158,7 +158,7 @@ impl<'a> Sockets<'a> {
     }
 
     fn lost(&self, link: Link<'a>, gone: LinkError) {
-        // From here on it does not count as open.
+        // From here on, it does not count as open.
         drop(link);
         self.reception.hearing.lost_one();
         match gone {
@@ -194,7 +194,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-/// Whether people know that Slack takes no connections; all connections of an app are refused together.
+/// Whether people know that Slack refuses connections; all connections of an app are refused together.
 #[derive(Default)]
 struct Refusal(Mutex<Told>);
 
@@ -205,7 +205,7 @@ struct Told {
 }
 
 impl Refusal {
-    /// Slack has refused a connection; whether that is to be told.
+    /// Notes that Slack has refused a connection; returns whether to report that.
     fn begins(&self) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = told.stands || told.last.is_some_and(|last| last.elapsed() < TOLD_FOR);
@@ -215,14 +215,14 @@ impl Refusal {
         !known
     }
 
-    /// Slack has taken a connection; whether that is to be told.
+    /// Notes that Slack has accepted a connection; returns whether to report that.
     fn ends(&self) -> bool {
         mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).stands)
     }
 }
 
-/// How long to wait before the next attempt: after attempts that failed longer each time, with jitter so that
-/// many hosts do not come back at once. A connection that said hello begins anew, however soon it was cut.
+/// The pause before the next attempt: longer after each failed one, with jitter so that many hosts do not
+/// come back at the same time. A connection that received a hello resets it, however soon it was closed.
 struct Backoff {
     steps: ExponentialBuilder,
     next: ExponentialBackoff,
@@ -240,7 +240,7 @@ impl Backoff {
         Backoff { next: steps.build(), steps, spacing: timings.spacing, wait: Duration::ZERO }
     }
 
-    /// A connection served for this long.
+    /// Notes that a connection worked for this long.
     fn served(&mut self, age: Duration) {
         self.next = self.steps.build();
         self.wait = self.spacing.saturating_sub(age);

@@ -1,12 +1,13 @@
-//! Cutting a reply into messages that Slack takes.
+//! Splits a reply into messages that Slack accepts.
 //!
-//! A `markdown` block takes so many characters of the source. `chat.update` refuses a text of more than 4,000 bytes of UTF-8,
-//! counted after escaping, and posts of text are held to the same bound: Slack advises it, and a post can then still be edited.
-//! What is cut is the Markdown source; what is measured is the part as Slack will get it, so that the measure cannot be wrong.
+//! A `markdown` block is limited by the number of characters of its source. `chat.update` refuses a text of more than
+//! 4,000 bytes of UTF-8, counted after escaping, and posted texts are kept within the same limit: Slack recommends it,
+//! and a post can then be edited later. The Markdown source is split, and each part is measured in the form in which
+//! Slack will get it, so that the measure is exact.
 //!
-//! A part reads well by itself, and the parts together are the reply: byte for byte, but for the lines that
-//! close and reopen a code block where a cut falls into it, and the head of a table that stands above its further rows, too. Each step looks at a window of bounded size, so
-//! the time grows with the length of the reply.
+//! Each part reads well by itself, and the parts together are the reply, byte for byte, apart from the lines that close
+//! and reopen a code block around a cut, and a table header that is repeated above further rows. Each step examines a
+//! window of limited size, so the time grows linearly with the length of the reply.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -18,15 +19,15 @@ use super::{
 
 mod inline;
 
-/// The largest part that goes as text, in bytes as Slack counts them, a little below its bound.
+/// The largest part that is sent as text, in bytes as Slack counts them, a little below its limit.
 pub(super) const MAX_PART_BYTES: usize = 3_900;
 
-/// What a part may take; a few hundred at least, so that a fence and a grapheme have room.
+/// The limit of a part; at least a few hundred, so that a fence and a grapheme fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PartLimit {
-    /// So many bytes, once it is rendered as `mrkdwn`.
+    /// Bytes, after rendering as `mrkdwn`.
     Rendered(usize),
-    /// So many characters of Markdown.
+    /// Characters of Markdown.
     Chars(usize),
 }
 
@@ -37,7 +38,7 @@ impl PartLimit {
         }
     }
 
-    /// More bytes than a part ever has.
+    /// Returns more bytes than a part ever has.
     fn window(self) -> usize {
         match self {
             PartLimit::Rendered(most) => 2 * most,
@@ -45,7 +46,7 @@ impl PartLimit {
         }
     }
 
-    /// What a part takes.
+    /// Returns the size of a part.
     fn of(self, part: &str) -> usize {
         match self {
             PartLimit::Rendered(_) => counted_len(&markdown::render(part, &[])),
@@ -60,8 +61,8 @@ impl PartLimit {
         }
     }
 
-    /// How many bytes of a text take no more than this share of it, by its characters; one character at least, if there is
-    /// one.
+    /// Returns how many bytes of a text fit into this share of the limit, counted by characters; at least one
+    /// character, if there is one.
     fn fitting(self, text: &str, share: usize) -> usize {
         let mut used = 0;
         for (at, c) in text.char_indices() {
@@ -74,12 +75,12 @@ impl PartLimit {
     }
 }
 
-/// Cuts a reply into parts that take at most so much.
+/// Splits a reply into parts within the limit.
 ///
-/// A cut falls between two paragraphs; where there is no such place in the latter half of a part, at a line
-/// end; then behind a sentence, behind a word, and at last between two graphemes. Rows of tables, links,
-/// mentions and the like are only cut where one alone is too large. White space at a cut stays at the end
-/// of a part. No part is blank, so a blank reply has no parts.
+/// A cut is between two paragraphs. If there is no such place in the second half of a part, it is at a line
+/// end; otherwise after a sentence, after a word, and finally between two graphemes. Table rows, links,
+/// mentions and the like are only cut if one alone is too large. White space at a cut stays at the end of a
+/// part. No part is blank, so a blank reply has no parts.
 pub(super) fn split(reply: &str, most: PartLimit) -> Vec<String> {
     let splitter = Splitter::new(reply, most);
     let mut parts = Vec::new();
@@ -95,7 +96,7 @@ pub(super) fn split(reply: &str, most: PartLimit) -> Vec<String> {
 struct Splitter<'a> {
     text: &'a str,
     lines: Vec<Line>,
-    /// Which of the lines are heads of tables.
+    /// The indices of the lines that are table headers.
     heads: Vec<usize>,
     most: PartLimit,
 }
@@ -107,7 +108,8 @@ impl<'a> Splitter<'a> {
         Splitter { text, lines, heads, most }
     }
 
-    /// A part as it is stored: with the fences that make it whole, or the head of the table that it goes on with.
+    /// Returns a part as it is stored: with the fences that complete it, or the header of the table that it
+    /// continues.
     fn part(&self, at: usize, end: usize) -> String {
         let opening = self.fence_at(at).map(Fence::opening);
         let mut part = opening.or_else(|| self.head_at(at).map(str::to_owned)).unwrap_or_default();
@@ -121,7 +123,7 @@ impl<'a> Splitter<'a> {
         part
     }
 
-    /// Where the part that begins at `at` ends.
+    /// Returns where the part that begins at `at` ends.
     fn next_cut(&self, at: usize) -> usize {
         let rest = &self.text[at..];
         // Blank lines before the first word are not worth a part.
@@ -142,15 +144,15 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// The length of what has to be in a part in any case.
+    /// Returns the length that a part must have in any case.
     fn first_grapheme(&self, start: usize) -> usize {
         let window = &self.text[start..self.text.floor_char_boundary(start + self.most.window())];
         let grapheme = window.graphemes(true).next().unwrap_or_default();
-        // One that is too large for a part of its own is torn apart.
+        // A grapheme that is too large for a part is cut.
         self.most.fitting(grapheme, 2)
     }
 
-    /// The best place to cut behind `start` and at or before `limit`.
+    /// Returns the best place to cut after `start` and at or before `limit`.
     fn best_cut(&self, start: usize, limit: usize) -> usize {
         let limit = self.text.floor_char_boundary(limit);
         if limit == self.text.len() {
@@ -160,13 +162,13 @@ impl<'a> Splitter<'a> {
         self.between_lines(start, limit).unwrap_or_else(|| self.within_line(start, limit))
     }
 
-    /// The number of the line that ends at `at` or has it inside.
+    /// Returns the number of the line that ends at `at` or contains it.
     fn line_before(&self, at: usize) -> usize {
         self.lines.partition_point(|line| line.range.end < at)
     }
 
-    /// Moves a limit that falls into a line which is not to be cut, or between two that belong together, to
-    /// where they begin; not where that leaves nothing.
+    /// Moves a limit within a line that must not be cut, or between two lines that belong together, to
+    /// where they begin; not if that leaves nothing.
     fn outside_solid_lines(&self, start: usize, limit: usize) -> usize {
         let mut at = limit;
         loop {
@@ -187,8 +189,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Whether the line of this number must not be the last of a part: the head of a table without a row,
-    /// a code block without code.
+    /// Returns whether the line of this number must not be the last of a part: a table header without a
+    /// row, a code block without code.
     fn belong_together(&self, number: usize) -> bool {
         let kind = |number: usize| self.lines.get(number).map(|line| &line.kind);
         let is_head = |number: Option<usize>| matches!(number.and_then(kind), Some(Kind::TableHead));
@@ -198,7 +200,7 @@ impl<'a> Splitter<'a> {
             || matches!(kind(number + 1), Some(Kind::Closing { .. }))
     }
 
-    /// The last end of a paragraph in the latter half, or else of a line.
+    /// Returns the last end of a paragraph in the second half, or otherwise of a line.
     fn between_lines(&self, start: usize, limit: usize) -> Option<usize> {
         let half = start + (limit - start) / 2;
         let last = self.line_before(limit);
@@ -215,7 +217,7 @@ impl<'a> Splitter<'a> {
         line_end
     }
 
-    /// The best place within the line that `limit` falls into.
+    /// Returns the best place within the line that contains `limit`.
     fn within_line(&self, start: usize, limit: usize) -> usize {
         let line = &self.lines[self.line_before(limit)];
         let from = start.max(line.range.start);
@@ -223,14 +225,15 @@ impl<'a> Splitter<'a> {
         let prose = line.kind == Kind::Text;
         let text = &self.text[from..to];
         match inline::best_cut(text, limit - from, prose) {
-            // Something that is not to be cut begins the line; it is where it is too large by itself.
+            // The line begins with something that must not be cut; it is cut only if it is too large
+            // by itself.
             0 if from > start => from,
             0 => from + inline::best_cut(text, limit - from, false),
             cut => from + cut,
         }
     }
 
-    /// A cut, moved behind the white space that follows it; but not into the indentation of a line, nor
+    /// Moves a cut past the white space that follows it, but not into the indentation of a line, nor
     /// within code, where white space matters.
     fn with_white_space(&self, cut: usize) -> usize {
         let rest = &self.text[cut..];
@@ -248,8 +251,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// The head of the table whose next row begins at this place: its titles and the dashes below, where these leave half of a
-    /// part, and the row has room in it, too.
+    /// Returns the header of the table whose next row begins at this place: its titles and the dashes below, if these
+    /// leave half of a part, and the row fits, too.
     fn head_at(&self, at: usize) -> Option<&str> {
         let number = self.lines.partition_point(|line| line.range.end <= at);
         let row = self.lines.get(number).filter(|line| line.kind == Kind::TableRow && line.range.start == at)?;
@@ -263,7 +266,7 @@ impl<'a> Splitter<'a> {
         (dashes < number && has_room()).then_some(head)
     }
 
-    /// The fence of the code block that a cut at this place would fall into.
+    /// Returns the fence of the code block that a cut at this place would split.
     fn fence_at(&self, at: usize) -> Option<&Fence> {
         if at == self.text.len() {
             return None;

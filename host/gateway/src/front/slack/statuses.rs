@@ -1,12 +1,13 @@
-//! That an answer is being made, shown as the status of its thread: it leaves no message behind that would have to be edited,
-//! and notifies nobody.
+//! Statuses: that an answer is being made is shown as the status of its thread. A status leaves no message behind that
+//! would have to be edited, and notifies nobody.
 //!
-//! Which way it is shown is decided before anything is said. A status is gone once the bot posts there, so the answer is a new
-//! message, and after a crash only the history can tell whether it is there. Where that cannot be read, or Slack takes no status,
-//! a placeholder is posted, and the answer takes its place.
+//! Whether a status or a placeholder is used is decided before anything is posted. A status disappears once the bot
+//! posts in the thread, so the answer is a new message, and after a crash only the history can tell whether it was
+//! posted. If the history cannot be read, or Slack does not accept a status, a placeholder is posted, and the answer
+//! replaces it.
 //!
-//! Nobody waits for a status: its call runs beside everything else, to its end. What takes it away again waits for that, and is
-//! tried until Slack would have forgotten it.
+//! Nobody waits for a status: its call runs to its end concurrently with everything else. Removing the status waits for
+//! that call, and is retried until Slack would have removed it by itself.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,25 +26,25 @@ use super::{
 };
 use crate::chat::Inbound;
 
-/// Slack forgets a status after two minutes.
+/// Slack removes a status after two minutes.
 const LIVES: Duration = Duration::from_secs(120);
 
-/// So often within a renewal it is looked what there is to do.
+/// How many times per renewal interval the statuses are checked.
 const LOOKS: u32 = 9;
 
-/// For so long somebody waits until one is taken away; then it is done later.
+/// How long a caller waits for the removal of a status; after that, it is done later.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// What is left is taken away when the program ends, as far as it goes in so long.
+/// How long the removal of the remaining statuses may take when the program ends.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// A turn that takes longer than this shows nothing any more.
+/// A turn that takes longer than this no longer shows a status.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// Channels of which it is remembered that they take no status, or cannot be read, or are of several people.
+/// The most channels that are remembered as accepting no status, being unreadable, or having several people.
 const MAX_CHANNELS: usize = 10_000;
 
-/// What can be read back, by the scopes of the token.
+/// Which histories can be read, by the scopes of the token.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readable {
     direct: bool,
@@ -56,10 +57,10 @@ struct Readable {
 #[derive(Debug)]
 pub(super) struct Statuses {
     readable: Readable,
-    /// How long one stands before it is renewed.
+    /// How long a status is shown before it is renewed.
     renew_after: Duration,
     state: Mutex<State>,
-    /// Told when there is something to be taken away, and when a call has ended.
+    /// Notified when there is something to remove, and when a call has ended.
     changed: Notify,
     settled: Notify,
 }
@@ -68,11 +69,11 @@ pub(super) struct Statuses {
 struct State {
     /// By the event that is being answered.
     shown: HashMap<String, Shown>,
-    /// Those that no message takes away, and when Slack has forgotten them.
+    /// Statuses that no message removes, and when Slack will have removed them.
     left: HashMap<Thread, Instant>,
-    /// So many calls about a thread have begun and not ended.
+    /// The number of calls in progress for each thread.
     under_way: HashMap<Thread, usize>,
-    /// Slack takes none at all, or none there.
+    /// Whether Slack accepts none at all, and the channels without statuses.
     refused: bool,
     without: HashSet<String>,
     groups: HashSet<String>,
@@ -86,7 +87,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Where it is shown that this question is being answered.
+    /// Returns the thread in which the answer to this question is shown to be in progress.
     pub(super) fn of(question: &Inbound) -> Thread {
         Thread { channel: question.reply_to.channel.clone(), ts: question.thread().to_owned() }
     }
@@ -96,14 +97,14 @@ impl Thread {
 struct Shown {
     thread: Thread,
     line: String,
-    /// A message has taken it away.
+    /// A message has removed it.
     is_gone: bool,
     /// When Slack was last told.
     at: Instant,
     since: Instant,
 }
 
-/// A call about a thread; over when dropped.
+/// A call in progress for a thread; it ends when this is dropped.
 struct UnderWay {
     statuses: Arc<Statuses>,
     thread: Thread,
@@ -126,7 +127,7 @@ impl Drop for UnderWay {
 }
 
 impl Statuses {
-    /// `scopes` are the token's, with commas between; where nobody says them, nothing is known to be readable.
+    /// `scopes` are the token's, separated by commas; if they are unknown, nothing is known to be readable.
     pub(super) fn new(scopes: Option<&str>, renew_after: Duration) -> Statuses {
         let granted: Vec<&str> = scopes.unwrap_or_default().split(',').map(str::trim).collect();
         let has = |scope: &str| granted.contains(&scope);
@@ -139,7 +140,8 @@ impl Statuses {
         Statuses { readable, renew_after, state: Mutex::default(), changed: Notify::new(), settled: Notify::new() }
     }
 
-    /// Shows one for this event; false where a placeholder has to do. Who stops waiting for that loses nothing.
+    /// Shows a status for this event; returns false if a placeholder is needed. Dropping the future is
+    /// harmless.
     pub(super) async fn begin(
         self: &Arc<Self>,
         web: &Arc<Web>,
@@ -156,7 +158,7 @@ impl Statuses {
         {
             let mut state = self.state();
             state.shown.insert(event_id.to_owned(), shown);
-            // It is the new one's now.
+            // It belongs to the new turn now.
             state.left.remove(&thread);
         }
         let (statuses, web, event_id) = (Arc::clone(self), Arc::clone(web), event_id.to_owned());
@@ -171,7 +173,7 @@ impl Statuses {
                     statuses.state().shown.remove(&event_id);
                     return false;
                 }
-                // It may be shown by the next line of progress.
+                // The next line of progress may still show it.
                 Err(failure) => tracing::debug!(%failure, "no status is shown"),
                 Ok(()) => {}
             }
@@ -180,12 +182,12 @@ impl Statuses {
         taken.await.unwrap_or(true)
     }
 
-    /// Whether it is shown that this event is being answered.
+    /// Returns whether a status is shown for this event.
     pub(super) fn are_shown(&self, event_id: &str) -> bool {
         self.state().shown.contains_key(event_id)
     }
 
-    /// Shows another line; `None` where this event has no status.
+    /// Shows another line; `None` if this event has no status.
     pub(super) async fn show(
         self: &Arc<Self>,
         web: &Web,
@@ -204,7 +206,8 @@ impl Statuses {
         Some(web.set_status(&thread.channel, &thread.ts, status).await)
     }
 
-    /// The bot has posted a new message for this event at that place. What was on its way to be shown may come after it.
+    /// Notes that the bot has posted a new message for this event at that place. A status call in progress may take
+    /// effect after it.
     pub(super) fn posted(&self, event_id: &str, thread_ts: Option<&str>) {
         let mut state = self.state();
         let State { shown, under_way, .. } = &mut *state;
@@ -213,14 +216,14 @@ impl Statuses {
         }
     }
 
-    /// Nothing is made for this event any more.
+    /// Notes that nothing is being made for this event any more.
     pub(super) async fn end(&self, web: &Web, event_id: &str) {
         if let Some(thread) = self.ended(event_id) {
             self.take_away(web, thread).await;
         }
     }
 
-    /// The thread of which no message takes it away.
+    /// Returns the thread whose status no message removes.
     fn ended(&self, event_id: &str) -> Option<Thread> {
         let mut state = self.state();
         let Shown { thread, is_gone: false, .. } = state.shown.remove(event_id)? else { return None };
@@ -228,7 +231,7 @@ impl Statuses {
         Some(thread)
     }
 
-    /// An earlier run may have shown one there.
+    /// Removes a status that an earlier run may have left there.
     pub(super) async fn left_behind(&self, web: &Web, thread: Thread) {
         if !self.serves(&thread.channel) {
             return;
@@ -243,7 +246,8 @@ impl Statuses {
         self.take_away(web, thread).await;
     }
 
-    /// Takes away what is left there, once nothing is on its way; by the end of a turn, so that a kill leaves nothing.
+    /// Removes what is left there once no call is in progress; done before the end of a turn, so that a kill leaves
+    /// nothing.
     async fn take_away(&self, web: &Web, thread: Thread) {
         let cleared = async {
             loop {
@@ -260,7 +264,7 @@ impl Statuses {
         }
     }
 
-    /// The past of this channel cannot be read.
+    /// Notes that the history of this channel cannot be read.
     pub(super) fn unreadable(&self, channel: &str) {
         let mut state = self.state();
         if state.without.len() < MAX_CHANNELS {
@@ -268,7 +272,7 @@ impl Statuses {
         }
     }
 
-    /// This channel is a direct message of several people, which no id tells.
+    /// Notes that this channel is a direct message of several people, which its id does not show.
     pub(super) fn is_group(&self, channel: &str) {
         let mut state = self.state();
         if state.groups.len() < MAX_CHANNELS && !state.groups.contains(channel) {
@@ -276,7 +280,8 @@ impl Statuses {
         }
     }
 
-    /// Renews what is shown for long, and takes away what no message does. Never ends.
+    /// Renews statuses that are shown for long, and removes those that no message removes. Never
+    /// ends.
     pub(super) async fn keep(self: &Arc<Self>, web: &Web, status: &str) {
         let look_every = self.renew_after / LOOKS;
         loop {
@@ -299,11 +304,11 @@ impl Statuses {
         }
     }
 
-    /// The program ends: takes away what is left.
+    /// Removes the remaining statuses, since the program is ending.
     pub(super) async fn leave(self: &Arc<Self>, web: &Web) {
         let all = async {
             while !self.clear(web).await {
-                // A refusal, or a call under way: either takes a moment.
+                // After a refusal or during a call, another attempt is made a moment later.
                 sleep(Duration::from_millis(100)).await;
             }
         };
@@ -312,7 +317,8 @@ impl Statuses {
         }
     }
 
-    /// Takes away what no message does, once nothing is on its way there; whether nothing is left.
+    /// Removes statuses that no message removes, once no call is in progress there; returns whether
+    /// none is left.
     async fn clear(self: &Arc<Self>, web: &Web) -> bool {
         for thread in self.to_be_cleared(Instant::now()) {
             self.clear_at(web, &thread).await;
@@ -327,7 +333,7 @@ impl Statuses {
         }
     }
 
-    /// Those that can be taken away now.
+    /// Returns the threads whose status can be removed now.
     fn to_be_cleared(&self, now: Instant) -> Vec<Thread> {
         let mut state = self.state();
         let State { left, under_way, .. } = &mut *state;
@@ -335,7 +341,8 @@ impl Statuses {
         left.keys().filter(|thread| !under_way.contains_key(thread)).cloned().collect()
     }
 
-    /// Those that Slack would soon forget. They are there again, whatever has taken them away.
+    /// Returns the statuses that Slack would soon remove. They count as shown again, whatever has
+    /// removed them.
     fn due(&self, now: Instant) -> Vec<(String, Thread, String)> {
         let mut state = self.state();
         state.shown.retain(|_, shown| now.duration_since(shown.since) < LONGEST);
@@ -352,7 +359,7 @@ impl Statuses {
         UnderWay { statuses: Arc::clone(self), thread: thread.clone() }
     }
 
-    /// Whether none is shown anywhere.
+    /// Returns whether statuses are shown nowhere.
     pub(super) fn serve_nowhere(&self) -> bool {
         let Readable { direct, channels, groups } = self.readable;
         !(direct || channels || groups) || self.state().refused
@@ -369,7 +376,7 @@ impl Statuses {
         readable && !state.refused && !state.without.contains(channel)
     }
 
-    /// Slack takes none; it is said once where that is so everywhere.
+    /// Notes that Slack refuses statuses; logged once if they are refused everywhere.
     fn refused(&self, channel: &str, failure: &CallFailure) {
         if failure.is_about_the_app() && !failure.code().is_some_and(is_about_the_token) {
             if !std::mem::replace(&mut self.state().refused, true) {
@@ -382,7 +389,7 @@ impl Statuses {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every entry is whole.
+        // Every entry is complete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -437,8 +444,8 @@ mod tests {
         assert!(statuses.state().shown.is_empty());
     }
 
-    /// Once, one that was renewed while its answer grew, or was on its way when the answer was posted, stood on under the
-    /// answer.
+    /// Regression: a status that was renewed while its answer was streamed, or was being set when the answer was
+    /// posted, remained below the answer.
     #[tokio::test(start_paused = true)]
     async fn one_that_comes_after_the_bots_message_is_taken_away() {
         let (statuses, now) = (showing("Ev1"), Instant::now());

@@ -1,15 +1,18 @@
-//! Answers that are shown while they are made: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
+//! Streams answers while they are made: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
 //!
-//! What people have seen cannot be taken back, so only that is streamed which [nothing changes any more](super::super::settled),
-//! in threads, where Slack has it. The complete answer is stored before its stream is closed. Closing it puts the tag on
-//! the message by which an answer is found again. A stream that dies, by its five minutes or anything else, becomes
-//! the whole answer by an edit; where a limit does not let it be closed, the whole answer is a new message and the stream goes.
-//! One that a crash left behind is known by being the bot's and having no tag.
+//! What people have seen cannot be taken back, so only text that [cannot change any more](super::super::settled) is
+//! streamed, and only in threads, where Slack supports it. The complete answer is stored before its stream is closed.
+//! Closing it puts the tag on the message by which an answer is found again. If a stream ends early, after its five
+//! minutes or for another reason, its message is edited to hold the whole answer; if a rate limit does not allow it to
+//! be closed, the whole answer is posted as a new message and the stream is removed. A stream left behind by a crash is
+//! recognized by being the bot's and having no tag.
 //!
-//! An answer that is made anew, after a crash or because its question was edited, is not streamed once more: what was shown of
-//! the first becomes the second. What people see of a stream that went another way is taken away before its turn is over.
+//! An answer that is made again, after a crash or because its question was edited, is not streamed again: what was
+//! shown of the first becomes the second. A stream whose answer was posted in another way is removed before the turn is
+//! over.
 //!
-//! All of that rests on the tag. Where Slack does not keep it, the first stream shows so, and there is no second.
+//! All of this relies on the tag. If Slack does not keep it, that is noticed with the first stream, and there is no
+//! second.
 
 use std::{
     collections::HashMap,
@@ -44,25 +47,27 @@ use crate::{
     front::{Delivery, settled::settled},
 };
 
-/// The time between two pieces of one answer: Slack takes some hundred a minute of all. One that is whole sooner is not
-/// streamed at all.
+/// The time between two pieces of one answer: Slack accepts about a hundred a minute for all. An answer that is
+/// complete sooner is not streamed at all.
 const GAP: Duration = Duration::from_secs(1);
 
-/// So many grow at the same time. Slack lets some twenty be closed a minute, and each of these may end in the same one.
+/// The most concurrent streams. Slack allows about twenty to be closed per minute, and all of them may end in the same
+/// one.
 const MOST_OPEN: usize = 15;
 
-/// With which Slack refuses to go on where a person has pressed its own stop, and the reaction that wishes the same.
+/// The error with which Slack refuses to continue after a person has pressed Slack's own stop button, and the
+/// reaction with the same meaning.
 const STOPPED: &str = "stopped_by_user";
 const STOP: &str = "black_square_for_stop";
 
-/// The most characters of a piece that Slack takes.
+/// The most characters of a piece that Slack accepts.
 const MAX_PIECE: usize = 11_000;
 
-/// Whether answers are shown while they are made.
+/// Whether answers are streamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
-    /// Where Slack and the answer allow it.
+    /// If Slack and the answer allow it.
     #[default]
     Auto,
     Off,
@@ -82,11 +87,11 @@ impl Stream {
 /// The streams of all turns.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// Whether answers are to be streamed at all, and can be.
+    /// Whether answers are to be streamed, and can be.
     wanted: AtomicBool,
     state: Arc<Mutex<State>>,
     room: Arc<Semaphore>,
-    /// What people have wished by Slack's own stop.
+    /// Requests to stop from Slack's own stop button.
     stops: mpsc::UnboundedSender<Reaction>,
     stopped: Queue<mpsc::UnboundedReceiver<Reaction>>,
 }
@@ -94,11 +99,11 @@ pub(super) struct Streams {
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<String, Open>,
-    /// Messages of earlier runs that never became whole, by the event that they answer.
+    /// Messages of earlier runs that were never completed, by the event that they answer.
     left: HashMap<String, Left>,
 }
 
-/// A stream whose answer is being made, or delivered.
+/// A stream whose answer is being made or delivered.
 #[derive(Clone, Debug)]
 struct Open {
     channel: String,
@@ -107,7 +112,7 @@ struct Open {
     /// The message, once there is one.
     ts: Arc<OnceLock<String>>,
     done: CancellationToken,
-    /// What has become of it, once it is done.
+    /// The result of the stream, once it is done.
     shown: watch::Receiver<Option<Shown>>,
 }
 
@@ -125,9 +130,9 @@ struct Left {
 struct Shown {
     ts: Option<String>,
     text: String,
-    /// Something was sent of which nobody knows whether it was taken.
+    /// Whether something was sent with unknown outcome.
     in_doubt: bool,
-    /// Its place among those that grow; free once nobody knows of it any more.
+    /// Its slot among the concurrent streams, which is released when this is dropped.
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -142,7 +147,7 @@ struct Place {
     me: Identity,
 }
 
-/// Hears the answer.
+/// Receives the answer.
 struct Ear {
     text: watch::Sender<String>,
 }
@@ -158,13 +163,13 @@ impl Listener for Ear {
     }
 }
 
-/// What is read of the answer to a start.
+/// What is read of the response to a start.
 #[derive(Deserialize)]
 struct Started {
     ts: String,
 }
 
-/// What is read of the answer to a stop.
+/// What is read of the response to a stop.
 #[derive(Deserialize)]
 struct Stopped {
     message: Option<Message>,
@@ -187,7 +192,8 @@ impl Streams {
         }
     }
 
-    /// Who hears the answer to this question, where it can be streamed: not where a placeholder stands for it.
+    /// Returns a listener for the answer to this question, if it can be streamed: not if there is a
+    /// placeholder for it.
     pub(super) fn begin(
         &self,
         web: &Arc<Web>,
@@ -218,7 +224,7 @@ impl Streams {
             done: open.done.clone(),
             place,
         };
-        // One that an earlier attempt has given up before anything of it was shown.
+        // A stream that an earlier attempt gave up before anything was shown.
         if let Some(before) = self.state().open.insert(question.event_id.clone(), open) {
             before.done.cancel();
         }
@@ -230,10 +236,10 @@ impl Streams {
         Some(Arc::new(Ear { text }))
     }
 
-    /// Makes what was streamed of an answer whole: its message, where there is one.
+    /// Completes what was streamed of an answer and returns its message, if there is one.
     ///
     /// # Errors
-    /// It may be whole or not.
+    /// It may or may not be complete.
     pub(super) async fn finish(
         &self,
         web: &Web,
@@ -245,7 +251,7 @@ impl Streams {
         let (channel, text) = (&part.reply_to.channel, speech.text.as_str());
         let left = self.state().left.get(*event_id).cloned();
         if let Some(Left { ts, .. }) = left {
-            // It may be open still. The tag is for what is whole.
+            // It may still be open. Only a complete message gets the tag.
             let _ = stop(web, channel, &ts, "", &[], None).await;
             return replace(web, channel, ts, text, buttons, tag).await;
         }
@@ -265,7 +271,7 @@ impl Streams {
             stopped => stopped,
         };
         let stopped = match stopped {
-            // It is open still, and cannot be edited. Nobody waits for the minute to be over.
+            // It is still open, and cannot be edited. Nobody waits for the minute to pass.
             Err(failure) if failure.was_put_off() => {
                 tracing::debug!(%failure, "an answer is posted beside its stream");
                 return Ok(None);
@@ -284,10 +290,10 @@ impl Streams {
         }
     }
 
-    /// Takes away what was streamed of an answer that went another way.
+    /// Removes what was streamed of an answer that was posted in another way.
     ///
     /// # Errors
-    /// It may be there still, and is remembered.
+    /// It may still be there, and is remembered.
     pub(super) async fn clear(&self, web: &Web, event_id: &str) -> Result<(), CallFailure> {
         let left = self.state().left.get(event_id).cloned();
         if let Some(Left { channel, ts, .. }) = left {
@@ -302,13 +308,14 @@ impl Streams {
         Ok(())
     }
 
-    /// Whether this run has streamed something for this event, or would know of it.
+    /// Returns whether this run has streamed something for this event, or knows of an earlier
+    /// stream.
     pub(super) fn know_of(&self, event_id: &str) -> bool {
         let state = self.state();
         state.open.contains_key(event_id) || state.left.contains_key(event_id)
     }
 
-    /// The question that this message is a growing answer to.
+    /// Returns the question to which this message is a streamed answer.
     pub(super) fn question_of(&self, channel: &str, ts: &str) -> Option<String> {
         let state = self.state();
         let is_it = |open: &&Open| open.channel == channel && open.ts.get().is_some_and(|its| its == ts);
@@ -317,12 +324,12 @@ impl Streams {
         growing.or_else(left).cloned()
     }
 
-    /// The next wish of somebody who has pressed Slack's own stop.
+    /// Returns the next request from somebody who has pressed Slack's own stop button.
     pub(super) async fn next_stop(&self) -> Option<Reaction> {
         self.stopped.lock().await.recv().await
     }
 
-    /// The answer to this event is this message, which may be what was streamed of it.
+    /// Notes that this message, which may be the stream, is the answer to this event.
     pub(super) fn has_become(&self, event_id: &str, ts: &str) {
         let mut state = self.state();
         if state.left.get(event_id).is_some_and(|left| left.ts == ts) {
@@ -336,13 +343,13 @@ impl Streams {
         }
     }
 
-    /// A message of an earlier run that never became whole.
+    /// Remembers a message of an earlier run that was never completed.
     pub(super) fn left_behind(&self, event_id: &str, channel: &str, asked: &str, ts: String) {
         let left = Left { channel: channel.to_owned(), asked: asked.to_owned(), ts };
         self.state().left.insert(event_id.to_owned(), left);
     }
 
-    /// What people see by now; nothing is added to it any more.
+    /// Returns what people see now; nothing is added to it afterwards.
     async fn shown(&self, event_id: &str) -> Option<Shown> {
         let Open { done, mut shown, .. } = self.state().open.get(event_id).cloned()?;
         done.cancel();
@@ -355,11 +362,11 @@ impl Streams {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Every entry is whole.
+    // Every entry is complete.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An answer that grows.
+/// An answer that is being streamed.
 struct Growing {
     web: Arc<Web>,
     statuses: Arc<Statuses>,
@@ -373,7 +380,7 @@ struct Growing {
 }
 
 impl Growing {
-    /// Shows what is heard, piece by piece, until it is done or does not go on.
+    /// Shows the answer piece by piece, until it is done or cannot be continued.
     async fn show(&self, mut heard: watch::Receiver<String>) -> Shown {
         let Growing { web, place, done, .. } = self;
         let mut shown = Shown::default();
@@ -384,7 +391,7 @@ impl Growing {
                 more = heard.changed() => more,
             };
             if more.is_err() {
-                // All of it is there.
+                // All of it was received.
                 return shown;
             }
             tokio::select! {
@@ -392,12 +399,12 @@ impl Growing {
                 () = done.cancelled() => return shown,
                 () = sleep(GAP) => {}
             }
-            // Nobody speaks any more: it is whole, or was given up.
+            // The model has finished: the answer is complete, or was given up.
             if heard.has_changed().is_err() || !self.statuses.are_shown(&self.event_id) {
                 return shown;
             }
             let text = heard.borrow_and_update().clone();
-            // One that has begun anew is shown once it is whole.
+            // An answer that has started again is shown once it is complete.
             let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
             if more.trim().is_empty() || more.chars().count() > MAX_PIECE {
                 continue;
@@ -408,7 +415,7 @@ impl Growing {
                         shown._place = Some(Arc::new(room));
                         start(web, place, more).await.map(Some)
                     }
-                    // There are enough. By the next piece one may be over.
+                    // There are enough streams. One may have ended by the next piece.
                     Err(_) => continue,
                 },
                 Some(ts) => append(web, &place.channel, ts, more).await.map(|()| None),
@@ -433,7 +440,8 @@ impl Growing {
         }
     }
 
-    /// Its reader has pressed Slack's own stop, which says the same as the reaction to the question.
+    /// Passes on that its reader has pressed Slack's own stop button, which means the same as the
+    /// stop reaction to the question.
     fn stop(&self) {
         let Place { channel, after, user, .. } = &self.place;
         let wish = Reaction {
@@ -444,12 +452,12 @@ impl Growing {
             reaction: STOP.to_owned(),
             of_another: false,
         };
-        // Nobody listens any more where the program ends.
+        // Nobody receives it if the program is ending.
         let _ = self.stops.send(wish);
     }
 }
 
-/// Where nobody knows whether a stream was begun, it is looked for.
+/// Searches for a stream if it is unknown whether it was started.
 async fn found(web: &Web, place: &Place, shown: Shown) -> Shown {
     if shown.ts.is_some() || !shown.in_doubt {
         return shown;
@@ -481,7 +489,7 @@ async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), Ca
     web.write::<_, serde::de::IgnoredAny>(&turn, &request).await.map(drop)
 }
 
-/// Closes a stream with what is still missing; false where it has not kept the tag.
+/// Closes a stream with the rest of the text; returns false if Slack has not kept the tag.
 async fn stop(
     web: &Web,
     channel: &str,
@@ -505,8 +513,8 @@ async fn stop(
     Ok(tag.is_none() || stopped.message.is_some_and(|message| message.metadata.is_some()))
 }
 
-/// The whole answer takes the place of what was streamed of it; `None` where that cannot be. Then it is posted, and this goes
-/// once nothing is made any more.
+/// Replaces the streamed message by the whole answer; `None` if that is impossible. Then the answer is posted, and the
+/// stream is removed at the end of the turn.
 async fn replace(
     web: &Web,
     channel: &str,
@@ -526,7 +534,8 @@ async fn replace(
     }
 }
 
-/// Takes the beginning of an answer away that nothing makes whole; it may be gone, or stay for ever.
+/// Removes the beginning of an answer that is not completed; it may be gone already, or stay
+/// forever.
 async fn take_away(web: &Web, channel: &str, ts: &str) -> Result<(), CallFailure> {
     match web.delete(channel, ts).await {
         Err(failure) if failure.is_final() => {

@@ -1,4 +1,4 @@
-//! What was said in a thread before the bot was mentioned there.
+//! The messages of a thread before the bot was mentioned there.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use crate::chat::{ReplyTo, Thread, ThreadPost};
 /// A thread of more pages is not read to its end.
 const MAX_PAGES: usize = 5;
 
-/// The most characters that are kept of one: how it began, and the newest.
+/// The most characters of a thread that are kept: its first message, and the newest ones.
 const MAX_CHARS: usize = 60_000;
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Page {
     response_metadata: Option<Cursor>,
 }
 
-/// What others than the bot have said in a thread before the message of that `ts`.
+/// Returns what others than the bot have written in a thread before the message of that `ts`.
 pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
     let (mut said, mut people) = (Vec::new(), Vec::new());
     let mut cursor: Option<String> = None;
@@ -65,7 +65,7 @@ fn ts(message: &Map<String, Value>) -> &str {
     message.get("ts").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A message that says something, with what came along with it.
+/// Returns a message that has content, with its attachments.
 fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     let word = |key: &str| message.get(key).and_then(Value::as_str);
     let is_mine = word("user") == Some(&me.user) || me.bot.as_deref().is_some_and(|bot| word("bot_id") == Some(bot));
@@ -81,7 +81,8 @@ fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     (!lines.is_empty()).then(|| ThreadPost { by, text: lines.join("\n") })
 }
 
-/// Takes the oldest but the first out until all are so many characters. Whether any went.
+/// Removes the oldest messages except the first until the rest has at most this many characters.
+/// Returns whether any were removed.
 fn bound(said: &mut Vec<ThreadPost>, most: usize) -> bool {
     let chars = |said: &ThreadPost| said.text.chars().count();
     let mut left = most.saturating_sub(said.first().map_or(0, chars));

@@ -1,4 +1,4 @@
-//! How the Web API and the WebSocket are reached: one TLS configuration for both, on ring.
+//! The TLS configuration of Web API and WebSocket: one for both, on ring.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustls::{ClientConfig, crypto::ring};
 
 use crate::roots::roots;
 
-/// A TLS configuration with these. It names its provider, so it does not depend on what else the process has
+/// Returns the TLS configuration. It names its provider, so it does not depend on what else the process has
 /// installed.
 pub(super) fn client_config() -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -23,7 +23,7 @@ mod tests {
     fn a_client_configuration_can_be_built() {
         // Another test may have installed it already; it is the same one.
         let _ = ring::default_provider().install_default();
-        // What other libraries do: they take the provider of the process.
+        // Other libraries do this: they use the provider of the process.
         let roots = RootCertStore::empty();
         ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         client_config().expect("ours names its provider");

@@ -1,5 +1,5 @@
-//! The tokens that are in use. They may be others tomorrow: Slack takes one back, or somebody writes new ones into
-//! gateway.json. Then they are got again, and what works on goes over to them.
+//! The tokens in use. They may change at run time: Slack revokes one, or somebody writes new ones into
+//! gateway.json. Then they are read again, and running work switches to them.
 
 use std::{
     fmt,
@@ -14,10 +14,10 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{token::Token, web::Identity};
 
-/// How often is looked whether there may be others.
+/// How often to check for new tokens.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// How long until they are got again that were no good, or could not be asked about.
+/// How long until tokens that were no good, or could not be checked, are read again.
 pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Both tokens.
@@ -30,7 +30,7 @@ pub struct TokenPair {
 }
 
 impl TokenPair {
-    /// The same without what stands around them where they come from.
+    /// Returns the tokens without surrounding white space.
     pub(super) fn trimmed(&self) -> TokenPair {
         let trimmed = |token: &SecretString| token.expose_secret().trim().into();
         TokenPair { app: trimmed(&self.app), bot: trimmed(&self.bot) }
@@ -48,30 +48,30 @@ impl TokenPair {
     }
 }
 
-/// Where tokens come from.
+/// A source of tokens.
 #[async_trait]
 pub trait TokenSource: fmt::Debug + Send + Sync {
-    /// What differs when they may be others than before. Looking costs next to nothing.
+    /// Returns stamps that change when the tokens may have changed. Checking them is cheap.
     fn stamps(&self) -> Vec<Option<Stamp>>;
 
-    /// Gets them.
+    /// Reads the tokens.
     ///
     /// # Errors
-    /// One cannot be got.
+    /// One cannot be read.
     async fn get(&self) -> Result<TokenPair, String>;
 }
 
-/// The tokens in use, and where others come from.
+/// The tokens in use, and the source of new ones.
 pub(super) struct Tokens {
     now: Mutex<Arc<TokenPair>>,
     pub(super) source: Option<Arc<dyn TokenSource>>,
-    /// When they were got first.
+    /// The stamps when they were first read.
     pub(super) stamps: Vec<Option<Stamp>>,
-    /// Whose they are; others must be the same bot's.
+    /// Their owner; new tokens must belong to the same bot.
     pub(super) owner: OnceLock<Identity>,
-    /// How often the app token has changed: connections are opened with it.
+    /// How often the app token, with which connections are opened, has changed.
     changes: watch::Sender<u64>,
-    /// Held while they are got; when that was last done for a refused call, in vain.
+    /// Held while they are read; holds when that was last done for a refused call without success.
     pub(super) renewing: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -91,7 +91,7 @@ impl Tokens {
         Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on these are used.
+    /// Uses these tokens from now on.
     pub(super) fn replace(&self, pair: TokenPair) {
         let before = std::mem::replace(&mut *self.now.lock().unwrap_or_else(PoisonError::into_inner), Arc::new(pair));
         if !self.now().has_the_same(Token::App, &before.app) {
@@ -99,7 +99,7 @@ impl Tokens {
         }
     }
 
-    /// Is told when the app token changes.
+    /// Returns a receiver that is notified when the app token changes.
     pub(super) fn app_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

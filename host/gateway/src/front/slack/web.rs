@@ -1,4 +1,5 @@
-//! The Web API: every call under a time limit, every failure classified, rate limits kept.
+//! The Web API: every call has a time limit, every failure is classified, and rate limits are
+//! respected.
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -38,7 +39,7 @@ use crate::{
     front::{Fencing, FrontError},
 };
 
-/// Where Slack says what the token of a call may do.
+/// The header with the scopes of a call's token.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 
 pub(super) const AUTH_TEST: &str = "auth.test";
@@ -60,18 +61,18 @@ pub(super) struct Identity {
     pub(super) team_id: String,
 }
 
-/// What Slack says of the bot token.
+/// What Slack says about the bot token.
 pub(super) struct AuthInfo {
     pub(super) me: Identity,
-    /// The host of the workspace, where that is Slack's.
+    /// The host of the workspace, if it is one of Slack's.
     pub(super) workspace: Option<String>,
-    /// What it may do, with commas between; not every server that speaks Slack's protocol says.
+    /// Its scopes, separated by commas; not every server that speaks Slack's protocol names them.
     pub(super) scopes: Option<String>,
     /// How far this machine's clock is ahead of the server's.
     pub(super) ahead: Option<SignedDuration>,
 }
 
-/// What goes with an answer.
+/// The headers of a response.
 pub(super) struct Aside {
     scopes: Option<String>,
     ahead: Option<SignedDuration>,
@@ -83,27 +84,27 @@ pub(super) struct Web {
     pub(super) address: ApiAddress,
     pub(super) tokens: Tokens,
     pub(super) time_limit: Duration,
-    /// Which buttons it does not take.
+    /// The buttons that Slack refuses.
     pub(super) refused: Refused,
-    /// Answers what writes, where nothing may.
+    /// In a dry run: answers calls that write.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
-    /// Asked before anything is written, where several share the work.
+    /// Asked before anything is written, if several hosts share the work.
     standing: Option<Arc<dyn Fencing>>,
-    /// The host of the workspace, where that is Slack's.
+    /// The host of the workspace, if it is one of Slack's.
     workspace: OnceLock<String>,
-    /// As the last answer said.
+    /// From the last response.
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
-/// A call that wants to be made.
+/// A call to be made.
 pub(super) struct Turn {
     lane: Lane,
     urgency: Priority,
 }
 
 impl Turn {
-    /// One that somebody's answer needs.
+    /// A call that an answer needs.
     pub(super) const fn answer(method: &'static str) -> Turn {
         Turn::of(method, Priority::Answer)
     }
@@ -112,7 +113,7 @@ impl Turn {
         Turn { lane: Lane::of(method), urgency }
     }
 
-    /// One that can wait.
+    /// A call that can wait.
     pub(super) const fn courtesy(method: &'static str) -> Turn {
         Turn::of(method, Priority::Courtesy)
     }
@@ -120,7 +121,7 @@ impl Turn {
 
 const DELETES: Turn = Turn::of("chat.delete", Priority::Notice);
 
-/// Whether people see anything of a call, or find something changed.
+/// Whether a call has an effect that people see.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     Something,
@@ -130,21 +131,21 @@ enum Says {
 /// What a thread shows while an answer is made.
 #[derive(Clone, Copy)]
 pub(super) struct Status<'a> {
-    /// What stands behind the bot's name.
+    /// The text after the bot's name.
     pub(super) status: &'a str,
-    /// What it is doing, in words of its own.
+    /// What the bot is doing.
     pub(super) line: Option<&'a str>,
 }
 
-/// A message as it is posted, or as it is to be from now on. What Slack does by itself differs between the two methods; said
-/// outright, `@channel` in a text stays text.
+/// A message to post, or its new content. The defaults of the two methods differ; with explicit options, `@channel` in
+/// a text stays text.
 #[derive(Serialize)]
 struct Written<'a> {
     channel: &'a str,
     #[serde(flatten)]
     place: Place<'a>,
     text: &'a str,
-    /// Of a message that is there already, blocks that are not mentioned would stay as they are.
+    /// In an update, blocks that are not given would stay unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<&'a [Value]>,
     link_names: bool,
@@ -181,14 +182,14 @@ impl<'a> Written<'a> {
     }
 }
 
-/// What is read of the answer to a post. The rest, Slack's echo of the message, is of no use here and
-/// must not turn a message that was posted into a failure.
+/// What is read of the response to a post. The rest, Slack's echo of the message, is not needed and
+/// must not turn a successful post into a failure.
 #[derive(Deserialize)]
 struct Posted {
     ts: SlackTs,
 }
 
-/// What is read of the answer to opening a direct message.
+/// What is read of the response to opening a direct message.
 #[derive(Deserialize)]
 struct Opened {
     channel: OpenedChannel,
@@ -200,7 +201,7 @@ struct OpenedChannel {
 }
 
 impl Identity {
-    /// A bot, for tests.
+    /// Returns a bot, for tests.
     #[cfg(test)]
     pub(super) fn of_a_bot() -> Identity {
         Identity {
@@ -236,9 +237,9 @@ impl Web {
             .tls_backend_preconfigured(tls)
             .https_only(!address.is_loopback())
             .connect_timeout(CONNECT_TIMEOUT)
-            // A redirect would take the token along to wherever it points.
+            // A redirect would send the token to its target.
             .redirect(redirect::Policy::none())
-            // The WebSocket knows of none either.
+            // The WebSocket does not use a proxy either.
             .no_proxy();
         let pair = TokenPair { app: config.app_token.clone(), bot: config.bot_token.clone() };
         Ok(Web {
@@ -255,12 +256,12 @@ impl Web {
         })
     }
 
-    /// How far this machine's clock is ahead of Slack's, as its last answer said.
+    /// Returns how far this machine's clock is ahead of Slack's, by the last response.
     pub(super) fn clock_ahead(&self) -> Option<SignedDuration> {
         *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `auth.test`: who the bot token belongs to, and what it may do.
+    /// `auth.test`: returns who the bot token belongs to, and its scopes.
     pub(super) async fn identity(&self) -> Result<AuthInfo, CallFailure> {
         let request = || self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) = self
@@ -270,7 +271,7 @@ impl Web {
         Ok(AuthInfo { me: Identity::of(answer), workspace, scopes, ahead })
     }
 
-    /// Whose both tokens are: others that take their place must be the same bot's. And where their workspace is.
+    /// Notes the owner of both tokens, to whom new tokens must belong, too; and the host of the workspace.
     pub(super) fn belongs_to(&self, me: &Identity, workspace: Option<String>) {
         let _ = self.tokens.owner.set(me.clone());
         if let Some(workspace) = workspace {
@@ -278,12 +279,13 @@ impl Web {
         }
     }
 
-    /// Whether this is an address of files that the token may be sent to.
+    /// Returns whether this is an address of files that the token may be sent to.
     pub(super) fn may_get_the_token(&self, url: &Url) -> bool {
         self.address.may_get_the_token(url, self.workspace.get().map(String::as_str))
     }
 
-    /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
+    /// `apps.connections.open`: returns the address of a new WebSocket, valid for one connection. It is
+    /// a secret.
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
         let opened: SlackApiAppsConnectionOpenResponse =
@@ -291,7 +293,7 @@ impl Web {
         Ok(opened.url.0)
     }
 
-    /// `chat.postMessage`; returns the new message's `ts`. By its tag it is found again.
+    /// `chat.postMessage`; returns the new message's `ts`. The message is found again by its tag.
     pub(super) async fn post(
         &self,
         ReplyTo { channel, thread_ts }: &ReplyTo,
@@ -318,8 +320,8 @@ impl Web {
         self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
     }
 
-    /// `assistant.threads.setStatus`: what the bot is doing, shown in a thread until it posts there, or for two minutes. An
-    /// empty one goes away.
+    /// `assistant.threads.setStatus`: shows in a thread what the bot is doing, until it posts there, or for two
+    /// minutes. An empty status removes it.
     pub(super) async fn set_status(
         &self,
         channel: &str,
@@ -345,17 +347,17 @@ impl Web {
         self.write::<_, IgnoredAny>(&Turn::courtesy("chat.postEphemeral"), &request).await.map(drop)
     }
 
-    /// `chat.delete` of a message of the bot's own.
+    /// `chat.delete` for a message of the bot.
     pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
         self.write::<_, Posted>(&DELETES, &deletion(channel, ts)).await.map(drop)
     }
 
-    /// The same, whoever works on what it was posted for.
+    /// Does the same, even if another host now works on the turn.
     pub(super) async fn take_back(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
         self.change::<_, Posted>(&DELETES, &deletion(channel, ts), Says::Nothing).await.map(drop)
     }
 
-    /// `reactions.add`; a reaction that is there already does as well.
+    /// `reactions.add`; a reaction that already exists counts as success.
     pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
         let request = SlackApiReactionsAddRequest::new(channel.into(), emoji.into(), ts.into());
         match self.write::<_, IgnoredAny>(&Turn::courtesy("reactions.add"), &request).await {
@@ -364,15 +366,15 @@ impl Web {
         }
     }
 
-    /// `conversations.open`: the channel of the direct message with a person.
+    /// `conversations.open`: returns the channel of the direct message with a person.
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
-        // As Slack documents it: a list of ids in one text. slack-morphism sends one of JSON.
+        // As Slack documents it: a list of ids in one text. slack-morphism sends a JSON list.
         let request = json!({"users": person});
         let opened: Opened = self.write(&Turn::answer("conversations.open"), &request).await?;
         Ok(opened.channel.id)
     }
 
-    /// A method that reads.
+    /// Calls a method that reads.
     pub(super) async fn read<R: DeserializeOwned + Send>(
         &self,
         turn: &Turn,
@@ -384,7 +386,7 @@ impl Web {
         self.call(turn, Token::Bot, || self.client.get(url.clone()), Says::Nothing).await
     }
 
-    /// A method that changes something.
+    /// Calls a method that changes something.
     pub(super) async fn write<Q: Serialize + Send + Sync, R: DeserializeOwned + Send>(
         &self,
         turn: &Turn,
@@ -422,7 +424,7 @@ impl Web {
         self.call(turn, token, post, says).await
     }
 
-    /// The answer to a call that is not made, in a dry run.
+    /// Returns the response to a call that is not made, in a dry run.
     pub(super) fn instead_of<Q: Serialize, R: DeserializeOwned>(
         &self,
         method: &'static str,
@@ -435,7 +437,7 @@ impl Web {
     /// Sends a file to the address that Slack has given for it.
     pub(super) async fn send_file(&self, url: Url, content: &[u8]) -> Result<(), CallFailure> {
         const METHOD: &str = "files.upload to the given address";
-        // The token goes with it.
+        // The token is sent with it.
         if !self.may_get_the_token(&url) {
             let cause = Cause::Unreachable("the address is not Slack's".to_owned());
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
@@ -458,7 +460,8 @@ impl Web {
         self.exchange(turn, token, request, says).await.map(|(answer, _)| answer)
     }
 
-    /// A call, once there is room for it; made again with another token where Slack takes this one no more and there is another.
+    /// Makes a call once there is room for it; makes it again with another token if Slack no longer accepts this one
+    /// and there is another.
     async fn exchange<R: DeserializeOwned>(
         &self,
         Turn { lane, urgency }: &Turn,
@@ -467,16 +470,16 @@ impl Web {
         says: Says,
     ) -> Result<(R, Aside), CallFailure> {
         let failure = |cause| CallFailure { method: lane.method, token, cause };
-        // Before it takes a place among those that are made, too.
+        // Also checked before it takes up room in the limiter.
         self.may(says).await.map_err(failure)?;
         if let Err(wait) = self.limiter.turn(lane, *urgency).await {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
         }
-        // Others may have gone on while this waited.
+        // Other hosts may have taken over while this call waited.
         self.may(says).await.map_err(failure)?;
         let used = self.tokens.now();
         let mut answer = self.once(request(), used.of(token)).await;
-        // Slack has done nothing of such a call.
+        // Such a call has had no effect.
         if matches!(&answer, Err(Cause::Code { code, .. }) if is_about_the_token(code))
             && self.renew(Some((token, used.of(token)))).await
         {
@@ -493,7 +496,7 @@ impl Web {
         Err(failure(cause))
     }
 
-    /// Whether a call may be made, which is found out within the time that it has itself.
+    /// Returns whether a call may be made; checking that has the time limit of a call.
     async fn may(&self, says: Says) -> Result<(), Cause> {
         let Some(standing) = self.standing.as_ref().filter(|_| says == Says::Something) else { return Ok(()) };
         match tokio::time::timeout(self.time_limit, standing.holds()).await {
@@ -508,7 +511,7 @@ impl Web {
         }
     }
 
-    /// A call with this token, under the time limit.
+    /// Makes a call with this token, within the time limit.
     pub(super) async fn once<R: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -528,10 +531,10 @@ fn deletion(channel: &str, ts: &str) -> SlackApiChatDeleteRequest {
     SlackApiChatDeleteRequest::new(channel.into(), ts.into())
 }
 
-/// The most of an answer that is read: a page of history has a few hundred kilobytes.
+/// The most bytes of a response that are read: a page of history has a few hundred kilobytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The body of an answer, where it is of a sensible length.
+/// Returns the body of a response, if its length is acceptable.
 async fn bounded(mut response: Response) -> Result<Vec<u8>, Cause> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -543,7 +546,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, Cause> {
     Ok(body)
 }
 
-/// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
+/// Parses a response. A success without JSON, as for an upload, counts as an empty object.
 async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<(R, Aside), Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());

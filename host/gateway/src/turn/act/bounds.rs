@@ -1,4 +1,5 @@
-//! What holds whatever was written: how often others are asked, and about what.
+//! Limits that no message or directive can override: how often others are asked, and about which
+//! repositories.
 
 use pmk_core::text::head;
 use pmk_knowledge::{Problem, Workspace};
@@ -7,8 +8,8 @@ use pmk_system::threads::offload;
 use super::super::{TurnError, work::Work};
 use crate::{directive::Kind, ledger::Event, services::Services, store::Asking};
 
-/// Counts a question that is about to be put to others. Where it is one too many nobody is asked: the person reads so,
-/// and what the model is told comes back.
+/// Counts a question that is about to be put to others. If it exceeds the hourly limit, nobody is asked: the person is
+/// told so in the reply, and the text for the model is returned.
 pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) -> Result<Option<String>, TurnError> {
     let inbound = &work.turn.inbound;
     let most = match kind {
@@ -28,8 +29,8 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     Ok(Some(services.messages.told_bounded(most, of)))
 }
 
-/// Why a repository is none that may be asked about; `None` where it is one. The operator's list decides, where there is
-/// one; without a list, `mra` knows its own.
+/// Returns why a repository may not be asked about; `None` if it may. The operator's list decides if there is one;
+/// without a list, `mra` knows its own repositories.
 pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String> {
     let listed = listed(services).await?;
     let repo = repo.trim();
@@ -40,7 +41,7 @@ pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String
     Some(services.messages.told_not_listed(head(repo, 100), head(&shown, 2_000)))
 }
 
-/// A repository that a question to people is about, if it is one that the operator has named.
+/// Returns the repository that an escalation is about, if the operator has configured it.
 pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<String> {
     let repo = repo.map(|repo| repo.trim().to_owned()).filter(|repo| !repo.is_empty())?;
     let pools = services.people.people();
@@ -53,7 +54,8 @@ pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<S
     }
 }
 
-/// The repositories of the workspace; `None` where nobody lists any. A list that cannot be read lists none.
+/// Returns the repositories of the workspace; `None` if there is no list. An unreadable list counts as
+/// empty.
 async fn listed(services: &Services) -> Option<Vec<String>> {
     let workspace = services.config.mra_workspace.clone()?;
     match offload(move || Workspace::open(&workspace)?.repositories()).await {

@@ -1,4 +1,4 @@
-//! Whether what the model wants is its own.
+//! Detects directives that are not the model's own.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use crate::{
     ledger::Event,
 };
 
-/// Which of these directives only repeat what the model was given. Each of those is noted.
+/// Returns which directives only repeat what the model was given, and notes each of those in the
+/// ledger.
 pub(super) async fn echoes(work: &Work<'_>, wanted: Vec<Option<Directive>>) -> Vec<bool> {
     if wanted.iter().all(Option::is_none) {
         return vec![false; wanted.len()];
     }
     let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let kinds: Vec<_> = wanted.iter().map(|wanted| wanted.as_ref().map(Directive::kind)).collect();
-    // A window may hold a million letters.
+    // A window may hold a million characters.
     let compared = offload(move || {
         let given = Given::of(window.iter().map(Arc::as_ref));
         wanted.iter().map(|wanted| wanted.as_ref().is_some_and(|wanted| given.holds(wanted))).collect::<Vec<_>>()

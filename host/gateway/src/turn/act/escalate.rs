@@ -1,4 +1,4 @@
-//! Asking the people who know.
+//! Escalations: questions to the contacts.
 
 use pmk_core::{Block, Entry, Message, Origin, Place, SessionKey, text};
 
@@ -14,32 +14,32 @@ use crate::{
     store::{EscalationUpdate, Outgoing, Proposal, Purpose},
 };
 
-/// From this share of its words on a question counts as asked by the person themselves: a fifth, for it should
-/// be put so that it can be understood without the conversation.
+/// The least share of a question's words that must be the asker's own for the question to count as theirs: a
+/// fifth, because it should be phrased so that it can be understood without the conversation.
 const LEAST_ASKED: f64 = 0.2;
 
-/// Characters of a question, and of the reason given for it, that people are shown.
+/// The most characters of a question, and of its reason, that people are shown.
 const MOST_OF_A_QUESTION: usize = 2_000;
 const MOST_OF_A_REASON: usize = 300;
 
-/// What became of a question to people.
+/// The outcome of an escalation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EscalationOutcome {
     Asked,
-    /// The asker is shown it first.
+    /// The asker is shown the question first.
     Proposed,
-    /// The thread waits for another answer first.
+    /// The thread is waiting for another answer.
     Waiting,
     Nobody,
-    /// They have just answered.
+    /// A contact has just answered.
     Answered,
-    /// There were too many within the hour; the person reads so.
+    /// The hourly limit is reached; the person is told so in the reply.
     Bounded,
-    /// It cannot be put like this; the model is told.
+    /// The question cannot be sent as it is; the model is told.
     Refused,
 }
 
-/// Prepares the question to the contacts; it goes out, and its marker is stored, together with the turn's
+/// Prepares the question to the contacts. It is sent, and its marker is stored, together with the turn's
 /// answer. Returns what the model is told.
 pub(super) async fn escalate(
     services: &Services,
@@ -54,7 +54,7 @@ pub(super) async fn escalate(
     if work.tally.escalation.is_some() {
         return Ok((Done::refused(services.messages.told_already()), EscalationOutcome::Asked));
     }
-    // What is confirmed reads as what is sent.
+    // What the asker confirms reads exactly as what is sent.
     let question = text::plain(&question).into_owned();
     if question.chars().nth(MOST_OF_A_QUESTION).is_some() {
         return Ok((Done::refused(services.messages.told_too_long()), EscalationOutcome::Refused));
@@ -62,7 +62,8 @@ pub(super) async fn escalate(
     let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
     let contacts = services.people.contacts(repo.as_deref(), &inbound.user);
-    // A thread can tell only one answer from talk: a second question would get the first one's.
+    // Only one answer per thread can be told from other messages: a second question would get the
+    // first one's answer.
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
     if services.store.is_waiting(front, channel, inbound.thread()).await? {
         tracing::info!(session = %inbound.key, "an escalation is postponed: the thread is waiting for another answer");
@@ -106,7 +107,8 @@ pub(super) async fn escalate(
     Ok((Done { text: told, is_error: false, found: false }, fate))
 }
 
-/// The question as the contacts read it: in its thread, or where they cannot see that, each in a message of their own.
+/// Returns the question as the contacts read it: one message in its thread, or, if they cannot see that, a direct
+/// message to each.
 pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
     let ask = |contacts: &[String]| {
         services.messages.escalation(&messages::Escalation {
@@ -132,7 +134,7 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
     asking.collect()
 }
 
-/// The question as its asker is shown it, and what waits for their word.
+/// Returns the question as its asker is shown it, and the proposal that waits for their consent.
 fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (EscalationUpdate, Outgoing) {
     let (inbound, by_words) = (&work.turn.inbound, services.front.takes_words());
     let shown = Outgoing {
@@ -143,8 +145,8 @@ fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (EscalationU
     (EscalationUpdate::Proposed(Proposal::new(work.turn.turn, inbound, marker)), shown)
 }
 
-/// Whether anything of a question was asked by the person on whose behalf it would go out: in their own words, not in
-/// what they quote; and the reason for it repeats nothing that somebody else has put before the model.
+/// Returns whether the person on whose behalf a question would be sent has asked any of it, in their own words, not
+/// in what they quote. The reason, too, must not repeat what somebody else has put before the model.
 async fn is_askers(
     services: &Services,
     work: &Work<'_>,
@@ -162,7 +164,7 @@ async fn is_askers(
     };
     if let Some(reason) = reason {
         let others = work.exchange.window.entries().filter(|entry| !is_theirs(entry));
-        // Of the new message, those who wrote along are among them.
+        // The other authors of a merged new message are among them.
         if Given::of(others.map(|entry| &*entry.message)).repeats(reason)
             && !Given::of([&Message::user(&*said_now)]).repeats(reason)
         {

@@ -1,4 +1,4 @@
-//! Asking `mra` about a repository.
+//! Questions to `mra` about a repository.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::{
 /// The most characters of a result that people are shown.
 const MAX_SHOWN_CHARS: usize = 2_500;
 
-/// The question as it is put to `mra`, or why it is not put to it at all, as the model is told. Only one that will be
-/// asked is counted.
+/// Returns the question to put to `mra`, or the text for the model that says why it is not put. Only a question that
+/// will be asked is counted.
 pub(super) async fn admit(
     services: &Services,
     work: &mut Work<'_>,
@@ -51,7 +51,7 @@ pub(super) async fn admit(
     }
 }
 
-/// One question. What went wrong is told to the model as it is, so that the person gets to know.
+/// Asks one question. An error is passed to the model as it is, so that the person learns of it.
 pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQuestion) -> Done {
     let show = |line: String| {
         if let Some(progress) = &work.progress {
@@ -59,7 +59,8 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         }
     };
     show(services.messages.asking_mra(question.repo()));
-    // Paths and names of code are for those who read code; the others see that it goes on.
+    // Paths and names of code are shown to technical readers only; the others see the number of
+    // steps.
     let (is_raw, mut steps) = (work.ports.audience == Audience::Tech, 0);
     let on_line = |line: &str| {
         steps += 1;
@@ -79,7 +80,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
     Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok }
 }
 
-/// Shows a call to the people, where they want to see it. It is a courtesy: the turn goes on without.
+/// Shows a call to people whose verbosity setting asks for it. If this fails, the turn goes on.
 async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     let inbound = &work.turn.inbound;
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
@@ -88,7 +89,7 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
         Verbosity::Off | Verbosity::Progress => return,
         Verbosity::Summary => {}
         Verbosity::Full => {
-            // No fence in it may end ours.
+            // A fence in the result must not end ours.
             let shown = head(&services.messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
             text = format!("{text}\n```\n{shown}\n```");
         }
@@ -100,7 +101,7 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     }
 }
 
-/// What the model is told of a question that was not asked.
+/// Returns what the model is told about a question that was not asked.
 pub(super) fn refused(services: &Services, repo: &str, question: &str, why: &str) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (repo, question) = (one_line(repo), one_line(question));
@@ -108,7 +109,7 @@ pub(super) fn refused(services: &Services, repo: &str, question: &str, why: &str
     services.messages.mra_refused(&format!("mra ask {repo} {question}"), why)
 }
 
-/// Begins to show on the placeholder how it goes, unless people want to see nothing of it.
+/// Starts to show progress on the placeholder, unless the verbosity is off.
 pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
     if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
         return;
@@ -138,7 +139,7 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
     }));
 }
 
-/// How much of a result is kept.
+/// Returns how much of a result the window keeps.
 pub(super) async fn cap(work: &Work<'_>, content: &str) -> CapVerdict {
     let limit = work.exchange.budget.limit;
     let incoming = IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit };

@@ -1,19 +1,19 @@
-//! What the bytes of a file are: a text, or an image that a model can look at.
+//! Decodes the bytes of a file: a text, or an image for the model.
 
 use pmk_core::{Image, ImageId, ImageType, text::plain};
 
 use crate::chat::{Content, FileSkipReason};
 
-/// Of a text at most one character in so many may be none.
+/// In a text, at most one character in this many may be undecodable.
 const READABLE: usize = 10;
 
-/// Longer edges than this, in pixels, are refused where a request has many images (Anthropic's "Vision").
+/// Longer edges, in pixels, are refused if a request has many images (Anthropic's "Vision").
 pub(super) const MOST_EDGE: u32 = 2_000;
 
-/// Longer edges than this are refused in any request (the same page).
+/// Longer edges are refused in any request (the same page).
 pub(super) const MOST_EDGE_EVER: u32 = 8_000;
 
-/// The bytes as an image; `None` where they are none that models take.
+/// Returns the bytes as an image; `None` if models do not accept the format.
 pub(super) fn image(bytes: &[u8]) -> Option<Image> {
     let media_type = match imagesize::image_type(bytes).ok()? {
         imagesize::ImageType::Png => ImageType::Png,
@@ -27,7 +27,7 @@ pub(super) fn image(bytes: &[u8]) -> Option<Image> {
     (width > 0 && height > 0).then(|| Image { sha256: ImageId::of(bytes), media_type, width, height })
 }
 
-/// The bytes as text.
+/// Decodes the bytes as text.
 pub(super) fn text(content: &[u8]) -> Content {
     let wide = |of_pair: fn([u8; 2]) -> u16, rest: &[u8]| {
         let units: Vec<u16> = rest.chunks_exact(2).map(|pair| of_pair([pair[0], pair[1]])).collect();
@@ -50,7 +50,7 @@ pub(super) fn text(content: &[u8]) -> Content {
 mod tests {
     use super::*;
 
-    /// The header of a PNG of that size.
+    /// Returns the header of a PNG of that size.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let header = [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(), &width.to_be_bytes(), &height.to_be_bytes()];
         [header.concat().as_slice(), b"\x08\x06\0\0\0\0\0\0\0"].concat()

@@ -1,4 +1,4 @@
-//! Fetching the files that came with a message: texts, and images where the model looks at any.
+//! Fetches the files of a message: texts, and images if the model accepts them.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use crate::{
     store::StoredImage,
 };
 
-/// Files of one message that are fetched at the same time.
+/// Files of one message that are fetched concurrently.
 const FILES_AT_ONCE: usize = 4;
 
-/// Attempts at a file.
+/// Attempts to fetch a file.
 const ATTEMPTS: u32 = 2;
 
 /// The longest pause before another attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// Reads what is to be read of these files. Whether there was something, and the images to be kept.
+/// Fetches the files that were not read yet. Returns whether there were any, and the images to
+/// store.
 pub(super) async fn read(services: &Services, files: &mut [File]) -> (bool, Vec<StoredImage>) {
     let is_awaited = |file: &&mut File| matches!(file.content, Content::Awaited | Content::AwaitedImage);
     let reads: Vec<_> = files.iter_mut().filter(is_awaited).map(|file| read_one(services, file)).collect();
@@ -57,7 +58,7 @@ async fn text(services: &Services, file: &File) -> Result<Content, FileSkipReaso
     fetch(services, address, file.bytes, most).await.map(|bytes| decode::text(&bytes))
 }
 
-/// The image itself, or a smaller picture of it where it is too large to be sent.
+/// Fetches the image, or its smaller preview if it is too large to be sent.
 async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), FileSkipReason> {
     if !services.model.has_images() {
         return Err(FileSkipReason::NoImages);
@@ -95,7 +96,7 @@ async fn picture(
     Ok((image, bytes))
 }
 
-/// The limit in bytes; 0 reads none.
+/// Returns the limit in bytes; a limit of 0 turns reading off.
 fn kib(most: u32) -> Result<u64, FileSkipReason> {
     if most == 0 { Err(FileSkipReason::Off) } else { Ok(u64::from(most) * 1024) }
 }

@@ -1,26 +1,26 @@
-//! How the model is shown what came with a message. All words that are not the host's are quoted, names and senders too:
-//! nothing in them can pass for the asker's own.
+//! How the model is shown what came with a message. All text that is not the host's is quoted, including names and
+//! senders, so that none of it can pass for the asker's own.
 
 use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted, text};
 
 use crate::chat::{Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost};
 
-/// One piece of it.
+/// One piece of what came with a message.
 pub(super) struct Piece {
-    /// The name of the file; empty where there is none.
+    /// The name of the file, or empty.
     pub name: String,
-    /// Our own words.
+    /// The host's own introduction.
     introduction: &'static str,
-    /// What stands above the text, quoted with it.
+    /// The line above the text, quoted with it.
     label: Option<String>,
-    /// The words, as they came.
+    /// The text as it was received.
     pub text: String,
-    /// What stands under them.
+    /// The image shown under the text.
     pub image: Option<Image>,
 }
 
 impl Piece {
-    /// As it is shown.
+    /// Returns the piece as the model is shown it.
     pub fn blocks(&self) -> impl Iterator<Item = Block> {
         let image = self.image.clone().map(Block::Image);
         std::iter::once(Block::Text { text: self.quoted() }).chain(image)
@@ -42,20 +42,20 @@ macro_rules! introduction {
     };
 }
 
-/// What there is to show beside what was said before in the thread.
+/// Returns the pieces to show, apart from the thread's earlier messages.
 pub(super) fn pieces(attached: &Attachments, language: Language) -> Vec<Piece> {
     let quotes = attached.quotes.iter().map(|quote| of_quote(quote, language));
     let files = attached.files.iter().filter_map(|file| of_file(file, language));
     quotes.chain(files).collect()
 }
 
-/// What somebody has said in a thread. What follows a first line is moved in: no line of a message looks as if somebody
-/// else had begun to speak.
+/// Returns a message of a thread. Lines after the first are indented, so that none looks like the beginning of another
+/// author's message.
 pub(super) fn said(ThreadPost { by, text }: &ThreadPost) -> String {
     format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "))
 }
 
-/// What was said before in a thread.
+/// Returns the message that shows the earlier messages of a thread.
 pub(super) fn of_thread(thread: &Thread, language: Language) -> Option<Message> {
     let introduction = introduction!(
         language,

@@ -1,4 +1,4 @@
-//! What was said in a thread before the bot was mentioned there: read once, shown for one turn, and not kept beyond it.
+//! The messages of a thread before the bot was mentioned there: read once, shown for one turn, and not kept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,15 +18,17 @@ use crate::{
     store::{Live, OpenTurn},
 };
 
-/// What the policies call it.
+/// The name under which policies see them.
 const NAME: &str = "thread";
 
-/// Attempts at a thread; the pause before the second where Slack names none, and the longest.
+/// Attempts to read a thread; the pause before the next one if Slack names none, and the longest
+/// pause.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
+/// Returns whether a message is in a channel thread of which the window holds nothing yet, and
+/// which may be read.
 pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
     let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
     let key = &turn.inbound.key;
@@ -38,8 +40,9 @@ pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> 
         && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
 }
 
-/// A courtesy: the turn goes on without. `None` where it may be read by another attempt at the turn. Who was not alone in it
-/// with the bot is not followed for having mentioned that.
+/// Reads the thread. `None` if a later attempt at the turn may read it; the turn goes on without. If other people take
+/// part in the thread, the store is told, so that its author is not followed there merely because they mentioned the
+/// bot.
 pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Option<Thread>, TurnError> {
     let asked = &turn.inbound;
     let Some(thread) = fetch(services, turn).await else { return Ok(None) };
@@ -71,7 +74,7 @@ async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
     None
 }
 
-/// What is shown of the thread, as far as the policies let it in and as there is room.
+/// Returns the part of the thread that is shown, limited by the policies' cap and by the room.
 pub(crate) async fn background(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
@@ -94,8 +97,8 @@ pub(crate) async fn background(
     of_thread(&shown, ports.services.config.language)
 }
 
-/// What a verdict leaves of a thread: whole messages of its beginning, and of its end where it leaves something of that. Of
-/// a first one that is longer its beginning.
+/// Applies a verdict to a thread: keeps whole messages of its beginning, and of its end if the verdict keeps a tail. If
+/// the first message alone is longer than the head, its beginning is kept.
 fn capped(thread: &Thread, verdict: CapVerdict) -> Thread {
     let (head, tail) = match verdict {
         CapVerdict::Keep => return thread.clone(),
@@ -117,7 +120,7 @@ fn capped(thread: &Thread, verdict: CapVerdict) -> Thread {
     Thread { said, is_cut: true, people: thread.people.clone() }
 }
 
-/// How many of these are so many characters together.
+/// Returns how many of these messages fit in this many characters.
 fn fitting<'a>(said: impl Iterator<Item = &'a ThreadPost>, most: usize) -> usize {
     let mut left = most;
     let fits = |one: &&ThreadPost| match left.checked_sub(chars(std::slice::from_ref(*one))) {
@@ -130,7 +133,7 @@ fn fitting<'a>(said: impl Iterator<Item = &'a ThreadPost>, most: usize) -> usize
     said.take_while(fits).count()
 }
 
-/// How many characters they are as they are shown, with the ends of their lines.
+/// Returns the length in characters as shown, including line ends.
 fn chars(all: &[ThreadPost]) -> usize {
     all.iter().map(|one| said(one).chars().count() + 1).sum()
 }
@@ -139,7 +142,8 @@ fn chars(all: &[ThreadPost]) -> usize {
 mod tests {
     use super::*;
 
-    /// Messages of so many characters each, their author's name and the end of the line among them.
+    /// Returns a thread with messages of these lengths in characters, including author name and
+    /// line end.
     fn thread(lengths: &[usize]) -> Thread {
         let said = |(at, length): (usize, &usize)| ThreadPost { by: format!("U{at}"), text: "x".repeat(length - 5) };
         Thread { said: lengths.iter().enumerate().map(said).collect(), ..Thread::default() }

@@ -1,4 +1,4 @@
-//! `/pmk …`: carried out, or refused with a word and a line in the log.
+//! Carries out `/pmk …` commands, or refuses them with a reply and a log entry.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     store::OpenTurn,
 };
 
-/// Does what is asked for, and says what came of it; where it may not be done, that.
+/// Carries out the command and returns the reply; if it is refused, says so.
 pub(super) async fn carry_out(
     services: &Services,
     turn: &OpenTurn,
@@ -47,7 +47,7 @@ pub(super) async fn carry_out(
     answer(services, turn, clerk, order, action).await
 }
 
-/// Notes a refusal, and passes the words for it on.
+/// Logs a refusal and returns its text.
 async fn refuse(clerk: CommandExecutor, action: String, arguments: String, why: &'static str, words: String) -> String {
     offload(move || clerk.refuse(&action, &arguments, why)).await;
     words
@@ -96,7 +96,7 @@ async fn answer(
     Ok(done.unwrap_or_else(|failed| show::failed(messages, &failed)))
 }
 
-/// What the next question would be asked with, without itself.
+/// Describes the window of the next question, without the question itself.
 async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnError> {
     let Services { store, messages, preambles, calibrator, .. } = services;
     let dropped = store.session(&turn.inbound.key).await?.dropped_turns;
@@ -107,7 +107,8 @@ async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnErr
     Ok(window::window(messages, &entries, dropped, budget.limit))
 }
 
-/// The same order that comes again after a crash is one order: it has the same event id.
+/// A command that is repeated after a crash has the same event id, and so counts as the same
+/// command.
 async fn on_case(services: &Services, turn: &OpenTurn, wanted: CaseAction) -> String {
     let Services { store, messages, clock, .. } = services;
     let casework = CaseService { store, messages, clock };
@@ -156,7 +157,7 @@ async fn judge(
 
 fn clerk(services: &Services, turn: &OpenTurn) -> CommandExecutor {
     let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
-    // An earlier attempt may have come as far as the change.
+    // An earlier attempt may already have made the change.
     let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
     CommandExecutor { home: services.home.clone(), actor, again_since }
 }

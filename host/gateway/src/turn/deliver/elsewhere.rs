@@ -1,4 +1,4 @@
-//! Parts that go elsewhere than to the question, or that are no messages.
+//! Parts that are sent elsewhere than to the question's conversation, or that are not messages.
 
 use super::{
     super::TurnError,
@@ -11,7 +11,7 @@ use crate::{
     store::Outgoing,
 };
 
-/// Where a part goes.
+/// Returns where a part is sent.
 pub(super) async fn place(services: &Services, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
     let thread_ts = outgoing.thread_ts.clone();
     Ok(match (&outgoing.to, thread_ts) {
@@ -21,7 +21,7 @@ pub(super) async fn place(services: &Services, inbound: &Inbound, outgoing: &Out
     })
 }
 
-/// Reacts to the question, or says the words that stand for it where that cannot be.
+/// Reacts to the question, or posts the replacement text if that is refused.
 pub(super) async fn mark(
     services: &Services,
     inbound: &Inbound,

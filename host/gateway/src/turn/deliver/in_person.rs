@@ -1,5 +1,5 @@
-//! An answer that the place of its question does not take goes to who asked, in a direct message to each of them. That quotes the
-//! question, for it stands elsewhere; a command is known by its answer.
+//! Delivers an answer that the question's conversation refuses, in a direct message to each asker. The message quotes
+//! the question, because it is elsewhere; the answer to a command is recognizable without that.
 
 use super::post::{UncertainDelivery, post};
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     turn::{TurnError, placeholder},
 };
 
-/// Delivers a part of an answer that its place has refused; the id of the message, if there is one now. Where several have asked,
-/// it is enough that one of them gets it.
+/// Delivers a refused part and returns the id of the message, if one was posted. Of several askers, it is enough that
+/// one gets it.
 pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,
@@ -19,7 +19,7 @@ pub(super) async fn deliver(
     doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, .. } = answered;
-    // An answer that others gave is not who gave it to be told.
+    // A contact's answer is not sent back to the contact who gave it.
     if part.outgoing.purpose != Purpose::Reply || store::is_handed_on(inbound) {
         return Ok(None);
     }
@@ -48,7 +48,7 @@ pub(super) async fn deliver(
     Ok(id)
 }
 
-/// Tells one person; `None` where they have asked in their direct messages, which have refused it.
+/// Sends a part to one person; `None` if the conversation that refused it is their direct message.
 async fn tell(
     services: &Services,
     inbound: &Inbound,

@@ -1,4 +1,4 @@
-//! Asking people for a verdict on an atom.
+//! Asks people for a verdict on an atom.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 use super::post::{UncertainDelivery, send};
 use crate::{chat::MessageBody, front::Delivery, services::Services, turn::TurnError};
 
-/// Saves an atom and asks for a verdict on it. The atom knows its notice before anybody can react to it,
-/// where the notice takes a placeholder's place; else no reaction is judged before it does.
+/// Saves an atom and asks for a verdict on it. If the notice replaces a placeholder, the atom's file
+/// names the notice before anybody can react to it; otherwise no reaction is judged until the file names
+/// it.
 pub(super) async fn ask(
     services: &Services,
     delivery: Delivery<'_>,
@@ -37,7 +38,7 @@ pub(super) async fn ask(
     if let Some(placeholder) = delivery.replaces {
         is_approved = note_notice(services, &path, channel, placeholder).await?;
     }
-    // Approved between a crash and now: then it says so.
+    // If it was approved between a crash and now, the message says so.
     let approved = MessageBody { text: services.messages.atom_approved(&id), pings: vec![] };
     let said = match is_approved {
         true => Delivery { speech: &approved, buttons: &[], ..delivery.clone() },
@@ -50,7 +51,8 @@ pub(super) async fn ask(
     Ok(Some(message_ts))
 }
 
-/// Tells an atom's file which message asks for a verdict; whether there is an approval already.
+/// Notes in an atom's file which message asks for a verdict. Returns whether the atom is already
+/// approved.
 async fn note_notice(services: &Services, path: &Path, channel: &str, message_ts: &str) -> Result<bool, TurnError> {
     let notice = Notice { channel_id: channel.to_owned(), message_ts: message_ts.to_owned() };
     let path = path.to_owned();

@@ -1,5 +1,5 @@
-//! One message on its way: in the placeholder's place where that can be, and not a second time where an attempt whose end nobody
-//! knows may have sent it.
+//! Sends one message: in place of the placeholder if possible, and not a second time if an earlier attempt with unknown
+//! outcome may have sent it.
 
 use crate::{
     chat::Inbound,
@@ -9,17 +9,17 @@ use crate::{
     turn::{journal::Journal, placeholder},
 };
 
-/// An earlier attempt may have sent this part.
+/// The fact that an earlier attempt may have sent this part.
 #[derive(Clone, Copy)]
 pub(super) struct UncertainDelivery<'a> {
     /// The question.
     pub(super) of: &'a Inbound,
-    /// That attempt may have shown a part of the answer.
+    /// Whether that attempt may have streamed a part of the answer.
     pub(super) is_streamed: bool,
     pub(super) journal: &'a Journal,
 }
 
-/// One part; where the placeholder cannot be replaced, as a message of its own.
+/// Sends one part; if the placeholder cannot be replaced, as a separate message.
 pub(super) async fn send(
     services: &Services,
     part: Delivery<'_>,
@@ -36,7 +36,7 @@ pub(super) async fn send(
     Ok(id)
 }
 
-/// A new message, unless it is there already.
+/// Posts a new message, unless it was already posted.
 pub(super) async fn post(
     services: &Services,
     part: Delivery<'_>,
@@ -51,7 +51,8 @@ pub(super) async fn post(
     }
     let id = loop {
         match services.front.deliver(part.clone()).await {
-            // What is put off was not posted. Waiting here, nobody has to doubt it.
+            // A rate-limited message was not posted. Waiting here keeps the delivery from becoming
+            // uncertain.
             Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
                 tracing::debug!(what, ?wait, "a part of a reply is postponed");
                 tokio::select! {
@@ -67,7 +68,7 @@ pub(super) async fn post(
     let (actor, session, part) = (of.user.clone(), of.key.to_string(), part.number);
     match (found, &id) {
         (Lookup::Unknown, _) => journal.note(Event::ReplyRepeated { actor, session, part }),
-        // A host that stands still holds on to what it sends.
+        // A host whose process is suspended may still send its pending message later.
         (_, Some(ts)) if services.store.is_shared() => {
             journal.note(Event::ReplyMayRepeat { actor, session, part, reply_ts: ts.clone() });
         }

@@ -1,5 +1,6 @@
-//! A placeholder that another host cannot know of: this one was stopped while it posted it, and what it was at is done elsewhere
-//! by now. Whoever does it has looked for the message in vain, and nothing will ever take its place.
+//! Removes a placeholder that another host cannot know of. This host was suspended while it posted the message, and
+//! another host has taken over the turn meanwhile. That host has searched for the message in vain, so nothing would
+//! ever replace it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,11 +14,13 @@ use crate::{
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Nobody else will. What ends waits for it for a while, so the waits are short, whatever Slack says.
+/// No other host retries this. Shutdown waits only a while for it, so the pauses are short, whatever
+/// Slack says.
 const ATTEMPTS: u32 = 15;
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Takes the message away once the store says that another one, or none, is the turn's. Only where it could not be stored.
+/// Removes the message once the store says that the turn has another placeholder, or none. Does nothing if the
+/// placeholder was stored.
 pub(super) fn take_back<Placed>(
     services: &Services,
     turn: &OpenTurn,
@@ -43,9 +46,9 @@ where
             }
             tokio::select! {
                 biased;
-                // Whoever has it now may have looked before the message was there.
+                // The host that has the turn now may have searched before the message was there.
                 _ = store.lost(), if !is_gone => is_gone = true,
-                // It is resumed with the turn.
+                // The placeholder is resumed with the turn.
                 () = stop.cancelled(), if !is_gone => return,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
@@ -59,7 +62,7 @@ where
                 Err(FrontError::Transient { retry_after, .. }) if attempt < ATTEMPTS => {
                     tokio::time::sleep(retry_after.unwrap_or(LOOK_EVERY).min(LONGEST_WAIT)).await;
                 }
-                // The try before has done it, though nobody heard of that.
+                // The previous attempt has removed it, though its response was lost.
                 Err(FrontError::Refused { .. }) if attempt > 1 => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot remove a placeholder");

@@ -1,4 +1,4 @@
-//! An answer that is shown while it is made: block by block, each as it stands in the end.
+//! Streams an answer to the terminal: block by block, each in its final form.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use pmk_models::Listener;
 use super::Screen;
 use crate::front::settled::settled;
 
-/// What of the answers under way is on the screen already, by their event.
+/// The parts of unfinished answers that are already on the screen, by event.
 #[derive(Default)]
 pub(super) struct Shown(Mutex<HashMap<String, String>>);
 
@@ -21,12 +21,12 @@ impl Shown {
     }
 }
 
-/// Shows one answer.
+/// Streams one answer.
 pub(super) struct Aloud {
     pub event_id: String,
     pub screen: Arc<Screen>,
     pub shown: Arc<Shown>,
-    /// What is told until something is shown.
+    /// Stops the notices that are shown while nothing is on the screen.
     pub begins: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -35,17 +35,18 @@ impl Listener for Aloud {
         let mut shown = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shown.get(&self.event_id).map_or("", String::as_str);
         let settled = settled(text);
-        // One that has begun anew is shown when it is delivered.
+        // An answer that has started again is shown when it is delivered.
         let Some(more) = settled.strip_prefix(before).filter(|more| !more.trim().is_empty()) else { return };
         (self.begins)();
         let gap = if before.is_empty() { "" } else { "\n" };
-        // Where nobody reads it any more, delivering it says so.
+        // If nobody reads it any more, the delivery reports that.
         let _ = self.screen.print(&format!("{gap}{}", self.screen.markdown(more)));
         shown.insert(self.event_id.clone(), settled.to_owned());
     }
 }
 
-/// What is still to be shown of an answer of which that much is; all of it, where it is another one.
+/// Returns what remains to be shown of an answer of which `shown` is on the screen; all of it if it
+/// is a different one.
 pub(super) fn rest(answer: &str, shown: &str) -> String {
     match answer.split_once(shown.trim()) {
         Some((before, after)) if !shown.trim().is_empty() => format!("{}\n\n{}", before.trim(), after.trim()),

@@ -1,4 +1,4 @@
-//! What is typed, on a thread of its own, which waits for keys.
+//! Keyboard input, on a thread of its own that waits for keys.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use rustyline::{DefaultEditor, ExternalPrinter, error::ReadlineError};
 use tokio::sync::mpsc;
 
 const PROMPT: &str = "› ";
-/// Twice within this time is twice.
+/// Ctrl-C pressed again within this time counts as pressed twice.
 const TWICE: Duration = Duration::from_secs(3);
 
 /// Something that was typed.
 #[derive(Debug)]
 pub(super) enum Typed {
     Line(String),
-    /// Ctrl-C: what stood in the line is gone. The second in a row ends all.
+    /// Ctrl-C: the input line was cleared. The second one in a row ends the program.
     Cleared,
 }
 
-/// Begins to read. Without any end, whoever leaves is not waited for.
+/// Starts reading. The thread is never joined, so that leaving does not wait for it.
 pub(super) fn start() -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Receiver<Typed>), ReadlineError> {
     let mut editor = DefaultEditor::new()?;
     let printer = editor.create_external_printer()?;
@@ -28,7 +28,7 @@ pub(super) fn start() -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Re
             let next = match editor.readline(PROMPT) {
                 Ok(line) if line.trim().is_empty() => continue,
                 Ok(line) => {
-                    // An entry that cannot be remembered is only missing from the history.
+                    // A failure only means that the entry is missing from the history.
                     let _ = editor.add_history_entry(&line);
                     Typed::Line(line)
                 }

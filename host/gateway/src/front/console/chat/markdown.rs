@@ -1,5 +1,5 @@
-//! Markdown, as models write it, for a terminal: broken at words, with a little colour. The parser is the one of Slack's
-//! rendering. What a terminal would obey never comes of it: an entity of HTML may name any character.
+//! Markdown, as models write it, for a terminal: wrapped at words, with a little colour. The parser is the one used for
+//! Slack. No control character reaches the terminal: an HTML entity may denote any character.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -17,16 +17,16 @@ const PLAIN: Style = Style::new();
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const CODE: Style = AnsiColor::Cyan.on_default();
-/// Less than this no text can be read in, however deep it stands.
+/// The least columns in which text is wrapped, however deeply it is nested.
 const LEAST_COLUMNS: usize = 16;
 
-/// The names of emoji in a text, as `:gear:`, as the emoji.
+/// Replaces names of emoji in a text, such as `:gear:`, by the emoji.
 pub(super) fn with_emoji(text: &str) -> Cow<'_, str> {
     static NAMES: LazyLock<Replacer> = LazyLock::new(Replacer::new);
     NAMES.replace_all(text)
 }
 
-/// The Markdown in lines of so many columns, each with its end.
+/// Returns the Markdown in lines of at most this many columns, with line ends.
 pub(super) fn render(source: &str, columns: usize, is_coloured: bool) -> String {
     let mut options = Options::default();
     options.extension.strikethrough = true;
@@ -36,7 +36,7 @@ pub(super) fn render(source: &str, columns: usize, is_coloured: bool) -> String 
     let arena = Arena::new();
     let document = parse_document(&arena, source, &options);
     let lines = Page { is_coloured }.blocks(document, columns, true);
-    // Something that shows nothing, as a definition of a link, is shown as it stands.
+    // A source that shows nothing, such as a link definition, is shown as it is.
     let lines = if lines.is_empty() { vec![printable(source).into_owned()] } else { lines };
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -50,7 +50,7 @@ impl Page {
         if self.is_coloured && style != PLAIN { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// The lines of all that is in a node, with a gap between any two unless they stand close.
+    /// Returns the lines of everything in a node, with blank lines between blocks if `has_gaps`.
     fn blocks(&self, node: Node<'_>, columns: usize, has_gaps: bool) -> Vec<String> {
         let mut lines: Vec<String> = vec![];
         for child in node.children() {
@@ -90,7 +90,7 @@ impl Page {
                     let room = display_width(&mark);
                     let inner = self.blocks(item, columns.saturating_sub(room), !list.tight);
                     let marks = std::iter::once(mark.as_str()).chain(std::iter::repeat(&"          "[..room.min(10)]));
-                    // An item may have nothing in it.
+                    // An item may be empty.
                     let inner = if inner.is_empty() { vec![String::new()] } else { inner };
                     lines.extend(inner.iter().zip(marks).map(|(line, mark)| format!("{mark}{line}")));
                 }
@@ -101,7 +101,7 @@ impl Page {
         }
     }
 
-    /// Columns side by side where there is room for them, else each row as a list of its own.
+    /// Renders columns side by side if there is room for them, and otherwise each row as a list.
     fn table(&self, node: Node<'_>, columns: usize) -> Vec<String> {
         let rows: Vec<Vec<String>> =
             node.children().map(|row| row.children().map(|cell| self.inline(cell)).collect()).collect();
@@ -125,7 +125,8 @@ impl Page {
         std::iter::once(line(BOLD, head)).chain(body.iter().map(|row| line(PLAIN, row))).collect()
     }
 
-    /// What is within a paragraph, with line ends only where the Markdown wants one.
+    /// Returns the inline content of a paragraph, with line ends only where the Markdown requires
+    /// them.
     fn inline(&self, node: Node<'_>) -> String {
         node.children().map(|child| self.span(child)).collect()
     }
@@ -155,11 +156,11 @@ impl Page {
     }
 }
 
-/// The most columns that stand before what hangs beside them.
+/// The most columns of a hanging name.
 const MOST_HANGING: usize = 16;
 
-/// A line of a list, as `/help      this page`, in lines of so many columns: what goes on stands below what is told, and not
-/// below the word that it is told of.
+/// Wraps a line of a list such as `/help      this page`: continuation lines are aligned with the description, not with
+/// the name.
 pub(super) fn hanging(line: &str, columns: usize) -> Vec<String> {
     let gap = line.find("  ").filter(|gap| *gap > 0);
     let told = gap.map(|gap| line.len() - line[gap..].trim_start().len()).unwrap_or_default();
@@ -172,7 +173,7 @@ pub(super) fn hanging(line: &str, columns: usize) -> Vec<String> {
     names.zip(wrapped(told, columns.saturating_sub(room))).map(|(name, told)| name + &told).collect()
 }
 
-/// A text in lines of so many columns.
+/// Wraps a text to lines of at most this many columns.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let options =
         textwrap::Options::new(columns.max(LEAST_COLUMNS)).word_splitter(textwrap::WordSplitter::NoHyphenation);

@@ -1,4 +1,4 @@
-//! Time stands still here, and goes on by what the tests say.
+//! Time is paused and advanced by the tests.
 
 use std::sync::{
     Arc,
@@ -16,7 +16,7 @@ use tracing::{
 use super::*;
 use crate::chat::{Accepted, Inbound, Reaction};
 
-/// Takes notices.
+/// An intake that collects notices.
 #[derive(Default)]
 struct Told(Mutex<Vec<(u64, u64)>>);
 
@@ -37,7 +37,7 @@ impl Intake for Told {
 }
 
 impl Told {
-    /// Deaf for so many milliseconds, and so many late messages, for each silence.
+    /// Returns, for each silence, its milliseconds and its number of late messages.
     fn of(hearing: &Connectivity) -> Vec<(u64, u64)> {
         let told = Told::default();
         hearing.finish(&told);
@@ -106,7 +106,7 @@ async fn a_connection_that_fell_silent_was_deaf_since_then() {
     pass(4_000).await;
     dead.fell_silent(since);
     drop(dead);
-    // Refused for an hour, but the other one hears everything.
+    // Refused for an hour, but the other connection receives everything.
     pass(3_600_000).await;
     let _open = hearing.opened();
     assert_eq!(Told::of(&hearing), [(7_000, 1)], "what came again over the other one was late");
@@ -162,7 +162,7 @@ async fn each_silence_is_told_once_with_what_came_late_in_the_end() {
     advance(timings.stragglers - timings.settle).await;
     assert_eq!(hearing.look(&told), None);
     assert_eq!(*told.0.lock().expect("no panic"), [(100, 1)]);
-    // Another one begins while the last is still counted.
+    // Another silence begins while the last one is still being counted.
     drop(open);
     pass(200).await;
     let open = hearing.opened();
@@ -173,7 +173,7 @@ async fn each_silence_is_told_once_with_what_came_late_in_the_end() {
     assert_eq!(Told::of(&hearing), [(200, 0), (300, 0)]);
 }
 
-/// Once, a gateway that ended said that it was connected again.
+/// Regression: a gateway that was ending logged that it was connected again.
 #[tokio::test(start_paused = true)]
 async fn who_ends_does_not_say_that_it_is_connected_again() {
     let lines = Lines::default();

@@ -1,4 +1,4 @@
-//! In virtual time.
+//! Tests in virtual time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ fn post(channel: &str) -> Lane {
     Lane { method: "chat.postMessage", channel: Some(channel.to_owned()) }
 }
 
-/// So many calls at once, and how long after that each was let go.
+/// Makes this many calls at once, and returns after what time each could go.
 async fn all(limiter: &Arc<Limiter>, lane: &Lane, calls: usize) -> Vec<Duration> {
     let begun = Instant::now();
     let tasks: Vec<_> = (0..calls)
@@ -66,7 +66,7 @@ async fn each_of_several_gateways_has_its_part_of_a_tier_as_long_as_there_are_se
     let narrow = Lane::of("chat.delete");
     limiter.refused(&narrow, Duration::from_secs(1));
     sleep(2 * MINUTE).await;
-    // The others are gone.
+    // The other hosts are gone.
     hosts.store(1, Ordering::Relaxed);
     assert_eq!(at_once(all(&limiter, &UPDATE, 60).await), 50);
     assert!(at_once(all(&limiter, &narrow, 60).await) < 20, "what was refused counts still");
@@ -182,7 +182,7 @@ async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
     for number in 0..MAX_LANES {
         limiter.turn(&post(&number.to_string()), Priority::Answer).await.expect("room");
     }
-    // The last of them went a minute after the first, for there is a limit of all.
+    // The last calls were made a minute after the first, because of the limit of all channels.
     sleep(2 * MINUTE).await;
     limiter.turn(&post("C1"), Priority::Answer).await.expect("room");
     let left = limiter.lanes.lock().expect("no panic").len();
@@ -191,7 +191,7 @@ async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whoever calls how and when: in no span of its window does a lane let more go than it has room for.
+    /// Whoever calls how and when: in no window does a lane let more calls pass than its limit.
     #[test]
     fn no_window_holds_more_than_its_calls(calls in prop::collection::vec((0u64..3_000, 0u8..3), 1..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
@@ -220,7 +220,8 @@ proptest! {
     }
 }
 
-/// Once, a refusal of the workspace's held up the one channel that it came in, and all others went on into it.
+/// Regression: a refusal for the whole workspace only delayed the channel that it occurred in, and all other
+/// channels went on.
 #[tokio::test(start_paused = true)]
 async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     let limiter = Arc::new(alone(Limits::Documented));
@@ -230,7 +231,7 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     limiter.refused(&post("C1"), Duration::from_secs(30));
     assert_eq!(all(&limiter, &post("C50"), 1).await, [Duration::ZERO], "it may be that channel's");
     limiter.refused(&post("C2"), Duration::from_secs(30));
-    // As long as Slack says, and then for those to have passed that were too many.
+    // As long as Slack says, and then until the excess calls have left the window.
     let waited = all(&limiter, &post("C51"), 1).await[0];
     assert!((Duration::from_secs(30)..=Duration::from_secs(61)).contains(&waited), "{waited:?}");
     let limiter_of_refusals = Arc::new(alone(Limits::Refusals));
@@ -239,7 +240,8 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     assert_eq!(all(&limiter_of_refusals, &post("C3"), 1).await, [Duration::from_secs(30)]);
 }
 
-/// Once, whatever came of a question waited among the answers: notices of atoms, questions to contacts, lines of tools.
+/// Regression: everything related to a question waited among the answers: notices of atoms, questions to contacts,
+/// lines about tools.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_answer_waits_in_front_of_none() {
     let limiter = Arc::new(alone(Limits::Documented));

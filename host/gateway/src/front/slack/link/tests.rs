@@ -1,4 +1,4 @@
-//! One connection over a pipe, with time that stands still until everybody waits.
+//! Tests of one connection over a pipe, in virtual time.
 
 use std::future::pending;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// A store that never gets done.
+/// An intake that never finishes.
 struct Stuck;
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl Intake for Stuck {
     }
 }
 
-/// What a desk is made of.
+/// The parts of an [`InboundContext`].
 struct Office {
     me: Identity,
     prompts: Prompts,
@@ -65,7 +65,7 @@ impl Office {
         InboundContext { me, places: Places::default(), prompts, intake, hearing, unstored, statuses, streams }
     }
 
-    /// A connection with the default timings, and its other end.
+    /// Returns a connection with the default timings, and its other end.
     async fn link(&self) -> (Link<'_, DuplexStream>, DuplexStream) {
         let (near, far) = duplex(1 << 20);
         let socket = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
@@ -78,7 +78,7 @@ async fn slack(far: DuplexStream) -> WebSocketStream<DuplexStream> {
     WebSocketStream::from_raw_socket(far, Role::Server, None).await
 }
 
-/// How long a connection takes to see that it is dead, with this at its other end.
+/// Returns how long a connection takes to notice that it is dead, with this at its other end.
 async fn noticed(link: &mut Link<'_, DuplexStream>, other_end: impl Future<Output = ()>) -> Duration {
     let start = Instant::now();
     select! {
@@ -88,7 +88,7 @@ async fn noticed(link: &mut Link<'_, DuplexStream>, other_end: impl Future<Outpu
     start.elapsed()
 }
 
-/// So that a successor can be opened before ten seconds are over.
+/// So that a successor can be opened within ten seconds.
 const SOON: Duration = Duration::from_secs(8);
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +157,7 @@ async fn a_store_that_is_stuck_is_no_dead_connection() {
     assert!(matches!(served, ServeOutcome::Until(())), "given up while the store was stuck");
 }
 
-/// A store that takes everything, and counts what was refused before it.
+/// An intake that accepts everything, and counts refused frames.
 #[derive(Default)]
 struct Counting(std::sync::atomic::AtomicUsize);
 
@@ -177,7 +177,7 @@ impl Intake for Counting {
     }
 }
 
-/// What becomes of a connection over which these bytes come, and how many frames of them were refused.
+/// Returns what happens to a connection that receives these bytes, and how many frames were refused.
 async fn after(bytes: &[u8]) -> (String, usize) {
     let (office, intake) = (Office::new(), Counting::default());
     let (near, mut far) = duplex(16 << 20);
@@ -194,12 +194,12 @@ async fn after(bytes: &[u8]) -> (String, usize) {
     (end, intake.0.into_inner())
 }
 
-/// The head of a server's frame of that kind and length.
+/// Returns the head of a server's frame of that kind and length.
 fn head(opcode: u8, length: u64) -> Vec<u8> {
     [&[0x80 | opcode, 127][..], &length.to_be_bytes()].concat()
 }
 
-/// Once, a frame in binary was passed over without a word, and one of 64 MB was held.
+/// Regression: a binary frame was skipped silently, and a frame of 64 MB was held in memory.
 #[tokio::test(start_paused = true)]
 async fn frames_that_are_none_are_counted_or_end_the_connection() {
     let (text, binary) = (1, 2);
@@ -207,12 +207,12 @@ async fn frames_that_are_none_are_counted_or_end_the_connection() {
     assert_eq!(after(&[head(text, 2), vec![b'[', b']']].concat()).await, ("it stands".into(), 1));
     let (why, refused) = after(&[head(text, 2), vec![0xff, 0xfe]].concat()).await;
     assert!(why.contains("UTF-8") && refused == 0, "{why}");
-    // Its length is enough: nothing of it is waited for.
+    // Its length is sufficient: its content is not awaited.
     let (why, refused) = after(&head(text, MAX_FRAME_BYTES as u64 + 1)).await;
     assert!(why.contains("too long") && refused == 0, "{why}");
 }
 
-/// Once, 256 messages could wait for the store however long they were.
+/// Regression: 256 messages could wait for the store, however long they were.
 #[tokio::test(start_paused = true)]
 async fn long_messages_wait_at_slack_until_the_store_is_done() {
     let office = Office::new();

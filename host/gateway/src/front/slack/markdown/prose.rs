@@ -2,11 +2,11 @@
 
 use crate::front::slack::mrkdwn::escape_into;
 
-/// The longest id of a user.
+/// The longest user id.
 const MAX_ID_BYTES: usize = 64;
 
-/// Writes text escaped, but for addresses, which become links, and the mentions of those who are to be
-/// pinged.
+/// Writes text escaped, except for addresses, which become links, and the mentions of those who are to
+/// be pinged.
 pub(super) fn write(out: &mut String, text: &str, pings: &[String]) {
     let mut plain = 0;
     let mut at = 0;
@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut String, text: &str, pings: &[String]) {
     escape_into(out, &text[plain..]);
 }
 
-/// The `<@U1>` that the text begins with, if that person is to be pinged.
+/// Returns the `<@U1>` at the beginning of the text, if that person is to be pinged.
 fn mention<'a>(text: &'a str, pings: &[String]) -> Option<&'a str> {
     let end = text.bytes().take(MAX_ID_BYTES).position(|byte| byte == b'>')?;
     let id = text[..end].strip_prefix("<@")?;
@@ -40,8 +40,8 @@ fn mention<'a>(text: &'a str, pings: &[String]) -> Option<&'a str> {
     (valid && pings.iter().any(|ping| ping == id)).then(|| &text[..=end])
 }
 
-/// The address that the text begins with: ASCII, as Chinese goes on without a space, and without the marks
-/// that end a sentence.
+/// Returns the address at the beginning of the text: ASCII only, since Chinese text follows without a
+/// space, and without trailing punctuation.
 fn address(text: &str) -> Option<&str> {
     let scheme = ["https://", "http://"].into_iter().find(|scheme| text.starts_with(scheme))?;
     let in_address = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'`' | b'|');
@@ -57,7 +57,8 @@ fn address(text: &str) -> Option<&str> {
     (address.len() > scheme.len()).then_some(address)
 }
 
-/// An address as it stands in a control sequence; `None` for what is neither of the web nor of mail.
+/// Returns an address as it is written in a control sequence; `None` if it is neither a web nor a
+/// mail address.
 pub(super) fn link_target(address: &str) -> Option<String> {
     let is_safe = ["https://", "http://", "mailto:"].into_iter().any(|scheme| {
         let start = address.as_bytes().get(..scheme.len());

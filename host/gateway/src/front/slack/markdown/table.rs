@@ -1,12 +1,12 @@
-//! Tables, for which Slack's text has nothing, as aligned text.
+//! Tables as aligned text, since Slack's text format has none.
 
 use unicode_width::UnicodeWidthStr;
 
-/// Columns are aligned up to this width, so that one long cell does not fill all the others with spaces.
+/// Columns are aligned up to this width, so that one long cell does not pad all the others.
 const MAX_ALIGNED_WIDTH: usize = 32;
 
-/// The rows of a table as lines of the same columns, for a font of fixed width. The first row is the head,
-/// which may be empty.
+/// Returns the rows of a table as lines with aligned columns, for a fixed-width font. The first row is the
+/// header, which may be empty.
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width_of = |column: usize| {

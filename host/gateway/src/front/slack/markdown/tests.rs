@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::front::slack::{cpu_time, mrkdwn::counted_len};
 
-/// What the parser and Slack could stumble over.
+/// Text that the parser or Slack could have problems with.
 const PIECES: &str = "(\\PC|[ \n*_~`<>&|!\\[\\]():#.-]|<@U1>|<@U2>|<!channel>|<#C1>|<!subteam\\^S1>|\\*\\*|```\n|~~~\n\
                       |> |- |1\\. |\\| a \\||\\|-\\||https://a\\.b/c|\\]\\(https://a\\.b|mailto:a@b\\.c|&lt;|&amp;|中|：|。|\t|\u{3000}){0,120}";
 
@@ -150,7 +150,7 @@ fn hostile_nesting_takes_no_time() {
     }
 }
 
-/// The sequences in angle brackets.
+/// Returns the sequences in angle brackets.
 fn sequences(rendered: &str) -> Vec<&str> {
     rendered.split('<').skip(1).map(|rest| rest.split('>').next().unwrap_or_default()).collect()
 }
@@ -170,7 +170,7 @@ proptest! {
         let brackets = rendered.matches('<').count();
         let quotes = rendered.lines().filter(|line| line.starts_with('>')).count();
         prop_assert_eq!(rendered.matches('>').count(), brackets + quotes);
-        // What is measured before anybody is known who may be pinged is never too little.
+        // The length measured before it is known who may be pinged is never too small.
         let unpinged = plain(&source);
         prop_assert!(!unpinged.contains("<@"));
         prop_assert!(counted_len(&rendered) <= counted_len(&unpinged));

@@ -1,5 +1,5 @@
-//! Writes `mrkdwn` node by node. Line ends are written when the next text comes, so that none are left over
-//! at the end, and each line begins as its block wants.
+//! Writes `mrkdwn` node by node. Line ends are written when the next text comes, so that none are left at
+//! the end, and each line begins as its block requires.
 
 use std::mem;
 
@@ -8,36 +8,36 @@ use comrak::nodes::{ListType, NodeValue};
 use super::{prose, table};
 use crate::front::slack::mrkdwn::{self, escape_into};
 
-/// Makes an edge of a word where a text has none.
+/// Makes a word boundary where a text has none.
 const EDGE: char = '\u{200b}';
-/// What ends a code block for Slack, and what stands for it within one.
+/// What ends a code block for Slack, and its replacement within one.
 const FENCE: (&str, &str) = ("```", "`\u{200b}`\u{200b}`");
-/// How far each level of a list is indented.
+/// The indentation of each list level.
 const INDENT: usize = 4;
-/// Deeper than this, all levels look the same.
+/// Deeper levels all look the same.
 const MAX_DEPTH: usize = 8;
-/// Stands for a thematic break.
+/// Represents a thematic break.
 const RULE: &str = "──────────";
 
 #[derive(Default)]
 pub(super) struct Writer<'a> {
     pings: &'a [String],
     out: String,
-    /// Line ends to be written before the next text, and whether a quote goes on across them.
+    /// Line ends to be written before the next text, and whether a quote continues across them.
     line_ends: usize,
     quoted_gap: bool,
     quotes: usize,
     lists: Vec<List>,
-    /// What comes next stands on the line of its list mark.
+    /// The next text is on the line of its list mark.
     at_mark: bool,
     emphases: Vec<Emphasis>,
-    /// The emphases were closed at a line end and go on with the next text.
+    /// The emphases were closed at a line end and continue with the next text.
     suspended: bool,
-    /// The text ends with a mark that needs an edge behind it.
+    /// The text ends with a mark that needs a boundary after it.
     closed: bool,
-    /// Text that is not written yet: what belongs together may come in pieces.
+    /// Text that is not written yet, since a unit may arrive in several pieces.
     prose: String,
-    /// The text of a link, and how many are open, one in the other.
+    /// The text of a link, and how many nested links are open.
     label: Option<String>,
     links: usize,
     table: Option<Vec<Vec<String>>>,
@@ -45,16 +45,16 @@ pub(super) struct Writer<'a> {
 
 /// A list that is being written.
 struct List {
-    /// The number of the next item, where they are numbered.
+    /// The number of the next item, if they are numbered.
     next: Option<usize>,
     tight: bool,
 }
 
-/// An emphasis that is open.
+/// An open emphasis.
 struct Emphasis {
-    /// None where there is nothing to mark: in links, tables, and what is marked already.
+    /// `None` if nothing is to be marked: in links, tables, and text that is already marked.
     mark: Option<char>,
-    /// Where it began, and where the text in it.
+    /// Where it began, and where its text begins.
     outer: usize,
     inner: usize,
 }
@@ -148,7 +148,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Where text goes that is shown without any marks: the label of a link, the cell of a table.
+    /// Returns the sink for text that is shown without any marks: the label of a link, the cell of
+    /// a table.
     fn plain_sink(&mut self) -> Option<&mut String> {
         let cell = self.table.as_mut().and_then(|rows| rows.last_mut()).and_then(|row| row.last_mut());
         self.label.as_mut().or(cell)
@@ -165,7 +166,7 @@ impl<'a> Writer<'a> {
         self.push(&escaped);
     }
 
-    /// Text that nothing is to be made of.
+    /// Writes text literally.
     fn verbatim(&mut self, text: &str) {
         match self.plain_sink() {
             Some(sink) => sink.push_str(text),
@@ -181,7 +182,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what is escaped already and has no line ends.
+    /// Writes text that is already escaped and has no line ends.
     fn push(&mut self, escaped: &str) {
         let Some(first) = escaped.chars().next() else { return };
         self.begin_text();
@@ -193,7 +194,7 @@ impl<'a> Writer<'a> {
         self.out.push_str(escaped);
     }
 
-    /// Writes the line ends that are due, and what the new line begins with.
+    /// Writes the pending line ends, and the beginning of the new line.
     fn begin_text(&mut self) {
         if self.line_ends > 0 && !self.out.is_empty() {
             self.out.truncate(self.out.trim_end_matches(' ').len());
@@ -252,7 +253,7 @@ impl<'a> Writer<'a> {
         self.at_mark = true;
     }
 
-    /// A new line within a block. No emphasis of Slack's goes on across it.
+    /// Starts a new line within a block. In Slack, no emphasis continues across it.
     fn line_break(&mut self) {
         if let Some(sink) = self.plain_sink() {
             sink.push(' ');
@@ -300,14 +301,15 @@ impl<'a> Writer<'a> {
         self.at_mark = false;
     }
 
-    /// What comes next opens with a mark that must not stand in the middle of a word.
+    /// Prepares for an opening mark, which must not be in the middle of a word.
     fn edge_before(&mut self) {
         if mem::take(&mut self.closed) || self.out.chars().next_back().is_some_and(needs_edge) {
             self.out.push(EDGE);
         }
     }
 
-    /// A code block begins and ends its lines itself: quoted or indented it could not be copied.
+    /// A code block begins and ends its own lines, without quote or indentation, so that it can be
+    /// copied.
     fn code_block(&mut self, code: &str) {
         let (quotes, lists) = (mem::take(&mut self.quotes), mem::take(&mut self.lists));
         self.gap(1);
@@ -341,8 +343,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes the closing mark, or takes back the opening one where nothing came between; whether something is
-/// marked.
+/// Writes the closing mark, or removes the opening one if nothing came in between; returns whether
+/// something is marked.
 fn end_emphasis(out: &mut String, emphasis: &Emphasis) -> bool {
     let Some(mark) = emphasis.mark else { return false };
     if out.len() == emphasis.inner {
@@ -353,12 +355,12 @@ fn end_emphasis(out: &mut String, emphasis: &Emphasis) -> bool {
     true
 }
 
-/// Slack sees a mark only at the edge of a word, and none in the middle of Chinese text.
+/// Slack recognizes a mark only at a word boundary, and none in the middle of Chinese text.
 fn needs_edge(c: char) -> bool {
     c.is_alphanumeric() || !(c.is_ascii() || c.is_whitespace() || c == EDGE)
 }
 
-/// Whether what stands behind the fence is to be shown, for Slack has no place for it.
+/// Returns whether the text after the fence is to be shown, since Slack has no place for it.
 fn says_more_than_a_language(info: &str, code: &str) -> bool {
     info.contains(char::is_whitespace) || code.trim().is_empty()
 }

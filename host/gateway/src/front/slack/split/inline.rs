@@ -1,4 +1,4 @@
-//! Cutting within one line: behind a sentence, behind a word, between two graphemes.
+//! Cuts within one line: after a sentence, after a word, between two graphemes.
 
 use std::ops::Range;
 
@@ -11,8 +11,9 @@ const MAX_ADDRESS_BYTES: usize = 2_000;
 /// The longest name of an emoji.
 const MAX_EMOJI_BYTES: usize = 64;
 
-/// The best place to cut `text`, which is at most one line, at or before `limit`; 0 where something that is
-/// not to be cut begins the text and reaches beyond the limit. In code only words and graphemes matter.
+/// Returns the best place to cut `text`, which is at most one line, at or before `limit`; 0 if the text
+/// begins with something that must not be cut and extends beyond the limit. In code, only words and
+/// graphemes matter.
 pub(super) fn best_cut(text: &str, limit: usize, prose: bool) -> usize {
     let whole = if prose { unbroken(text) } else { Vec::new() };
     let inside = |at: usize| {
@@ -63,13 +64,13 @@ enum End {
     BeforeSpace,
 }
 
-/// Marks that a line should not begin with.
+/// Returns whether a line should not begin with this mark.
 fn goes_with_what_is_before(c: char) -> bool {
     matches!(c, '。' | '！' | '？' | '…' | '；' | '，' | '、' | '：' | '」' | '』' | '”' | '’' | '）' | '》')
 }
 
-/// What is not to be cut: links, mentions, addresses, names of emoji, code spans and short emphasis.
-/// Ascending and apart from each other.
+/// Returns what must not be cut: links, mentions, addresses, names of emoji, code spans and short
+/// emphasis. The ranges are ascending and disjoint.
 fn unbroken(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -96,7 +97,7 @@ fn unbroken(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The length of what stands between two marks, with the marks.
+/// Returns the length of a text between two marks, including the marks.
 fn enclosed(text: &str, open: &str, close: &str, max_bytes: usize) -> Option<usize> {
     let inner = text.strip_prefix(open)?;
     let inner = &inner[..inner.floor_char_boundary(max_bytes)];
@@ -104,7 +105,7 @@ fn enclosed(text: &str, open: &str, close: &str, max_bytes: usize) -> Option<usi
     Some(open.len() + len + close.len())
 }
 
-/// The length of `[label](address)` or `![label](address)`.
+/// Returns the length of `[label](address)` or `![label](address)`.
 fn link(text: &str) -> Option<usize> {
     let bracket = text.strip_prefix('!').unwrap_or(text);
     let label = balanced(bracket, '[', ']', MAX_SPAN_BYTES)?;
@@ -112,7 +113,8 @@ fn link(text: &str) -> Option<usize> {
     Some(text.len() - bracket.len() + label + address)
 }
 
-/// The length of what the first character opens, up to where it is closed.
+/// Returns the length of the text from the first character, which opens something, to where it is
+/// closed.
 fn balanced(text: &str, open: char, close: char, max_bytes: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices().take_while(|(at, _)| *at < max_bytes) {
@@ -128,14 +130,14 @@ fn balanced(text: &str, open: char, close: char, max_bytes: usize) -> Option<usi
     None
 }
 
-/// The length of `:name:`.
+/// Returns the length of `:name:`.
 fn emoji(text: &str) -> Option<usize> {
     let name = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'+');
     let len = text.bytes().skip(1).take(MAX_EMOJI_BYTES).take_while(name).count();
     (len > 0 && text[1 + len..].starts_with(':')).then_some(len + 2)
 }
 
-/// The length of an address that stands by itself.
+/// Returns the length of an address that stands by itself.
 fn address(text: &str) -> Option<usize> {
     (text.starts_with("http://") || text.starts_with("https://"))
         .then(|| text.bytes().take(MAX_ADDRESS_BYTES).take_while(u8::is_ascii_graphic).count())

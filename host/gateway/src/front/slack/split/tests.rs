@@ -8,8 +8,8 @@ use crate::front::slack::cpu_time;
 
 const MAX: usize = 600;
 
-/// Whether the parts are the whole, once the lines are taken off that close and reopen a code block, and the heads of tables
-/// that stand there once more.
+/// Returns whether the parts make up the whole, without the lines that close and reopen a code block, and without
+/// repeated table headers.
 fn is_whole(parts: &[String], whole: &str) -> bool {
     let Some((part, later)) = parts.split_first() else { return whole.is_empty() };
     let is_fence = |line: &str| {
@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-/// Where a reply is cut.
+/// Returns where a reply is cut.
 fn cuts(reply: &str, most: PartLimit) -> Vec<usize> {
     let splitter = Splitter::new(reply, most);
     let mut cuts = vec![0];
