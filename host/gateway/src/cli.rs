@@ -146,7 +146,7 @@ enum UseOfHome {
     Makes,
     /// It requires an existing home.
     Wants,
-    /// It uses a home only if one is named or exists.
+    /// It works without a home, but one that is named must exist.
     Takes,
     /// It uses no home.
     Ignores,
