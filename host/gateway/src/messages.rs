@@ -111,7 +111,7 @@ impl Messages {
     }
 }
 
-/// Mentions a person; the mention only notifies those in [`MessageBody::pings`].
+/// Mentions a person; only those in [`MessageBody::pings`](crate::chat::MessageBody::pings) are notified.
 fn mention(user: &str) -> String {
     format!("<@{user}>")
 }

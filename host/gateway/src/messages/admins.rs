@@ -21,7 +21,7 @@ impl Messages {
         self.text("parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }
 
-    /// To the admins: a message was answered, but part of the work beside the answer was parked.
+    /// To the admins: a message was answered, but something besides the answer cannot be delivered and was parked.
     pub fn rest_parked_for_admins(&self, session: &str, why: &str) -> String {
         self.text("rest-parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }

@@ -97,7 +97,7 @@ impl Messages {
         self.text("images-refused", []) + "\n\n"
     }
 
-    /// To the model: the person sent files without text.
+    /// To the model: the message has no text of its own, only quoted or attached content.
     pub fn told_no_words(&self) -> String {
         self.text("told-no-words", [])
     }

@@ -49,12 +49,12 @@ impl Messages {
         self.text("chat-waits", [("seconds", seconds.into())])
     }
 
-    /// There is no open question that this input could answer.
+    /// No question is waiting for a decision.
     pub fn chat_no_word(&self) -> String {
         self.text("chat-no-word", [])
     }
 
-    /// A command had no effect.
+    /// A decision on a question had no effect.
     pub fn chat_no_effect(&self, error: &str) -> String {
         self.text("chat-no-effect", [("error", error.into())])
     }
