@@ -1,5 +1,5 @@
-//! Embeds what `policy new` writes, so that the program alone is enough to begin with: the templates, the SDK with
-//! the types it stands on, the contract and the licences.
+//! Embeds the files that `policy new` writes, so that the program alone is enough to start a policy: the templates, the
+//! SDK with the types it uses, the contract and the licences.
 
 use std::{
     env, fs,
@@ -37,7 +37,7 @@ fn main() {
     fs::write(&out, format!("&[\n{entries}]\n")).expect("the list of embedded files can be written");
 }
 
-/// The files at `path`, relative to the repository. What tools leave behind is none of them.
+/// Collects the files at `path`, relative to the repository, without what tools leave behind.
 fn collect(repository: &Path, path: &Path, files: &mut Vec<PathBuf>) {
     let full = repository.join(path);
     if !full.is_dir() {

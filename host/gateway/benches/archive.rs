@@ -1,5 +1,5 @@
-//! The search of one conversation of 10,000 messages among 100,000 stored, as a policy makes it, and reading what
-//! was found with what was said around it.
+//! Measures the search in one conversation of 10,000 messages among 100,000 stored ones, as a policy makes it, and
+//! reading a result with its neighbouring messages.
 //!
 //! `cargo bench -p pmk-host --bench archive`
 
@@ -37,7 +37,7 @@ const QUESTIONS: [&str; 6] = [
     "case 1234",
 ];
 
-/// The nth message of a conversation: words that many share, and a few that hardly any does.
+/// The nth message of a conversation: words that many messages share, and a few that hardly any other has.
 fn said(n: usize) -> Message {
     let pick = |from: &[&'static str], n: usize| from[n % from.len()];
     let (subject, deed, place) = (pick(&SUBJECTS, n), pick(&DEEDS, n / 7), pick(&PLACES, n / 31));

@@ -1,9 +1,10 @@
-//! Components made to take all time and memory of whoever compiles them, at each door and under the default limits,
-//! beside a gateway that answers twenty questions a second.
+//! Components made to use as much time and memory as possible when they are compiled, through each entry point and
+//! under the default limits, beside a gateway that answers twenty questions a second.
 //!
 //! `cargo bench --workspace --bench bombs`. Prints, as a table, the size of each, the time until it was refused, the
-//! most memory that its compiler and the gateway had, and the answers meanwhile; then the answers beside all of them
-//! compared with those of a quiet gateway. Takes some minutes: each door lets a component use all that it may.
+//! peak memory of its compiler and of the gateway, and the answer times meanwhile; then the answer times beside all of
+//! them compared with those of a quiet gateway. Takes some minutes: through each entry point a component may use all
+//! that it is allowed.
 
 use std::{
     fs,
@@ -23,14 +24,14 @@ use serde_json::Value;
 #[path = "../../../tests/blackbox/bombs/made.rs"]
 mod made;
 
-/// Between two questions.
+/// The pause between two questions.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Measured without a bomb for so long.
+/// How long the gateway is measured without a bomb.
 const QUIET: Duration = Duration::from_secs(60);
 const CONVERSATIONS: usize = 16;
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -78,7 +79,7 @@ fn main() {
     println!("p99 beside bombs is {:.1} times that of a quiet gateway", beside.at(0.99) / quiet.at(0.99));
 }
 
-/// What a command says of a component.
+/// Runs a command on a component and returns the reason for the refusal.
 fn ask(home: &Path, door: &str, bomb: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pmk-host"));
     command.arg("--home").arg(home).args(["policy", door]).arg(bomb).env_clear();
@@ -97,7 +98,7 @@ fn strict() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/strict.wasm")
 }
 
-/// How long answers took, in milliseconds.
+/// Answer times, in milliseconds.
 struct Answers(Vec<f64>);
 
 impl Answers {
@@ -134,18 +135,18 @@ impl Gateway {
         Gateway { child, home: home.to_owned(), times, stop }
     }
 
-    /// How long the answers took that came while this was done.
+    /// Returns the times of the answers that came while `work` ran.
     fn answers_while(&self, work: impl FnOnce()) -> Answers {
         let from = self.times.lock().expect("the times").len();
         work();
-        // So that there are some.
+        // Makes sure that there are some answers.
         thread::sleep(10 * PAUSE);
         let times = self.times.lock().expect("the times")[from..].to_vec();
         assert!(times.len() >= 5, "the gateway answers");
         Answers(times)
     }
 
-    /// Puts a bomb in the place of the policy that serves, and waits until it is refused.
+    /// Replaces the serving policy's file by a bomb, and waits until it is refused.
     fn replace(&self, watched: &Path, bomb: &Path) -> String {
         let before = self.events("policy.refused").len();
         fs::copy(bomb, watched).expect("a file");
@@ -183,7 +184,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Twenty questions a second.
+/// Asks twenty questions a second.
 fn question(mut stdin: ChildStdin, asked: &Mutex<Vec<Instant>>, stop: &AtomicBool) {
     for n in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -212,7 +213,7 @@ fn hear(stdout: ChildStdout, asked: &Mutex<Vec<Instant>>, times: &Mutex<Vec<f64>
     }
 }
 
-/// The most memory of the compilers that run meanwhile, in KiB.
+/// The peak memory of the compilers that run meanwhile, in KiB.
 struct Memory {
     most: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,

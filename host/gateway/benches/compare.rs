@@ -1,4 +1,4 @@
-//! Decisions in replays of histories of 200 messages, on one and on two threads.
+//! Measures decisions in replays of histories of 200 messages, on one and on two threads.
 //!
 //! `cargo bench -p pmk-host --bench compare`
 

@@ -1,12 +1,12 @@
-//! What a store in PostgreSQL costs and what it is worth: one host on it against one on a file, where the model answers at once;
-//! and three hosts on it against one, where the model takes 200 ms and each host may use no more of the processors than its share.
-//! The built gateways as processes of their own, a stand-in workspace on loopback without rate limits, a PostgreSQL of the bench's
-//! own that has its own settings: what is committed is on the disk.
+//! Measures the cost and the benefit of a store in PostgreSQL: one host on it against one on a file, with a model that
+//! answers at once; and three hosts on it against one, with a model that takes 200 ms and a limited share of the
+//! processors for each host. The built gateways run as separate processes, with a simulated workspace on loopback
+//! without rate limits, and a PostgreSQL server of the bench's own with durable commits.
 //!
-//! `cargo bench --workspace --bench hosts`, by somebody who may make control groups. What is left of the machine is for the
-//! database and the stand-ins; `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts has, and
-//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes. Words after `--` pick those measurements
-//! that have one of them in their name.
+//! `cargo bench --workspace --bench hosts`, by a user who may create control groups. The rest of the machine is for the
+//! database and the simulated servers. `PMK_BENCH_SHARE` is the percentage of one processor that each of those hosts
+//! gets, and `PMK_TEST_PROGRAM` names another build of the gateway, to be compared within the same minutes. Words after
+//! `--` select the measurements whose name contains one of them.
 
 use std::{
     cell::RefCell,
@@ -26,19 +26,19 @@ use pmk_stand_ins::{
 
 const CONVERSATIONS: usize = 200;
 const TURNS_EACH: usize = 20;
-/// Of one processor, in percent: so little that three of them, the database and the stand-ins have room on two.
+/// In percent of one processor: small enough that three hosts, the database and the simulated servers fit on two.
 const SHARE: u32 = 12;
 const MODEL_TAKES: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What is measured.
+/// One measurement.
 struct Case {
     program: (&'static str, OsString),
     name: &'static str,
     hosts: usize,
     store: Store,
     model_takes: Duration,
-    /// Of one processor, in percent, for each host; none where it has what there is.
+    /// In percent of one processor, for each host; `None` if it is not limited.
     share: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ enum Store {
 #[tokio::main]
 async fn main() {
     let (options, only): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !options.iter().any(|option| option == "--bench") {
         return;
     }
@@ -60,7 +60,7 @@ async fn main() {
     let this = ("", OsString::from(env!("CARGO_BIN_EXE_pmk-host")));
     let other = std::env::var_os("PMK_TEST_PROGRAM").map(|other| ("other build: ", other));
     let programs: Vec<_> = other.into_iter().chain([this]).collect();
-    // By turns: what the machine does besides is not the same all the time.
+    // Alternating, because the load of the machine varies over time.
     for _ in 0..2 {
         for (name, store) in [("one host, a file", Store::File), ("one host, PostgreSQL", Store::Database)]
             .into_iter()
@@ -94,7 +94,7 @@ async fn measure(case: &Case) {
     };
     let slack = Slack::start(SlackRules::default().unlimited().without_statuses()).await;
     let anthropic = Anthropic::start().await;
-    // It comes in four pieces.
+    // The answer comes in four pieces.
     anthropic.when("budget", Behaviour::slow("About half of it.", case.model_takes / 4));
     let group = case.share.map(Group::new);
     let (which, program) = &case.program;
@@ -105,7 +105,7 @@ async fn measure(case: &Case) {
         assert!(begun.elapsed() < PATIENCE, "all of them connect");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // What was answered at once was never updated.
+    // Counts replies: an answer posted at once has no update.
     let answered =
         || (0..CONVERSATIONS).map(|user| slack.replies(&dm_channel(&format!("U{user}"))).len()).sum::<usize>();
     let turns = CONVERSATIONS * TURNS_EACH;
@@ -126,7 +126,7 @@ async fn measure(case: &Case) {
     println!("{name:<36} {speed:>5.0} turns/s over {CONVERSATIONS} conversations, {milliseconds:.2} ms of CPU a turn");
 }
 
-/// A control group for each host, below which nothing has more than its share of a processor.
+/// A control group for each host, which limits it to its share of a processor.
 struct Group {
     folder: PathBuf,
     share: u32,
@@ -140,12 +140,13 @@ impl Group {
         Group { folder: folder.to_owned(), share, places: RefCell::default() }
     }
 
-    /// Has a process be in the group of that number.
+    /// Puts a process into the group of that number.
     fn hold(&self, number: usize, pid: u32) {
         let place = self.folder.join(format!("pmk-bench-{}-{number}", std::process::id()));
         self.places.borrow_mut().push(place.clone());
         fs::create_dir_all(&place).expect("a control group, which root may make");
-        // Microseconds. Within a longer period it would stand still for long at a time, and keep others waiting who have theirs.
+        // In microseconds. With a longer period a host would pause for long at a time, and delay other hosts that still
+        // have their share.
         let (period, quota) = (10_000, self.share * 100);
         let set = |file: &str, value: String| fs::write(place.join(file), value).is_ok();
         let is_held = set("cpu.max", format!("{quota} {period}"))
@@ -158,13 +159,13 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for place in self.places.borrow().iter() {
-            // The process in it may not be gone for good yet.
+            // The process in it may not have exited yet.
             let _ = fs::remove_dir(place);
         }
     }
 }
 
-/// A gateway, as a process; killed when dropped.
+/// A gateway process; killed when dropped.
 struct Host {
     child: Child,
     _home: tempfile::TempDir,

@@ -1,8 +1,8 @@
-//! Recovery of the session of specification 001 (15,276 entries, 35 MB, all of it live) without a model call: from the refusal
-//! to the next request.
+//! Measures the recovery of the session of specification 001 (15,276 entries, 35 MB, all of it live) without a model
+//! call: from the refusal to the next request.
 //!
-//! `cargo bench --workspace --bench recovery`. `trim` is the standard policy's first rung; `rotate` its last, taken
-//! because the two before it are refused as well, so its time is that of all three steps.
+//! `cargo bench --workspace --bench recovery`. `trim` is the standard policy's first rung; `rotate` is its last one,
+//! taken because the two before it are refused as well, so its time is that of all three steps.
 
 use std::{
     path::Path,
@@ -39,7 +39,7 @@ const ENTRY_BYTES: usize = 2_290;
 const KEY: &str = "console:dm:U1";
 const NOW: i64 = 1_760_000_000_000;
 
-/// Refuses so many prompts, then answers; remembers when each came.
+/// A model that refuses this many prompts, then answers; it records the time of each request.
 struct Refusing {
     refusals: AtomicU64,
     asked: Mutex<Vec<Instant>>,
@@ -72,7 +72,7 @@ impl Model for Refusing {
     }
 }
 
-/// Asks one question.
+/// A front that asks one question.
 struct One;
 
 #[async_trait]
@@ -115,7 +115,7 @@ fn question(event_id: &str) -> Inbound {
     }
 }
 
-/// A home whose one conversation is the session of specification 001.
+/// Creates a home whose only conversation is the session of specification 001.
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
@@ -157,7 +157,7 @@ fn standard() -> Stack {
     Stack::new([], Layer { policy: Arc::new(policy), settings })
 }
 
-/// From the first refusal to the request that is answered.
+/// Returns the time from the first refusal to the request that is answered.
 async fn recovery(home: &Path, refusals: u64) -> Duration {
     let model = Arc::new(Refusing { refusals: AtomicU64::new(refusals), asked: Mutex::default() });
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;

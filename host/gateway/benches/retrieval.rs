@@ -1,4 +1,4 @@
-//! Retrieval of atoms, and the search inside one conversation of a large archive.
+//! Measures the retrieval of atoms, and the search inside one conversation of a large archive.
 //!
 //! `cargo bench -p pmk-host --bench retrieval`
 
@@ -38,7 +38,7 @@ fn pick<'a>(from: &[&'a str], n: usize) -> &'a str {
     from[n % from.len()]
 }
 
-/// The nth of many texts that share words as a team's texts do.
+/// The nth of many texts that share words like the texts of one team.
 fn sentence(n: usize) -> String {
     let (subject, deed, place) = (pick(&SUBJECTS, n), pick(&DEEDS, n / 12), pick(&PLACES, n / 96));
     format!("{place}的{subject}要怎麼{deed}？ case {n} of the {subject} {deed} in {place}")
@@ -80,7 +80,7 @@ fn atoms(c: &mut Criterion) {
         fill(home.path(), size);
         let mut library = Library::open(home.path()).expect("a temporary home");
         library.refresh(CREATED_MS).expect("a readable home");
-        // Once a moment has passed, nothing has to be read again.
+        // After a moment, nothing has to be read again.
         std::thread::sleep(std::time::Duration::from_millis(300));
         library.refresh(CREATED_MS).expect("a readable home");
         let mut n = 0;

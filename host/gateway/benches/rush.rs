@@ -1,9 +1,10 @@
-//! Many people at once, at the limits that Slack documents: how long each waits for the answer of an instant model.
+//! Measures how long each of many people waits for the answer of an instant model, at the rate limits that Slack
+//! documents.
 //!
-//! `cargo bench --workspace --bench rush`: 120 people in 12 s in their direct messages, of whom nine in ten must have their
-//! answer within 5 s; then 60 in 12 s in threads of one channel, into which Slack takes a post a second. There nine in ten cannot
-//! have theirs within 5 s: the 54th post leaves 52.5 s after the first (docs/slack.md). What is held there is that none is
-//! refused, and none said twice.
+//! `cargo bench --workspace --bench rush`: 120 people within 12 s in their direct messages, where 90 % must have their
+//! answer within 5 s; then 60 within 12 s in threads of one channel, where Slack accepts one post a second. There 90 %
+//! cannot have theirs within 5 s: the 54th post is sent 52.5 s after the first (docs/slack.md). The requirement there
+//! is that no post is refused, and none is sent twice.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -15,12 +16,12 @@ use pmk_stand_ins::{
     slack::{Sent, Slack, SlackRules},
 };
 
-/// What may be waited for in direct messages, in seconds, by nine in ten.
+/// The longest wait in direct messages for 90 % of the people, in seconds.
 const PROMISED: f64 = 5.0;
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -35,7 +36,7 @@ async fn main() {
     tell("60 threads of one channel in 12 s", in_threads.await);
 }
 
-/// So many people ask, one after the other with such a pause; how long each waits, in seconds, in order.
+/// Has this many people ask, one after the other with this pause, and returns the sorted waits in seconds.
 async fn rush(people: usize, pause: Duration, ask: impl Fn(&Slack, usize) -> Sent) -> Vec<f64> {
     let slack = Slack::start(SlackRules::default()).await;
     let home = tempfile::tempdir().expect("a temporary folder");
@@ -61,7 +62,7 @@ fn seconds(ts: &str) -> f64 {
     ts.parse().expect("a time")
 }
 
-/// Half of them, nine in ten, and the last.
+/// Prints and returns the 50th and the 90th percentile, and the longest wait.
 fn tell(what: &str, waits: Vec<f64>) -> [f64; 3] {
     let told = [50, 90, 100].map(|percent| waits[(waits.len() * percent).div_ceil(100) - 1]);
     let [half, nine_in_ten, last] = told;
@@ -69,7 +70,7 @@ fn tell(what: &str, waits: Vec<f64>) -> [f64; 3] {
     told
 }
 
-/// The program; killed when dropped.
+/// The gateway process; killed when dropped.
 struct Gateway(Child);
 
 impl Gateway {

@@ -1,7 +1,7 @@
-//! What a turn costs in the store alone: four commits' worth of work, nothing of a model or a front.
+//! Measures the cost of a turn in the store alone: the work of four commits, without a model or a front.
 //!
-//! `cargo bench -p pmk-host --bench store`. `turns/64-at-once` is the throughput over 200 conversations; `turns/one`
-//! the latency of a turn that has the store to itself, beside archives of different length.
+//! `cargo bench -p pmk-host --bench store`. `turns/64-at-once` is the throughput over 200 conversations; `turns/one` is
+//! the latency of a turn that has the store to itself, beside archives of different lengths.
 
 use std::{
     hint::black_box,
@@ -28,7 +28,7 @@ const NOW: i64 = 1_760_000_000_000;
 const QUESTION: &str =
     "本月各部門的廣告預算分配比例如何查詢? Which service computes it, and where is its scope defined?";
 
-/// The live window is pruned from this many messages down to half of them, as a policy would.
+/// The live window is pruned from this many messages to half of them, as a policy would do.
 const LONGEST_WINDOW: usize = 40;
 
 fn key(conversation: usize) -> SessionKey {
@@ -79,7 +79,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
     store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
 }
 
-/// Runs `turns` turns, each conversation's one after the other, `AT_ONCE` of them at a time.
+/// Runs `turns` turns, `AT_ONCE` of them at a time, those of one conversation one after the other.
 async fn many(store: &Store, numbers: &Arc<AtomicUsize>, turns: u64) -> Duration {
     let left = Arc::new(AtomicUsize::new(turns as usize));
     let started = Instant::now();

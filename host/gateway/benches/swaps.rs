@@ -1,11 +1,12 @@
-//! Swaps of the policies under load: the built gateway as a process of its own, conversations that never pause, and
-//! two components that take turns.
+//! Measures swaps of the policies under load: the built gateway as a separate process, conversations that never pause,
+//! and two components that alternate.
 //!
-//! `cargo bench --workspace --bench swaps`. Prints what a swap takes, and the gateway's resident memory at the start,
-//! after 100 and after 1,000 swaps. Every question must be answered, by a policy that was asked and did not fail.
+//! `cargo bench --workspace --bench swaps`. Prints the duration of a swap, and the gateway's resident memory at the
+//! start, after 100 and after 1,000 swaps. Every question must be answered, by a policy that was asked and did not
+//! fail.
 //!
-//! Measured twice: as it is, where glibc keeps memory for each thread that ever loaded a policy, up to a bound; and with
-//! one arena for all threads, where whatever a swap did not give back would show.
+//! Measured twice: unchanged, where glibc keeps memory for each thread that ever loaded a policy, up to a limit; and
+//! with one arena for all threads, where memory that a swap does not free would show.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -24,12 +25,12 @@ use pmk_stand_ins::usage;
 
 const SWAPS: usize = 1_000;
 const CONVERSATIONS: usize = 16;
-/// Questions that wait for an answer at most.
+/// The most questions that wait for an answer.
 const WAITING: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -90,7 +91,7 @@ fn measure(what: &str, environment: &[(&str, &str)]) {
     }
 }
 
-/// Questions in many conversations, as fast as they are answered. The input ends with the last one.
+/// Asks questions in many conversations, as fast as they are answered. The input ends with the last one.
 fn ask(mut stdin: ChildStdin, asked: &AtomicUsize, answered: &AtomicUsize, stop: &AtomicBool) {
     for n in 0.. {
         while asked.load(Ordering::Relaxed) >= answered.load(Ordering::Relaxed) + WAITING {
@@ -100,7 +101,7 @@ fn ask(mut stdin: ChildStdin, asked: &AtomicUsize, answered: &AtomicUsize, stop:
             return;
         }
         let user = n % CONVERSATIONS;
-        // Threads of a few turns, so that what is measured is not the length of conversations.
+        // Threads of a few turns, so that the length of conversations does not affect the result.
         let thread = n / CONVERSATIONS / 8;
         asked.fetch_add(1, Ordering::Relaxed);
         writeln!(
@@ -137,7 +138,7 @@ fn component(name: &str) -> PathBuf {
     plugins.canonicalize().expect("the folder").join(name).with_extension("wasm")
 }
 
-/// The gateway's process; killed when dropped.
+/// The gateway process; killed when dropped.
 struct Gateway(Child);
 
 impl Gateway {

@@ -1,10 +1,10 @@
-//! A turn's own cost, from a person's message in Slack to the answer in its place: the built gateway as a
-//! process of its own, a stand-in workspace on loopback without rate limits, everything durable.
+//! Measures the cost of a turn, from a person's message in Slack to the answer in its place: the built gateway as a
+//! separate process, a simulated workspace on loopback without rate limits, everything durable.
 //!
-//! `cargo bench --workspace --bench turns`. Prints turns a second over 200 conversations, the time of one
-//! turn at a time, CPU a turn and peak memory of the process. The stand-ins share the machine.
-//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes; `PMK_BENCH_PYTHON` a Python
-//! that has slack_bolt and aiohttp, for a bot on it that only echoes (`turns/bolt.py`).
+//! `cargo bench --workspace --bench turns`. Prints turns per second over 200 conversations, the time of one turn at a
+//! time, CPU time per turn and peak memory of the process. The simulated servers share the machine. `PMK_TEST_PROGRAM`
+//! names another build of the gateway, to be compared within the same minutes; `PMK_BENCH_PYTHON` names a Python that
+//! has slack_bolt and aiohttp, for a bot based on it that only echoes (`turns/bolt.py`).
 
 use std::{
     ffi::OsString,
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -60,7 +60,7 @@ async fn measure(name: &str, command: Command) {
 
     let mut times: Vec<f64> = Vec::with_capacity(ONE_BY_ONE);
     for n in 0..ONE_BY_ONE {
-        // A conversation of its own each time: what is measured does not grow with the window.
+        // A new conversation each time, so that the result does not grow with the window.
         let begun = Instant::now();
         let asked = slack.dm(&format!("UONE{n}"), "How much of the budget is left?");
         assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "turn {n} is answered");
@@ -94,7 +94,7 @@ async fn measure(name: &str, command: Command) {
     );
 }
 
-/// What answers, as a process; killed when dropped.
+/// The bot process; killed when dropped.
 struct Bot(Child);
 
 impl Bot {

@@ -1,6 +1,6 @@
-//! The command line, one file a subcommand. Data goes to standard output, everything else to standard
-//! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
-//! is there), and 4 where it did not work.
+//! The command line, one file per subcommand. Data goes to standard output, everything else to standard error. Exit
+//! codes are 0 (success), 1 (failure) and 2 (invalid arguments); `status` also uses 3 (no gateway is running) and 4
+//! (failure).
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -142,20 +142,20 @@ enum Command {
 /// What a command needs of its home.
 #[derive(Clone, Copy)]
 enum UseOfHome {
-    /// It makes one where there is none.
+    /// It creates the home if it does not exist.
     Makes,
-    /// It is about what is in it.
+    /// It requires an existing home.
     Wants,
-    /// It does without, unless one is named.
+    /// It works without a home, but one that is named must exist.
     Takes,
-    /// It has nothing to do with any.
+    /// It uses no home.
     Ignores,
-    /// It says itself what is wrong with it.
+    /// It checks the home itself and reports what is wrong with it.
     Examines,
 }
 
 impl Command {
-    /// The exit code where it did not work.
+    /// The exit code for a failure.
     fn failed(&self) -> ExitCode {
         match self {
             Command::Status(_) => ExitCode::from(status::UNKNOWN),
@@ -191,7 +191,7 @@ impl Command {
     }
 }
 
-/// The command line as data, as people who speak that language read it: for its manual.
+/// Returns the definition of the command line in this language, for the manual.
 pub fn command(language: Language) -> clap::Command {
     help::manual(language)
 }
@@ -217,7 +217,7 @@ pub fn main() -> ExitCode {
     failed
 }
 
-/// The arguments. Only where something is shown instead of them are its texts wanted, which take 3 MB to make.
+/// Parses the arguments. The help texts take 3 MB to build, so they are only built when something is shown.
 fn read(language: Language) -> Result<Arguments, clap::Error> {
     Arguments::try_parse().or_else(|_| {
         let mut command = help::command_line(language);
@@ -226,7 +226,7 @@ fn read(language: Language) -> Result<Arguments, clap::Error> {
     })
 }
 
-/// Says what makes no sense. Help is no error, and goes to standard output.
+/// Reports invalid arguments, or shows help, which is not an error and goes to standard output.
 fn refuse(error: &clap::Error, language: Language) -> ExitCode {
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
@@ -235,11 +235,11 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
             ExitCode::from(2)
         }
         None if language == Language::TraditionalChinese => {
-            // Clap ends a heading with a colon of its own.
+            // Clap ends a heading with its own colon.
             let help = help::HEADINGS.iter().fold(error.render().ansi().to_string(), |help, heading| {
                 help.replace(&format!("{heading}:"), &format!("{heading}："))
             });
-            // Where a command is missing it is an error all the same.
+            // If the help is shown because a command is missing, it is an error.
             let _ = match error.use_stderr() {
                 true => write!(anstream::stderr(), "{help}"),
                 false => write!(anstream::stdout(), "{help}"),
@@ -250,7 +250,7 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
     }
 }
 
-/// Arguments that make no sense, without the page on usage.
+/// The failure for invalid arguments, without the usage text.
 fn usage(error: &clap::Error) -> Failure {
     let text = error.to_string();
     let what = text.split("\n\n").next().unwrap_or_default();

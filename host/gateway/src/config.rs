@@ -1,7 +1,7 @@
-//! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
-//! existing one works as it is; the keys that only this gateway knows are `model`, `baseUrl`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `store`, `storePassword`, `queue`, `historyTurns`, `presence`, `health`
-//! and `ledger`.
+//! `gateway.json`: the configuration that the operator writes. The format is that of pmk (version 1), so an existing
+//! file works unchanged; the keys that only this gateway has are `model`, `baseUrl`, `policy`, `experiment`, `limits`,
+//! `hourly`, `language`, `mra`, `tools`, `store`, `storePassword`, `queue`, `historyTurns`, `presence`, `health` and
+//! `ledger`.
 
 use std::{
     io,
@@ -50,15 +50,15 @@ pub use watched::{Trial, WatchedConfig};
 pub use document::{Json, Object, WrongShape};
 pub use edit::{EditError, edit, edit_if_free};
 
-/// The version of the format that is understood.
+/// The supported version of the format.
 const VERSION: u64 = 1;
 
 /// The configuration, every field with its default.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Whether there is a file at all.
+    /// Whether the file exists.
     pub exists: bool,
-    /// What the file was when it was read: what is written after that is a change.
+    /// The stamp of the file when it was read; a different one later means that the file has changed.
     pub stamp: Option<Stamp>,
     pub people: People,
     /// `PROVIDER[:NAME]`.
@@ -67,39 +67,39 @@ pub struct Config {
     /// Policies that are compared on live traffic.
     pub experiment: Option<ExperimentConfig>,
     pub limits: LimitsConfig,
-    /// How often others are asked.
+    /// How many questions to others are allowed per hour.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
-    /// Whether the file says anything of Slack.
+    /// Whether the file has a non-empty `slack` section.
     pub names_slack: bool,
     /// How the bot behaves in Slack.
     pub slack_settings: SlackSettings,
-    /// The language of what the gateway itself says, to people and to the model.
+    /// The language of the gateway's own texts, for people and for the model.
     pub language: Language,
-    /// What opens a session.
+    /// The documents that open a session.
     pub default_ingest: Option<Ingest>,
-    /// Where the repositories are; `PMK_MRA_WORKSPACE` goes before the file.
+    /// The folder of the repositories; `PMK_MRA_WORKSPACE` takes precedence over the file.
     pub mra_workspace: Option<PathBuf>,
     pub mra: MraConfig,
     /// How the model asks for `mra` and for people.
     pub tools: ToolStyle,
-    /// What becomes of messages that come while one is being answered.
+    /// What happens to messages that arrive while one is being answered.
     pub queue: QueueConfig,
-    /// So many turns of a direct message stay in the window at most.
+    /// The largest number of turns of a direct message that stay in the window.
     pub history_turns: Option<NonZeroU32>,
-    /// What people get to know of its being away.
+    /// What people are told when the gateway is away.
     pub presence: PresenceConfig,
-    /// Where a machine asks how it does.
+    /// Where health probes are answered.
     pub health: HealthConfig,
     /// How long the ledger is kept.
     pub ledger: LedgerConfig,
-    /// The key of [`whose`](Config::whose) API, where the file holds it.
+    /// The key of the API of [`whose`](Config::whose) provider, if the file has one.
     pub api_key: Option<Secret>,
-    /// Where that is reached, if not at its own address.
+    /// The address of that API, if it is not the default one.
     pub base_url: Option<String>,
 }
 
-/// Slack's tokens, or where to get them, and what is done there.
+/// Slack's tokens, each written out or with its source.
 #[derive(Clone, Debug, Default)]
 pub struct SlackTokens {
     pub app_token: Option<Secret>,
@@ -107,19 +107,19 @@ pub struct SlackTokens {
 }
 
 impl Config {
-    /// Whose `apiKey` and `baseUrl` are: another provider that the command line names gets neither.
+    /// The provider that `apiKey` and `baseUrl` belong to: another provider, named on the command line, uses neither.
     pub fn whose(&self) -> Provider {
         whose(self.model.as_deref())
     }
 
-    /// Whether somebody has set this gateway up to answer people, by hand or with pmk: then an absent `model` means
-    /// `claude-cli` (specification 000). A file that holds nothing but what a command has written there does not say that.
+    /// Whether this gateway has been set up to answer people, by hand or with pmk. If so, an absent `model` means
+    /// `claude-cli` (specification 000). A file that contains only what a command has written there does not count.
     pub fn is_set_up(&self) -> bool {
         self.api_key.is_some() || self.slack.app_token.is_some() || self.slack.bot_token.is_some()
     }
 
-    /// Reads the file of a home; without one, everything has its default. What is not understood but
-    /// harmless comes back as warnings.
+    /// Reads the file of a home; without one, everything has its default. Problems that are not serious are returned as
+    /// warnings.
     ///
     /// # Errors
     /// The file cannot be read, is not JSON, is of another version, or something in it has the wrong shape.
@@ -133,7 +133,7 @@ impl Config {
         }
     }
 
-    /// The same with all that is odd in the file; no configuration where something of it is grave.
+    /// Reads the file with all problems in it; there is no configuration if one of them is serious.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -154,7 +154,7 @@ impl Config {
         Ok((config, problems))
     }
 
-    /// Looks at everything first, so that whoever corrects the file learns of all at once.
+    /// Collects all problems before it refuses, so that whoever corrects the file sees all of them at once.
     fn parse(text: &str, home: &Path) -> (Option<Config>, Vec<Problem>) {
         let mut problems = vec![];
         let config = Config::read(text, home, &mut problems);
@@ -217,7 +217,7 @@ impl Config {
     }
 }
 
-/// Whose key and address a file holds that names this model.
+/// The provider that the key and the address in a file with this model belong to.
 pub fn whose(model: Option<&str>) -> Provider {
     match model.and_then(|model| model.parse::<ModelSpec>().ok()) {
         Some(ModelSpec { provider: Provider::OpenAi, .. }) => Provider::OpenAi,
@@ -225,10 +225,10 @@ pub fn whose(model: Option<&str>) -> Provider {
     }
 }
 
-/// An experiment as it is written, in the file or by itself.
+/// Parses an experiment, from the file or given by itself.
 ///
 /// # Errors
-/// What makes no sense in it.
+/// What is invalid in it.
 pub fn experiment_of(written: &Value) -> Result<ExperimentConfig, String> {
     let mut problems = vec![];
     keys::experiment().look(EXPERIMENT, written, &mut problems);
@@ -240,19 +240,19 @@ pub fn experiment_of(written: &Value) -> Result<ExperimentConfig, String> {
     Ok(config)
 }
 
-/// What the file says of the store.
+/// The store settings of the file.
 #[derive(Clone, Debug, Default)]
 pub struct StoreSetting {
     pub address: Option<String>,
     pub password: Option<Secret>,
 }
 
-/// What the file of a home says of the store, whatever else may be wrong in it.
+/// Reads the store settings of a home, regardless of problems elsewhere in the file.
 ///
 /// # Errors
-/// The file cannot be read, is no JSON, or what it says of the store makes no sense.
+/// The file cannot be read, is not JSON, or its store settings are invalid.
 pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
-    // What is wrong with a home that is no folder, the store says that is to be in it.
+    // If the home is not a folder, opening the store in it reports that.
     if !home.is_dir() {
         return Ok(StoreSetting::default());
     }
@@ -265,13 +265,13 @@ pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
     said().map_err(|what| senseless(home, &what))
 }
 
-/// Why nothing can be done with the file of a home.
+/// The failure for a file that cannot be used.
 fn senseless(home: &Path, what: &str) -> Failure {
     Failure::new(format!("`{}`: {what}", home::config_file(home).display()))
         .hint("correct the file, or choose another home with `--home DIR`; `pmk-host config check` lists all problems")
 }
 
-/// What is in the file, whatever that is.
+/// Parses the file as a JSON object.
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('\u{feff}') {
         return Err("it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into());
@@ -282,17 +282,17 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// What to do where something stands in the file's place that is none.
+/// The hint if something other than a file is in its place.
 const NO_FILE: &str = "put the file in its place, or remove what is there: without the file, defaults are used";
 
-/// Whether that is why it cannot be read.
+/// Whether the error means that something other than a file is in its place.
 fn is_no_file(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory | io::ErrorKind::FileTooLarge)
 }
 
-/// The text of the file, where there is one.
+/// Reads the text of the file, if it exists.
 fn text_of(home: &Path) -> Result<Option<String>, Failure> {
-    // Also where it is read again: a running gateway does what it says, too.
+    // Checked whenever the file is read: a running gateway also follows its changes.
     home::check_trusted(home)?;
     let path = home::config_file(home);
     match files::read_text(&path) {
@@ -309,7 +309,7 @@ fn text_of(home: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The first thing that is grave, and how many more there are.
+/// The first serious problem, and the number of further ones.
 fn refusal(problems: &[Problem]) -> String {
     let mut grave = problems.iter().filter(|problem| problem.is_grave);
     let first = grave.next().map_or("it cannot be read", |problem| &problem.what);
@@ -319,7 +319,7 @@ fn refusal(problems: &[Problem]) -> String {
     }
 }
 
-/// One key, if it is there.
+/// Reads one key, if it is present.
 fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) -> Result<Option<T>, String> {
     match root.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -327,7 +327,7 @@ fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) ->
     }
 }
 
-/// A list that access depends on, each once.
+/// Reads a list that access depends on, without duplicates.
 fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
     let mut users: Vec<String> = vec![];
     for user in part::<Vec<String>>(root, key)?.unwrap_or_default() {
@@ -343,7 +343,7 @@ fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
     Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
 }
 
-/// `defaultIngest`; an empty one is none.
+/// Reads `defaultIngest`; an empty string counts as none.
 fn ingest(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Option<Ingest>, String> {
     let text: Option<String> = part(root, "defaultIngest")?;
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
@@ -360,7 +360,7 @@ fn ingest(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Optio
 mod tests {
     use super::*;
 
-    /// What is read, and what is told.
+    /// The configuration and the messages of all problems.
     fn read(text: &str) -> (Config, Vec<String>) {
         let (config, problems) = Config::parse(text, Path::new(""));
         let told = problems.into_iter().map(|problem| problem.what).collect();
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
     }
 
-    /// Once, an admin who stood there twice was listed, and told everything, twice.
+    /// Regression: an admin listed twice was shown and notified twice.
     #[test]
     fn who_stands_in_a_list_twice_is_in_it_once() {
         let text = r#"{"version":1,"admins":["U1"," U1 ","U2","U1"],"blocklist":["U9","U9"]}"#;

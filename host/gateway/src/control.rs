@@ -1,24 +1,24 @@
-//! How an operator talks to a running gateway: a Unix domain socket, `<home>/gateway/control.sock`, for commands of the
+//! The control socket of a running gateway: a Unix domain socket, `<home>/gateway/control.sock`, for commands of the
 //! account that runs it and nobody else (mode 0600, and the caller's user id is compared).
 //!
 //! One connection is one exchange: a line of JSON in, a line of JSON out, both UTF-8, then the gateway closes. A
-//! request has at most 64 KiB and must be there within five seconds; the answer takes as long as the work does.
-//! Requests do not wait for each other.
+//! request has at most 64 KiB and must arrive within five seconds; the answer takes as long as the work does. Requests
+//! do not wait for each other.
 //!
 //! | request | what happens |
 //! |---|---|
 //! | `{"command":"policy.use","files":["/path/a.wasm"]}` | the components of these files decide from the next turn on, the last on top; paths are absolute |
-//! | `{"command":"policy.previous"}` | those decide again that decided before, as they were then |
-//! | `{"command":"status"}` | nothing; how the gateway does |
-//! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are taken up again; of all without `key` |
+//! | `{"command":"policy.previous"}` | the previous policies decide again, as they were then |
+//! | `{"command":"status"}` | nothing; returns the status of the gateway |
+//! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are retried; without `key`, those of all |
 //!
-//! A swap that was made is answered with `{"type":"swapped"}` and the fields of [`Swapped`], messages that were taken up
-//! with `{"type":"retried","messages":N,"unreadable":N}`, how it does with `{"type":"status"}` and the fields of [`Report`]; whatever went wrong with
-//! `{"type":"error","message":…,"hint":…}`, as everywhere else, and then everything is as it was. Later versions may
-//! add requests and fields; an unknown request is an error, an unknown field of an answer is to be passed over.
+//! A completed swap is answered with `{"type":"swapped"}` and the fields of [`Swapped`], retried messages with
+//! `{"type":"retried","messages":N,"unreadable":N}`, the status with `{"type":"status"}` and the fields of [`Report`].
+//! An error is answered with `{"type":"error","message":…,"hint":…}`, as everywhere else, and changes nothing. Later
+//! versions may add requests and fields; an unknown request is an error, an unknown field of an answer must be ignored.
 //!
-//! The socket belongs to whoever holds the home's lock. One that a crash left behind answers nobody and is replaced
-//! at the next start; an orderly stop removes it.
+//! The socket belongs to the process that holds the home's lock. One left behind by a crash does not answer and is
+//! replaced at the next start; an orderly stop removes it.
 
 use std::path::PathBuf;
 
@@ -39,28 +39,28 @@ pub use server::{Commands, Server};
 /// The most bytes of a request.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
 
-/// What a gateway can be asked for.
+/// A request to a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", deny_unknown_fields)]
 pub enum Request {
-    /// Have these components decide.
+    /// Make these components decide.
     #[serde(rename = "policy.use")]
     PolicyUse { files: Vec<PathBuf> },
-    /// Have those decide that did before.
+    /// Make the previous policies decide again.
     #[serde(rename = "policy.previous")]
     PolicyPrevious,
-    /// Take parked messages up again, of one conversation or of all.
+    /// Retry parked messages, of one conversation or of all.
     #[serde(rename = "sessions.retry")]
     SessionsRetry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<SessionKey>,
     },
-    /// Say how you do.
+    /// Return the status.
     #[serde(rename = "status")]
     Status,
 }
 
-/// What it answers.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Reply {
@@ -71,7 +71,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// What went wrong, where this is not the answer that was asked for.
+    /// Converts an answer that is not the expected one to a failure.
     pub fn unexpected(self) -> Failure {
         match self {
             Reply::Error { message, hint: Some(hint) } => Failure::new(message).hint(hint),

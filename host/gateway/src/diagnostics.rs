@@ -1,4 +1,4 @@
-//! What tells an operator how the gateway does: the doctor, which tries everything, and the audit of the ledger.
+//! Diagnostics for the operator: the doctor, which checks everything a gateway needs, and the audit of the ledger.
 
 pub mod audit;
 pub mod doctor;

@@ -1,5 +1,5 @@
-//! The policies that come with the program. Each goes by its name wherever a component is named; whatever is not one of
-//! these names is a file, `./strict` for one.
+//! The policies that are embedded in the program. Wherever a component is named, each is known by its name; anything
+//! else is a file, for example `./strict`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,30 +17,30 @@ const ALL: [(&str, &[u8]); 7] = [
 /// The policy under all others.
 pub const STANDARD: &[u8] = include_bytes!("../../../plugins/standard.wasm");
 
-/// The component of this name.
+/// Returns the embedded component of this name.
 pub fn component(named: &Path) -> Option<&'static [u8]> {
     ALL.iter().find(|(name, _)| named.as_os_str() == *name).map(|(_, bytes)| *bytes)
 }
 
-/// Those that make layers of their own, over the one that is under all others.
+/// Those that form layers above the standard policy, which is under all others anyway.
 pub fn layers(named: &[PathBuf]) -> impl DoubleEndedIterator<Item = &PathBuf> {
     named.iter().filter(|named| component(named) != Some(STANDARD))
 }
 
-/// Their names, for somebody who has named another.
+/// The names, for the hint after an unknown one.
 pub fn names() -> String {
     ALL.map(|(name, _)| format!("`{name}`")).join(", ")
 }
 
-/// Where a component is that was named in a folder.
+/// Resolves a component that was named relative to a folder.
 pub fn within(folder: &Path, named: &Path) -> PathBuf {
     if component(named).is_some() { named.to_owned() } else { folder.join(named) }
 }
 
-/// What names a component for somebody in whatever folder.
+/// Makes the path of a component absolute; an embedded name stays as it is.
 ///
 /// # Errors
-/// It is empty, or nobody knows which folder this is.
+/// It is empty, or the current folder is unknown.
 pub fn absolute(named: &Path) -> std::io::Result<PathBuf> {
     if component(named).is_some() { Ok(named.to_owned()) } else { std::path::absolute(named) }
 }

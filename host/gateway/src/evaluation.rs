@@ -1,4 +1,4 @@
-//! What tries policies away from people: what their authors work with, comparisons on recorded conversations, and the demo.
+//! Evaluates policies offline: the tools for policy authors, comparisons on recorded conversations, and the demo.
 
 pub mod authoring;
 pub mod compare;

@@ -1,18 +1,16 @@
 //! The guard rail: is an arm worse than the control beyond doubt?
 //!
-//! Turns of one conversation are alike, so what counts is conversations. A conversation speaks once for each kind
-//! of trouble: at its first turn in which a policy failed, and at its first in which the model refused the prompt
-//! as too long. Arms are drawn by a hash. Where an arm makes no difference, whose conversation the next one in
-//! trouble is depends on nothing but the weights of the draw: of this arm with the probability `p` = its weight
-//! over both. That holds whatever people ask, however long conversations are and however they change over
-//! time.
+//! Turns of one conversation are correlated, so conversations are counted instead. A conversation counts once for each
+//! kind of trouble: at its first turn in which a policy failed, and at its first in which the model refused the prompt
+//! as too long. Arms are drawn by a hash. If an arm makes no difference, the arm of the next conversation in trouble
+//! depends only on the weights of the draw: it is this arm with the probability `p` = its weight over the sum of both
+//! weights. That holds whatever people ask, however long conversations are and however they change over time.
 //!
-//! The evidence is a bet against it. Where trouble is `r` times as likely as with the control, the share of the
-//! arm is `rp / (rp + 1 - p)`; the likelihood ratio of the two shares, multiplied over the conversations in
-//! trouble and averaged over some `r` above 1, is 1 on average at the start and never expected to grow unless the arm
-//! is worse. By Ville's inequality it ever exceeds `1/a` with a probability of `a` at most, however often
-//! one looks (a mixture sequential probability ratio test). An experiment spends [`ALPHA`] on all its arms and both
-//! kinds of trouble together.
+//! The evidence is a bet against that hypothesis. If trouble is `r` times as likely as with the control, the share of
+//! the arm is `rp / (rp + 1 - p)`. The likelihood ratio of the two shares, multiplied over the conversations in trouble
+//! and averaged over some `r` above 1, starts at 1 and is never expected to grow unless the arm is worse. By Ville's
+//! inequality it ever exceeds `1/a` with a probability of at most `a`, however often one looks (a mixture sequential
+//! probability ratio test). An experiment spends [`ALPHA`] on all its arms and both kinds of trouble together.
 
 use std::fmt;
 
@@ -21,10 +19,10 @@ use crate::store::{ArmConversation, assignment::share};
 #[cfg(test)]
 pub(crate) mod simulation;
 
-/// The probability that an experiment ever loses an arm that is no worse than the control, at most.
+/// The highest probability that an experiment ever stops an arm that is no worse than the control.
 pub const ALPHA: f64 = 0.05;
 
-/// How many times as likely trouble may be. Any list keeps the bound; this one finds slight harm late and plain harm
+/// The assumed ratios of trouble. Any list keeps the error bound; this one detects slight harm late and plain harm
 /// within some ten conversations.
 const RATIOS: [f64; 8] = [1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0];
 
@@ -40,7 +38,7 @@ pub enum GuardrailMetric {
 impl GuardrailMetric {
     const ALL: [GuardrailMetric; 2] = [GuardrailMetric::Failures, GuardrailMetric::Overflows];
 
-    /// The word for it.
+    /// The name in printed output.
     pub const fn name(self) -> &'static str {
         match self {
             GuardrailMetric::Failures => "failures",
@@ -56,22 +54,22 @@ impl GuardrailMetric {
     }
 }
 
-/// Conversations in trouble, of all that there are.
+/// The number of conversations in trouble, and of all conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub bad: u64,
     pub of: u64,
 }
 
-/// An arm is worse.
+/// The finding that an arm is worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
     pub worse: GuardrailMetric,
     pub arm: Share,
     pub control: Share,
-    /// What the bet has come to.
+    /// The evidence: the current value of the bet.
     pub evidence: f64,
-    /// What it had to exceed.
+    /// The value that it had to reach.
     pub bound: f64,
 }
 
@@ -87,12 +85,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What the evidence must exceed where so many arms are compared with the control.
+/// The value that the evidence must reach when this many arms are compared with the control.
 pub fn bound(rivals: usize) -> f64 {
     (rivals.max(1) * GuardrailMetric::ALL.len()) as f64 / ALPHA
 }
 
-/// Whether this arm, one of so many that are compared with the control, is worse.
+/// Returns a finding if this arm, one of `rivals` that are compared with the control, is worse.
 pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
     let bound = bound(rivals);
     GuardrailMetric::ALL.into_iter().find_map(|worse| {
@@ -105,7 +103,7 @@ pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals
     })
 }
 
-/// What a bet that this arm is worse has come to.
+/// Returns the evidence that this arm is worse: the current value of the bet.
 pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: GuardrailMetric) -> f64 {
     let in_trouble = |conversation: &&ArmConversation| {
         worse.is_in(conversation) && (conversation.arm == arm || conversation.arm == control)
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!(verdict.to_string(), "overflows in 7 of 7 conversations, the control's in 0 of 0");
         assert_eq!(judge(&of_one, "b", "a", 3), None, "more arms, more to prove");
         assert_eq!(judge(&of_one, "a", "b", 1), None, "the other way round it is good");
-        // With nine of ten conversations, trouble in seven says little.
+        // If nine of ten conversations are the arm's, trouble in seven of them says little.
         let large: Vec<ArmConversation> = (0..7).map(|_| bad("b", [("a", 1), ("b", 9)])).collect();
         assert_eq!(judge(&large, "b", "a", 1), None);
     }
@@ -158,8 +156,8 @@ mod tests {
         assert!(evidence(&both, "b", "a", GuardrailMetric::Overflows) < 1.0);
     }
 
-    /// An arm like the control, looked at after each turn that went wrong, in 1,000 experiments of a team in which
-    /// some conversations are nothing but trouble.
+    /// An arm equal to the control, checked after each turn that went wrong, in 1,000 experiments of a team in which
+    /// some conversations have far more trouble than others.
     #[test]
     fn an_arm_that_is_no_worse_is_stopped_as_seldom_as_promised() {
         let trouble = Trouble { everybody: 0.01, some: 0.3, share_of_some: 0.2 };
@@ -180,7 +178,7 @@ mod tests {
         assert!(f64::from(by_turns) > 1_000.0 * ALPHA * 2.0, "counting turns would not do: {by_turns} of 1,000");
     }
 
-    /// The same bet on turns instead of conversations, which are taken to be independent of each other.
+    /// The same bet on turns instead of conversations, which treats turns as independent of each other.
     fn counts_turns(conversations: &[ArmConversation]) -> bool {
         let of =
             |arm: &str| conversations.iter().filter(|it| it.arm == arm).map(|it| it.overflowed).sum::<u64>() as i32;

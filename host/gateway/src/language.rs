@@ -1,5 +1,5 @@
-//! Which language the gateway speaks: the `language` of gateway.json; without one, Traditional Chinese in a home that came
-//! from pmk, which knew no other; and anywhere else that of the environment, or English.
+//! Determines the language of the gateway: the `language` of gateway.json; without one, Traditional Chinese in a home
+//! that was created by pmk, which supported no other; anywhere else the language of the environment, or English.
 
 use std::path::Path;
 
@@ -7,25 +7,25 @@ use pmk_core::Language;
 use pmk_system::home;
 use serde_json::{Map, Value};
 
-/// What names the language of the environment, the first that is set.
+/// The variables that name the language of the environment; the first that is set applies.
 const VARIABLES: [&str; 3] = ["LC_ALL", "LC_MESSAGES", "LANG"];
 
-/// Keys of gateway.json that pmk has written and nobody else does, at the top and in `slack`.
+/// Keys of gateway.json that only pmk wrote, at the top level and in `slack`.
 const PMKS: [&str; 2] = ["github", "review"];
 const PMKS_OF_SLACK: [&str; 2] = ["botUserId", "workspaceName"];
 
-/// That of the environment.
+/// Returns the language of the environment.
 pub fn of_environment() -> Language {
     let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok().filter(|locale| !locale.trim().is_empty()));
     named.map_or_else(Language::default, |locale| Language::of_locale(&locale))
 }
 
-/// That of a home whose configuration names none.
+/// Returns the language of a home whose configuration names none.
 pub fn of_home(home: &Path, config: &Map<String, Value>) -> Language {
     if came_from_pmk(home, config) { Language::TraditionalChinese } else { of_environment() }
 }
 
-/// Whether pmk has been at home there: its conversations lie there, or its setup has left its traces in gateway.json.
+/// Whether the home was created by pmk: its conversations are there, or its setup has left keys in gateway.json.
 fn came_from_pmk(home: &Path, config: &Map<String, Value>) -> bool {
     let slack = config.get("slack").and_then(Value::as_object);
     PMKS.iter().any(|key| config.contains_key(*key))

@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Components are compiled by a child of the gateway, which is this program, too.
+    // The gateway compiles components in a child process, which is this same program.
     if let Some(done) = pmk_policy::compile::main(std::env::args_os()) {
         return done;
     }
-    // So are those who see to it that its other children do not outlive it.
+    // The supervisors that keep its other children from outliving it are this program, too.
     if let Some(done) = pmk_system::child::supervisor::main(std::env::args_os()) {
         return done;
     }
-    // Two TLS providers in one process panic at the first handshake; this is the one.
+    // Two TLS providers in one process panic at the first handshake, so this one is installed explicitly.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         eprintln!("error: a TLS provider was installed twice");
         return ExitCode::from(2);

@@ -1,6 +1,6 @@
-//! What people read, and what the model is told of its wishes: every sentence the gateway itself says in a conversation, in
-//! its [language](crate::language). The sentences are in `messages/*.ftl`, one file a language; what is filled into
-//! them is in one file a theme.
+//! The texts that people read, and what the model is told about its requests: every sentence that the gateway itself
+//! writes in a conversation, in its [language](crate::language). The sentences are in `messages/*.ftl`, one file per
+//! language; the functions that fill in their values are grouped by topic.
 
 mod admins;
 mod answers;
@@ -28,7 +28,7 @@ pub use escalations::Escalation;
 pub use init::{InitExplanation, InitQuestion, InitWord};
 pub use operator::Notice;
 
-/// All that is said in a language.
+/// All sentences of a language.
 const fn catalogue(language: Language) -> &'static str {
     match language {
         Language::TraditionalChinese => {
@@ -56,7 +56,7 @@ const fn catalogue(language: Language) -> &'static str {
     }
 }
 
-/// Speaks one language.
+/// The sentences of one language.
 pub struct Messages {
     language: Language,
     bundle: FluentBundle<FluentResource>,
@@ -69,30 +69,30 @@ impl fmt::Debug for Messages {
 }
 
 impl Messages {
-    /// A speaker of that language.
+    /// Loads the sentences of that language.
     pub fn new(language: Language) -> Self {
         let tag: LanguageIdentifier = language.tag().parse().expect("our own tags are valid");
         let resource = FluentResource::try_new(catalogue(language).to_owned())
             .unwrap_or_else(|(_, errors)| panic!("the catalogue `{}` is tested: {errors:?}", language.tag()));
         let mut bundle = FluentBundle::new_concurrent(vec![tag]);
-        // Marks around what is filled in would show as boxes in Slack.
+        // Isolation marks around inserted values would show as boxes in Slack.
         bundle.set_use_isolating(false);
         bundle.add_resource(resource).expect("no sentence is in a catalogue twice: tested");
         Messages { language, bundle }
     }
 
-    /// What an error says, as far as it is known in this language.
+    /// Translates an error, as far as it is known in this language.
     fn error(&self, what: &str) -> String {
         terminal::translated(what, self.language).into_owned()
     }
 
-    /// Names beside each other.
+    /// Joins names to a list.
     pub fn listed<T: AsRef<str>>(&self, names: &[T]) -> String {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         names.join(&self.text("between", []))
     }
 
-    /// What something is or does, beside its name.
+    /// Joins a name with its value or description.
     pub fn pair(&self, name: &str, value: &str) -> String {
         self.text("pair", [("name", name.into()), ("value", value.into())])
     }
@@ -111,17 +111,17 @@ impl Messages {
     }
 }
 
-/// How a person is named; live only where [`MessageBody::pings`] has them.
+/// Mentions a person; only those in [`MessageBody::pings`](crate::chat::MessageBody::pings) are notified.
 fn mention(user: &str) -> String {
     format!("<@{user}>")
 }
 
-/// A person who is named and not called.
+/// Names a person without notifying them.
 fn name(user: &str) -> String {
     format!("`{user}`")
 }
 
-/// Foreign words as a line of code, which Slack shows as they are.
+/// Formats text by others as one line of code, which Slack shows literally.
 fn code(text: &str) -> String {
     format!("`{}`", text::shortened(&text::collapse_whitespace(text), 300).replace('`', "'"))
 }
@@ -132,7 +132,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Every sentence with what is filled into it.
+    /// Every sentence with the names of its values.
     fn sentences(language: Language) -> BTreeSet<(String, Vec<String>)> {
         let mut sentences = BTreeSet::new();
         let mut current: Option<(String, BTreeSet<String>)> = None;
@@ -150,7 +150,7 @@ pub(crate) mod tests {
         sentences
     }
 
-    /// Everything that can be said.
+    /// Every text that the functions can produce.
     fn everything(messages: &Messages) -> Vec<String> {
         let themes: [fn(&Messages) -> Vec<String>; 12] = [
             commands::everything,
@@ -185,7 +185,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Words that Chinese sentences have from elsewhere: names, what is typed, units.
+    /// Finds English sentences in a Chinese text. Names, typed text and units are allowed.
     pub(crate) fn foreign_words(text: &str) -> Vec<String> {
         let plain: String = text.split('`').step_by(2).collect::<Vec<_>>().join("。");
         let is_latin =
@@ -211,7 +211,7 @@ pub(crate) mod tests {
         assert_eq!(foreign, Vec::<String>::new());
     }
 
-    /// Each thing has one name, whoever says it (`docs/terms.md`).
+    /// Each thing has one word everywhere (`docs/terms.md`).
     #[test]
     fn chinese_has_one_word_for_each_thing() {
         let holds = |text: &str, word: &str| {
@@ -226,13 +226,13 @@ pub(crate) mod tests {
         let everywhere =
             catalogue(Language::TraditionalChinese).lines().chain(terminal::rows().map(|(_, chinese)| chinese));
         for line in everywhere.filter(|line| !line.starts_with('#')) {
-            // What is typed, and the names of fields and of what is filled in, are no words.
+            // Typed text and the names of fields and values are not words.
             let words: String = line.split('`').step_by(2).collect::<Vec<_>>().join("。");
             let words: String =
                 words.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
             let words = words.split_once(" = ").map_or(words.as_str(), |(_, said)| said).trim_start();
             let words = words.strip_prefix('[').and_then(|said| said.split_once(']')).map_or(words, |(_, said)| said);
-            // The one of specification 000 has its own words.
+            // The sentence of specification 000 keeps its own words.
             let words = words.replace("請開新 thread 重新提問", "");
             for (other, one) in [("thread", "討論串"), ("app", "應用程式"), ("repo", "儲存庫"), ("trim", "裁切")]
             {

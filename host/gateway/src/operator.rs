@@ -1,4 +1,4 @@
-//! What operators change, who may, and how they say it: on the command line, or where people talk.
+//! What operators may change and who may do it, on the command line and by commands in conversations.
 
 pub mod admin;
 pub mod admins;

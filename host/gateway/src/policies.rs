@@ -1,7 +1,7 @@
-//! Which policies decide. A turn takes them once, when it begins, and keeps them to its end, whatever is
-//! swapped in meanwhile.
+//! The policies that decide what the model sees. A turn takes the serving policies once, when it begins, and keeps them
+//! until it ends, whatever is swapped in meanwhile.
 //!
-//! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
+//! [`Loader`] makes layers from files; [`Swapper`] swaps them in while the gateway runs.
 
 pub mod experiment;
 mod hosts;
@@ -29,39 +29,40 @@ use std::{
 use pmk_policy::{Capability, Stack};
 use pmk_system::threads::offload;
 
-/// The policies that serve now.
+/// The serving policies.
 #[derive(Debug)]
 pub struct Policies {
     serving: RwLock<TurnPolicies>,
 }
 
-/// A decision that takes longer than this is not made where others wait for the thread.
+/// A decision that takes longer than this is made on a blocking thread instead of the async worker thread.
 const LONG: Duration = Duration::from_millis(1);
 
 /// The policies of one turn.
 #[derive(Clone, Debug)]
 pub struct TurnPolicies {
     stack: Stack,
-    /// Whether one of them may look into the archive: that waits for the disk, and is done elsewhere.
+    /// Whether one of them may read the archive. That blocks on the disk, so such decisions run on a blocking thread.
     reads_archive: bool,
-    /// Whether a decision is likely to take long: the last one did, or there was none. All who decide by these know.
+    /// Whether the next decision is likely to take long: the last one did, or none has been made yet. Shared by all
+    /// clones.
     takes_long: Arc<AtomicBool>,
 }
 
 impl Policies {
-    /// Begins with these.
+    /// Starts with this stack.
     pub fn new(stack: &Stack) -> Policies {
         Policies { serving: RwLock::new(TurnPolicies::new(stack)) }
     }
 
-    /// What a turn that begins now goes by.
+    /// Returns the policies for a turn that begins now.
     pub fn serving(&self) -> TurnPolicies {
-        // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
+        // The value is only replaced as a whole, so a panic elsewhere cannot leave it half changed.
         self.serving.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
-    /// have begun keep what they took.
+    /// Makes `next` serve the turns that begin from now on, and returns the policies that served until now. Turns that
+    /// have begun keep their policies.
     pub fn swap(&self, next: TurnPolicies) -> TurnPolicies {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *serving, next)
@@ -69,7 +70,7 @@ impl Policies {
 }
 
 impl TurnPolicies {
-    /// Those that keep failing are suspended for a while, as long as these serve.
+    /// Wraps a stack with breakers: a policy that keeps failing is suspended for a while, as long as this stack serves.
     pub fn new(stack: &Stack) -> TurnPolicies {
         let mut capabilities = stack.layers().iter().flat_map(|layer| layer.policy.capabilities());
         TurnPolicies {
@@ -79,8 +80,9 @@ impl TurnPolicies {
         }
     }
 
-    /// Has the policies decide something. A decision takes microseconds, less than it takes to have another thread make
-    /// it; but a bad component may use all the time it is allowed, and then others have waited for it once.
+    /// Runs a decision. A decision usually takes microseconds, less than handing it to another thread, so it runs on
+    /// the current thread unless it is likely to take long. A bad component may use all the time it is allowed; it then
+    /// blocks the worker thread once, and later decisions are offloaded.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
         let TurnPolicies { stack, reads_archive, takes_long } = self.clone();
         let likely_long = reads_archive || takes_long.load(Ordering::Relaxed);
@@ -93,7 +95,7 @@ impl TurnPolicies {
         if likely_long { offload(decide).await } else { decide() }
     }
 
-    /// Whether these are those, and not others that are equal.
+    /// Whether both are the same instance, rather than merely equal.
     fn is(&self, other: &TurnPolicies) -> bool {
         Arc::ptr_eq(&self.takes_long, &other.takes_long)
     }
@@ -103,7 +105,7 @@ impl TurnPolicies {
         &self.stack
     }
 
-    /// Name and digest of the policy on top.
+    /// Returns the name and digest of the top policy.
     pub fn top(&self) -> (&str, &str) {
         let identity = self.stack.top().map(|layer| layer.policy.identity());
         identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
@@ -123,14 +125,14 @@ mod tests {
         deciding.consult(|stack| stack.layers()[0].policy.name().to_owned()).await
     }
 
-    /// On a machine that is busy with other things even a quick decision may seem to take long, so it may be asked again.
+    /// On a busy machine even a quick decision may seem to take long, so the test may have to repeat it.
     #[tokio::test(flavor = "multi_thread")]
     async fn who_decides_quickly_is_asked_here_and_who_once_did_not_is_asked_elsewhere() {
         let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
         let (deciding, here) = (TurnPolicies::new(&stack), std::thread::current().id());
         assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here, "nobody knows yet");
-        // How soon it is, is a matter of how busy the machine is.
+        // How soon this succeeds depends on how busy the machine is.
         let asked_here = async { while deciding.consult(|_| std::thread::current().id()).await != here {} };
         tokio::time::timeout(Duration::from_secs(60), asked_here).await.expect("an answer that takes no thread");
         deciding.consult(|_| std::thread::sleep(2 * LONG)).await;

@@ -1,16 +1,16 @@
-//! Which certificates stand for others, wherever the gateway speaks TLS.
+//! The trusted root certificates for all TLS connections.
 
 use rustls::RootCertStore;
 
-/// What is trusted.
+/// The trusted root certificates.
 #[derive(Debug)]
 pub struct Roots {
     pub store: RootCertStore,
-    /// Whether they are the system's; else they are Mozilla's, which the program brings along.
+    /// Whether they are the system's; otherwise they are Mozilla's, which are embedded in the program.
     pub are_the_systems: bool,
 }
 
-/// The roots that the system trusts; Mozilla's where it has none, as in a container without certificates.
+/// Returns the roots that the system trusts, or Mozilla's if it has none, as in a container without certificates.
 pub fn roots() -> Roots {
     let mut store = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -1,15 +1,15 @@
-//! Ids as Slack gives them.
+//! Slack ids.
 
 use thiserror::Error;
 
-/// A person or a channel.
+/// The id of a person or a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id<'a> {
     User(&'a str),
     Channel(&'a str),
 }
 
-/// A text that is not the id that was asked for.
+/// A text that is not the expected id.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadId {
     #[error("`{0}` is not the id of a user (`U…`, `W…`) or a channel (`C…`, `G…`, `D…`)")]
@@ -19,7 +19,7 @@ pub enum BadId {
 }
 
 impl<'a> Id<'a> {
-    /// Tells them apart by their first letter; letters, digits and `_` follow.
+    /// Parses an id: the first letter tells users from channels; letters, digits and `_` follow.
     ///
     /// # Errors
     /// It is neither.
@@ -32,10 +32,10 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// The id of a person.
+    /// Parses the id of a person.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a user id.
     pub fn user(text: &'a str) -> Result<&'a str, BadId> {
         match Id::parse(text) {
             Ok(Id::User(user)) => Ok(user),

@@ -1,4 +1,4 @@
-//! What a text says, in whatever way it is spelled.
+//! Compares texts independently of spelling, encoding and look-alike characters.
 
 use std::{borrow::Cow, collections::HashMap, iter::Peekable, str::CharIndices, sync::LazyLock};
 
@@ -7,24 +7,24 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use percent_encoding::percent_decode_str;
 use unicode_security::confusable_detection::skeleton;
 
-/// How often what comes out of decoding is decoded once more.
+/// How many times decoding is repeated on its own result.
 const ROUNDS: usize = 3;
 
-/// The longest name of an entity in HTML has 32 characters.
+/// The longest name of an HTML entity has 32 characters.
 const LONGEST_ENTITY: usize = 40;
 
-/// Each of ASCII's characters as [`slowly`] has it: most of most texts.
+/// The result of [`slowly`] for each ASCII character, which are most of most texts.
 static ASCII: LazyLock<[String; 128]> = LazyLock::new(|| {
     std::array::from_fn(|code| slowly(&char::from(u8::try_from(code).unwrap_or_default()).to_string()))
 });
 
-/// How like a known key a mistyped one is, from 0 to 1, to be taken for it.
+/// The similarity, from 0 to 1, from which a mistyped word is taken for a known one.
 const LIKE: f64 = 0.8;
 
 static NAMED: LazyLock<HashMap<&str, &str>> =
     LazyLock::new(|| ENTITIES.iter().map(|entity| (entity.entity, entity.characters)).collect());
 
-/// The known word that a mistyped one is most like; nothing where it is like none.
+/// Returns the known word most similar to a mistyped one; `None` if none is similar enough.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
@@ -35,9 +35,8 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// The letters and digits of a text, each as the plainest of all that look like it: whatever stands between them,
-/// how they are encoded, their case, width and accents change nothing. What comes out is to be compared, not read:
-/// `m` is `rn` in it.
+/// Reduces a text to its letters and digits, each as the plainest of its look-alikes: separators, encoding, case, width
+/// and accents make no difference. The result is for comparison, not for reading: it contains `rn` for `m`.
 pub(crate) fn plain(text: &str) -> String {
     let text = decoded(text);
     let mut out = String::with_capacity(text.len());
@@ -54,18 +53,18 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
-/// By the tables of Unicode: compatibility forms (NFKC), confusables (UTS #39), case.
+/// Uses the tables of Unicode: compatibility forms (NFKC), confusables (UTS #39), case.
 fn slowly(text: &str) -> String {
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-    // What stands between letters must not be taken for one: `|` looks like `l`.
+    // Separators must not be taken for letters: `|` looks like `l`.
     let text = letters(&ComposingNormalizerBorrowed::new_nfkc().normalize(text));
     let looks = |text: &str| letters(&skeleton(text).collect::<String>());
     let folded = looks(&text).to_uppercase().to_lowercase();
-    // The confusables of a capital are others than those of its small letter: `I` is an `l`, `i` is not.
+    // A capital has other confusables than its small letter: `I` is an `l`, `i` is not.
     looks(&folded).chars().map(|c| if c == 'i' { 'l' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// The text as whoever decodes it would read it: percent signs of URLs, entities of HTML, escapes of source code.
+/// Decodes percent-encoding of URLs, HTML entities, and escapes of source code.
 pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     let mut decoded = Cow::Borrowed(text);
     for _ in 0..ROUNDS {
@@ -82,7 +81,7 @@ pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     decoded
 }
 
-/// One round of entities and escapes.
+/// Decodes entities and escapes once.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.char_indices().peekable();
@@ -107,7 +106,7 @@ fn skip(chars: &mut Peekable<CharIndices<'_>>, end: usize) {
     while chars.next_if(|&(at, _)| at < end).is_some() {}
 }
 
-/// What an entity that the text begins with stands for, and how long it is.
+/// Returns what an entity at the beginning of the text stands for, and its length.
 fn entity(text: &str) -> Option<(Cow<'static, str>, usize)> {
     let end = text.bytes().take(LONGEST_ENTITY).position(|byte| byte == b';')? + 1;
     let name = text.get(..end)?;
@@ -179,7 +178,7 @@ mod tests {
         assert_ne!(plain("scope"), plain("slope"));
     }
 
-    /// What stands for a letter in each of the ways that the issue of echoes names.
+    /// A letter disguised in each of the ways that the issue about echoes lists.
     fn disguised(c: char, how: u8) -> String {
         match how {
             0 => c.to_uppercase().collect(),

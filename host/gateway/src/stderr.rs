@@ -1,6 +1,6 @@
-//! What is said at the terminal beside the data: on standard error, or by whoever has the terminal to itself. And something to look
-//! at while something takes its time: a line on standard error, where that is a terminal. What it says is given in English, and read
-//! in the language of whoever sits there.
+//! Output to the terminal beside the data: to standard error, or through whatever owns the terminal, such as a
+//! full-screen page. Also shows a spinner on standard error, if that is a terminal, while something takes long. Texts
+//! are given in English and translated to the user's language.
 
 use std::{
     io::{self, Write},
@@ -18,37 +18,36 @@ use pmk_core::Language;
 
 use crate::messages::terminal;
 
-/// What takes longer than this wants something to look at.
+/// The duration after which a spinner is shown.
 const LONG: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(200);
 
-/// The line that is shown, so that whatever is written to standard error meanwhile stands above it; and whose it is. There is
-/// one at a time.
+/// The spinner that is shown, with its number, so that other output to standard error can be written above it. There is
+/// at most one at a time.
 static SHOWN: Mutex<Option<(u64, ProgressBar)>> = Mutex::new(None);
 
-/// Tells lines apart.
+/// Numbers the spinners.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 type Shows = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What shows what is said, while somebody has the terminal.
+/// Shows messages while the terminal is taken.
 static TAKEN: RwLock<Option<Shows>> = RwLock::new(None);
 
-/// What is read at the terminal of this process.
+/// The language of the terminal of this process.
 static READ: OnceLock<Language> = OnceLock::new();
 
-/// From now on whoever sits at the terminal reads this language; said once, before anything is shown.
+/// Sets the language of the terminal. Called once, before anything is shown.
 pub fn read_in(language: Language) {
     READ.get_or_init(|| language);
 }
 
-/// A terminal that somebody has, until this is dropped.
+/// A taken terminal, until this is dropped.
 #[must_use]
 #[derive(Debug)]
 pub struct Taken(());
 
-/// From now on the terminal is somebody's who shows there himself what is said: a line that came between would tear what stands
-/// there.
+/// Takes the terminal: messages are passed to `shows`, because a line written directly would corrupt what is displayed.
 pub fn take(shows: impl Fn(&str) + Send + Sync + 'static) -> Taken {
     *TAKEN.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(shows));
     Taken(())
@@ -60,7 +59,7 @@ impl Drop for Taken {
     }
 }
 
-/// Says something that is no data, lines with their ends. Where standard error is gone there is nobody left to tell.
+/// Writes lines that are not data, with their line ends. If standard error is closed, they are dropped.
 pub fn say(lines: &str) {
     match &*TAKEN.read().unwrap_or_else(PoisonError::into_inner) {
         Some(shows) => shows(lines),
@@ -70,24 +69,24 @@ pub fn say(lines: &str) {
     }
 }
 
-/// Shows that something is under way, and for how long already, until it is dropped.
+/// Shows that something is in progress and for how long, until it is dropped.
 #[derive(Debug)]
 pub struct Spinner {
     number: u64,
     bar: ProgressBar,
-    /// Where it begins only once it has taken long: what waits for that ends with this.
+    /// Set if the spinner is shown only after a delay: dropping it ends the thread that waits for the delay.
     ends: Option<Sender<()>>,
 }
 
 impl Spinner {
-    /// Begins at once.
+    /// Shows a spinner at once.
     pub fn now(doing: &str) -> Spinner {
         let waiting = Spinner::hidden(doing);
         show(waiting.number, &waiting.bar);
         waiting
     }
 
-    /// Begins once it has taken long.
+    /// Shows a spinner once the work has taken long.
     pub fn when_long(doing: &str) -> Spinner {
         let mut waiting = Spinner::hidden(doing);
         let (number, bar) = (waiting.number, waiting.bar.downgrade());
@@ -103,7 +102,7 @@ impl Spinner {
         waiting
     }
 
-    /// From now on something else is done, or it has come further.
+    /// Changes the text of the spinner.
     pub fn tell(&self, doing: &str) {
         self.bar.set_message(translated(doing));
     }
@@ -136,7 +135,7 @@ fn translated(text: &str) -> String {
     terminal::translated(text, reader()).into_owned()
 }
 
-/// Shows it, unless there is another one, or somebody else has the terminal.
+/// Shows the spinner, unless another one is shown or the terminal is taken.
 fn show(number: u64, bar: &ProgressBar) {
     let is_taken = TAKEN.read().unwrap_or_else(PoisonError::into_inner).is_some();
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +147,7 @@ fn show(number: u64, bar: &ProgressBar) {
     *shown = Some((number, bar.clone()));
 }
 
-/// Does what writes to standard error, with the line out of its way.
+/// Runs code that writes to standard error, with the spinner hidden meanwhile.
 pub fn beside<T>(write: impl FnOnce() -> T) -> T {
     let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match shown {

@@ -1,7 +1,7 @@
-//! Who is asking, and how the model should therefore speak (specification 003 §5).
+//! The audience of an answer, and so how the model should speak (specification 003 §5).
 //!
-//! The audience of a turn is picked when the turn begins ([`Audiences::pick`]) and recorded with it, so that a later
-//! change does not rewrite history. [`Prompts`] has the system prompt for each.
+//! The audience of a turn is picked when the turn begins ([`Audiences::pick`]) and stored with it, so that a later
+//! change does not affect earlier turns. [`Prompts`] has the system prompt for each.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ pub use prompts::{PromptProblem, Prompts, ToolCallFormat};
 pub enum Audience {
     /// Wants files, endpoints and names.
     Tech,
-    /// Knows the structure, asks in the words of the product.
+    /// Knows the structure, asks in the terms of the product.
     Pm,
     /// Wants the meaning for the business.
     Biz,
@@ -29,8 +29,8 @@ pub enum Audience {
 impl Audience {
     pub const ALL: [Audience; 4] = [Audience::Tech, Audience::Pm, Audience::Biz, Audience::Exec];
 
-    /// Who it is when nothing says so. pmk began with `tech` and moved by way of `pm` to `biz`; the last is
-    /// also the one that shows an unknown person no code, so that is ours.
+    /// The audience if nothing is configured. The default of pmk was first `tech`, then `pm`, then `biz`. `biz` also
+    /// shows an unknown person no code, so it is used here.
     pub const FALLBACK: Audience = Audience::Biz;
 
     pub const fn name(self) -> &'static str {
@@ -66,7 +66,7 @@ impl FromStr for Audience {
     }
 }
 
-/// Who is which audience, as gateway.json says.
+/// The audiences of people and channels, as configured in gateway.json.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Audiences {
@@ -77,8 +77,8 @@ pub struct Audiences {
 }
 
 impl Audiences {
-    /// The person's own setting, else the channel's, else the default, else [`Audience::FALLBACK`]. An
-    /// empty channel is none.
+    /// Returns the person's own setting, else the channel's, else the default, else [`Audience::FALLBACK`]. An empty
+    /// channel counts as none.
     pub fn pick(&self, user: &str, channel: Option<&str>) -> Audience {
         let of_channel =
             || channel.filter(|channel| !channel.is_empty()).and_then(|channel| self.channels.get(channel));

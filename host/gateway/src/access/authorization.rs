@@ -1,54 +1,54 @@
-//! The one question about permission: may somebody do this? Every door asks it, once for each thing that comes in,
-//! by what it is: messages and slash commands when their turn begins; reactions and clicks when they arrive. So does
-//! whoever is about to say something to somebody who has not just spoken.
+//! The permission check: may somebody do this? It runs once for everything that comes in: for messages and slash
+//! commands when their turn begins, for reactions and clicks when they arrive. It also runs before a message is sent to
+//! somebody who has not just written.
 //!
-//! What follows from a thing itself (only who gave an answer may judge it, only who asked may confirm a question, and
-//! only they and the admins stop its answer or have it asked again) is
-//! decided where that thing is known.
+//! Rules that depend on the object itself are checked where that object is known: only the person who gave an answer
+//! may judge it, only the asker may confirm a question, and only the asker and the admins may stop its answer or have
+//! it asked again.
 
 use serde::Serialize;
 
 use crate::access::people::People;
 
-/// What somebody is about to do, or is about to get.
+/// What somebody is about to do or to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Write to the model.
     Speak,
-    /// Give the gateway an order, in a message or by a slash command.
+    /// Give the gateway a command, in a message or as a slash command.
     Command,
-    /// Look at how the gateway is set up, or change it, by such an order.
+    /// View or change the setup of the gateway by a command.
     Administer,
-    /// Answer what was asked of them.
+    /// Answer a question that was put to them.
     Answer,
-    /// Say yes or no by a reaction or a button: to an atom, or to a question that is to be put to others.
+    /// Approve or reject an atom, or a question that is to be put to others, by a reaction or a button.
     Judge,
-    /// Say by a reaction or a button what they think of an answer.
+    /// Vote on an answer by a reaction or a button.
     Vote,
     /// Stop an answer that is being made.
     Stop,
-    /// Have a question taken up once more.
+    /// Have a question asked again.
     Again,
-    /// Click something that none of our messages offers.
+    /// Click something that none of the gateway's messages offers.
     Interact,
-    /// Get to read something that they have not just asked for: a question, an answer, news for the admins.
+    /// Receive something that they have not just asked for: a question, an answer, notices for the admins.
     Hear,
 }
 
 /// Where it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Venue {
-    /// Between them and the gateway.
+    /// In a direct message with the gateway.
     Direct,
     /// Where others see it.
     Channel,
-    /// Nobody says, or it is in no conversation.
+    /// Unknown, or in no conversation.
     Nowhere,
 }
 
 impl Venue {
-    /// The place that a front calls so: the ids of direct messages begin with a D on all of them.
+    /// Derives the venue from a channel id: on all fronts, the ids of direct messages begin with a D.
     pub fn of(channel: Option<&str>) -> Venue {
         match channel {
             Some(channel) if channel.starts_with('D') => Venue::Direct,
@@ -58,14 +58,14 @@ impl Venue {
     }
 }
 
-/// The answer.
+/// The result of a permission check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
     Allowed,
     Refused { reason: Reason },
 }
 
-/// Why not.
+/// Why somebody may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -78,7 +78,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The words for it in the admin log.
+    /// The wording in the admin log.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Blocked => "on the blocklist",
@@ -89,14 +89,14 @@ impl Reason {
 }
 
 impl AccessDecision {
-    /// Whether it is yes.
+    /// Whether it is allowed.
     pub const fn is_allowed(self) -> bool {
         matches!(self, AccessDecision::Allowed)
     }
 }
 
-/// Whether somebody may do this there. The blocklist goes before everything else that a person is: contact, admin, asker.
-/// Who is an admin is told to nobody in a channel.
+/// Whether somebody may do this there. The blocklist takes precedence over every role: contact, admin, asker. In a
+/// channel the reason never reveals who is an admin.
 pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> AccessDecision {
     let refused = |reason| AccessDecision::Refused { reason };
     match action {

@@ -1,22 +1,22 @@
-//! Who is who, as gateway.json says: whom the gateway obeys, ignores, speaks to and asks.
+//! The people in gateway.json: admins, blocked users, audiences and contacts.
 
 use crate::{access::audience::Audiences, escalation::Pools};
 
-/// The people of a gateway. A running one follows changes of them.
+/// The people of a gateway. A running gateway follows changes of them.
 #[derive(Clone, Debug, Default)]
 pub struct People {
-    /// Users who may change it from where people talk, and who are told when something needs a person.
+    /// Users who may change the gateway from a conversation, and who are notified when something needs a person.
     pub admins: Vec<String>,
-    /// Users that are ignored.
+    /// Users who are ignored.
     pub blocklist: Vec<String>,
-    /// Which system prompt a person gets.
+    /// The audience of each person, which selects the system prompt.
     pub audience: Audiences,
-    /// Who answers what neither documents nor code can.
+    /// The contacts who answer what neither documents nor code can.
     pub escalation: Pools,
 }
 
 impl People {
-    /// Whether somebody is an admin. Blanks around an id in the file do not count.
+    /// Whether somebody is an admin. Whitespace around an id in the file is ignored.
     pub fn is_admin(&self, user: &str) -> bool {
         self.admins.iter().any(|admin| admin.trim() == user)
     }

@@ -1,5 +1,5 @@
-//! `admin list|add|remove|log`: who may change the gateway from where people talk, and what was changed (specification 003 §11).
-//! The first admin can only be made here.
+//! `admin list|add|remove|log`: who may change the gateway from a conversation, and what was changed (specification 003
+//! §11). The first admin can only be added here.
 
 use clap::{Args, Subcommand};
 use pmk_system::error::{Failure, OrHint};
@@ -17,7 +17,7 @@ use crate::{
     operator::admin::{self, Change, LogEntry},
 };
 
-/// As much of a reason as a line of the log can bear, in characters.
+/// The most characters of a reason in a line of the log.
 const LISTED_CHARS: usize = 80;
 
 #[derive(Debug, Subcommand)]
@@ -131,7 +131,7 @@ mod tests {
 
     use crate::{cli::Arguments, operator::command::TABLE};
 
-    /// One table serves both: what it says of the host is so.
+    /// One table serves both interfaces, so its host commands must exist.
     #[test]
     fn every_command_that_the_host_has_too_is_there_with_the_same_arguments() {
         let mut found = 0;

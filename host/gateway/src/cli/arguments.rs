@@ -1,15 +1,15 @@
-//! Values of arguments and of the environment.
+//! Parses values of arguments and of the environment.
 
 use std::{path::PathBuf, str::FromStr};
 
-/// Where JSON goes.
+/// Where JSON is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Json {
-    /// Nowhere: people read text.
+    /// Nowhere: the output is text.
     No,
-    /// To standard output, in the place of text.
+    /// To standard output, instead of text.
     Stdout,
-    /// To a file, beside the text. A subcommand that takes one says so.
+    /// To a file, beside the text. A subcommand that accepts a file declares its own option.
     File(PathBuf),
 }
 
@@ -19,7 +19,7 @@ impl Json {
     }
 }
 
-/// A number of tokens on the command line.
+/// Parses a number of tokens, at least one.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("expected a whole number of tokens, 1 or more".to_owned()),
@@ -27,7 +27,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How many of something on the command line, at least one.
+/// Parses a count, at least one.
 pub(super) fn count<N: FromStr + Default + PartialEq>(text: &str) -> Result<N, String> {
     match text.parse() {
         Ok(count) if count != N::default() => Ok(count),
@@ -35,12 +35,12 @@ pub(super) fn count<N: FromStr + Default + PartialEq>(text: &str) -> Result<N, S
     }
 }
 
-/// A number on the command line, which may be none.
+/// Parses a number, which may be 0.
 pub(super) fn number<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
-/// A number on the command line that has bounds.
+/// Parses a number with limits.
 pub(super) fn between<N: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<N, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
@@ -49,7 +49,7 @@ pub(super) fn between<N: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -
     }
 }
 
-/// A variable of the environment; an empty one counts as not set.
+/// Returns an environment variable; an empty one counts as not set.
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

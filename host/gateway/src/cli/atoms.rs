@@ -23,7 +23,7 @@ use crate::store::{AtomUse, Store, StoreError};
 
 mod edit;
 
-/// As much of a question as a line of the list can bear, in characters.
+/// The most characters of a question in a line of the list.
 const LISTED_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
@@ -72,9 +72,9 @@ impl AtomsCommand {
     }
 }
 
-/// The atoms as they are now; those whose time has come have just been approved.
+/// The current atoms; those that are due have just been approved.
 struct Shelf {
-    /// `None` where no atom was ever saved.
+    /// `None` if no atom was ever saved.
     files: Option<AtomFiles>,
     atoms: Vec<StoredAtom>,
 }
@@ -95,10 +95,10 @@ impl Shelf {
         Ok(moderation::find(&self.atoms, prefix)?)
     }
 
-    /// The atom meant, with the files to change it in.
+    /// Returns the matching atom, with the files to change it in.
     fn found(&self, prefix: &str) -> Result<(&AtomFiles, &StoredAtom), Failure> {
         let stored = self.find(prefix)?;
-        // Where there is an atom there is a folder.
+        // If there is an atom, the folder exists.
         self.files.as_ref().map(|files| (files, stored)).ok_or_else(|| ModerationError::NotFound(prefix.into()).into())
     }
 }
@@ -150,7 +150,7 @@ impl List {
     }
 }
 
-/// What became of atoms; nothing where nothing was ever stored.
+/// Returns the use of each atom; empty if nothing was ever stored.
 fn uses(context: &Context) -> Result<HashMap<String, AtomUse>, Failure> {
     match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.atom_uses().await?) }),
@@ -259,7 +259,7 @@ fn edit(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
     let id = id_or(prefix, &found);
     let edited = found.and_then(|(files, stored)| edit::edit(&context.home, files, &stored.path));
     let saved = match edited {
-        // Nothing was to be changed, so there is nothing to note.
+        // There was no change, so there is nothing to log.
         Ok(Edited::Unchanged) => false,
         edited => record(context, "atoms.edit", &[&id], edited).map(|_| true)?,
     };
@@ -270,7 +270,7 @@ fn edit(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The id of the atom found, else what was asked for.
+/// The id of the atom found, or else the given prefix.
 fn id_or(prefix: &str, found: &Result<(&AtomFiles, &StoredAtom), Failure>) -> String {
     found.as_ref().map_or_else(|_| prefix.to_owned(), |(_, stored)| stored.atom.meta.id.clone())
 }

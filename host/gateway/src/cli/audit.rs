@@ -1,4 +1,4 @@
-//! `audit`: what the ledger tells of the last days.
+//! `audit`: what the ledger shows of the last days.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -27,7 +27,7 @@ use crate::{
     store::{ModelCalibration, Store, StoreError},
 };
 
-/// Names that are listed; the others are summed up.
+/// The number of names that are listed; the others are summed up.
 const NAMES: usize = 5;
 
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ impl AuditCommand {
     }
 }
 
-/// The atoms as they are; looking promotes none.
+/// Loads the current atoms; pending ones are not promoted.
 fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
     let Some(files) = AtomFiles::open_existing(&context.home)? else { return Ok(vec![]) };
     let loaded = moderation::load(&files, at.as_millisecond(), Promote::No)?;
@@ -67,7 +67,7 @@ fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
     Ok(loaded.atoms.into_iter().map(|stored| stored.atom).collect())
 }
 
-/// What the audit takes from the store.
+/// What the audit needs from the store.
 #[derive(Default)]
 struct Stored {
     pending: Vec<Marker>,
@@ -75,7 +75,7 @@ struct Stored {
     parked: u64,
 }
 
-/// What the store knows; nothing where there is none yet.
+/// Reads it from the store; the default if there is none yet.
 fn stored(context: &Context) -> Result<Stored, Failure> {
     match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async {
@@ -83,7 +83,7 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
             Ok(Stored { pending: store.escalations().await?, learnt: store.calibrations().await?, parked })
         }),
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
-        // The ledger tells all the more then.
+        // The ledger is all the more useful then.
         Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
             context.warn_of("the store is skipped", &error.into());
             Ok(Stored::default())
@@ -263,7 +263,7 @@ impl Report {
         self.0.tell(&printable(name), sentence);
     }
 
-    /// What a refusal has taught of a model's window.
+    /// Writes a learned bound of a model's window.
     fn bound(&mut self, bound: &Bound) {
         let Bound { tokens, most, source, learnt, until, times, .. } = bound;
         let what = match most {
@@ -274,7 +274,7 @@ impl Report {
         self.tell("", &format!("  since {learnt} (refusals: {times}); from {until} on a larger prompt is tried"));
     }
 
-    /// What an arm has come to.
+    /// Writes the figures of an arm.
     fn arm(&mut self, name: &str, arm: &Arm) {
         if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures, sat_out }) = &arm.shadow {
             self.0.named(&printable(name), &format!("watched {decisions} decisions and agreed with {agreed}"));
@@ -298,7 +298,7 @@ impl Report {
         }
     }
 
-    /// Names and counts, where there are any.
+    /// Writes names and counts, if there are any.
     fn counts(&mut self, name: &str, counts: &Counts) {
         if !counts.is_empty() {
             let counts = most_frequent(counts, &self.0);
@@ -306,22 +306,22 @@ impl Report {
         }
     }
 
-    /// The sum of counts, and what it consists of.
+    /// Writes the sum of counts, and its parts.
     fn summed(&mut self, name: &str, counts: &Counts) {
         self.counted(name, counts.values().sum(), counts);
     }
 
-    /// A count, and the names that go with it.
+    /// Writes a count, and the names that belong to it.
     fn counted(&mut self, name: &str, count: u64, counts: &Counts) {
         let parts = if counts.is_empty() { String::new() } else { format!(" ({})", most_frequent(counts, &self.0)) };
         self.line(name, format!("{count}{parts}"));
     }
 }
 
-/// The most frequent names, and what the others come to.
+/// The most frequent names, and the sum of the others.
 fn most_frequent(counts: &Counts, page: &Page) -> String {
     let mut sorted: Vec<(&String, &u64)> = counts.iter().collect();
-    // The map is in order of names, and equal counts stay so.
+    // The map is sorted by name, and the sort is stable, so equal counts stay in order of names.
     sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let mut shown: Vec<String> =
         sorted.iter().take(NAMES).map(|(name, count)| format!("{} {count}", printable(name))).collect();

@@ -1,4 +1,4 @@
-//! `case list|show|export`: what channels look into, while the gateway runs or not (specification 003 §11).
+//! `case list|show|export`: the cases of channels, whether the gateway is running or not (specification 003 §11).
 
 use std::{io::Write, path::PathBuf};
 

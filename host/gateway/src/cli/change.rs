@@ -1,4 +1,4 @@
-//! Changes by an operator: whatever came of one is in the admin log.
+//! Changes made by an operator on the command line; each outcome is written to the admin log.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use pmk_system::error::Failure;
 
 use crate::operator::admin::{Actor, AdminLog, Change, ChangeError};
 
-/// Makes a change, and notes what came of it.
+/// Makes a change and logs the outcome.
 pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {
     let made = change.make(&context.home);
     let reason = made.as_ref().err().map(ChangeError::reason);
@@ -15,7 +15,7 @@ pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {
     Ok(made?)
 }
 
-/// Notes what came of a change, and passes it on.
+/// Logs the outcome of a change, and returns it.
 pub(super) fn record<T>(
     context: &Context,
     action: &str,
@@ -37,7 +37,7 @@ pub(super) fn record_in<T>(
     outcome
 }
 
-/// A log that cannot be written keeps nothing from being done.
+/// Writes the log entry. A log that cannot be written does not make the change fail.
 fn note(context: &Context, home: &Path, action: &str, args: &str, outcome: Result<(), &str>) {
     let log = AdminLog::new(home, Actor::of_process());
     if let Err(error) = log.note(action, args, outcome) {

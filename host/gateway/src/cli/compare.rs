@@ -1,4 +1,4 @@
-//! `compare`: which policy is better, on recorded conversations.
+//! `compare`: compares policies on recorded conversations.
 
 use std::{
     fs,
@@ -43,10 +43,10 @@ use crate::{
     store::transfer::TransferError,
 };
 
-/// The most problems that are told one by one.
+/// The most problems that are printed individually.
 const MAX_TOLD: usize = 20;
 
-/// More at a time than any machine has processors for; each takes a thread.
+/// More than any machine has processors for; each takes a thread.
 const MOST_JOBS: u64 = 256;
 
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ fn page_file(path: &str) -> Result<PathBuf, String> {
 
 impl CompareCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        // What fails in a decision is counted; thousands of lines about it would help nobody.
+        // Failures in decisions are counted; logging thousands of them would not help.
         logging::start(true, context.json, context.language);
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
@@ -164,7 +164,7 @@ impl CompareCommand {
         self.publish(&report, context)
     }
 
-    /// Where the conversations are, and what of it cannot be read.
+    /// Returns the conversations, and the problems of those that cannot be read.
     fn sources(&self, context: &Context) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
         if let Some(folder) = &self.histories {
             return recorded::of_folder(folder, self.questions.as_deref());
@@ -193,7 +193,7 @@ impl CompareCommand {
         })
     }
 
-    /// Every policy over the embedded one, all in one engine.
+    /// Loads every policy over the embedded one, all in one engine.
     fn arms(&self, home: &Path, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
         if self.policy.len() < 2 {
             return Err(Failure::new("one policy alone cannot be compared")
@@ -209,7 +209,7 @@ impl CompareCommand {
         Ok(labelled(stacks))
     }
 
-    /// Puts the report where it is wanted.
+    /// Writes the report to where it was requested.
     fn publish(&self, report: &Report, context: &Context) -> Result<(), Failure> {
         let document = || report.document();
         match &self.json {
@@ -221,7 +221,7 @@ impl CompareCommand {
     }
 }
 
-/// Stacks with the name of the policy on top; where several have the same, with its version or its digest, too.
+/// Labels stacks by the name of the top policy; if names are equal, with the version or the digest, too.
 fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
     let names = |label: &dyn Fn(&Stack) -> String| -> Option<Vec<String>> {
         let names: Vec<String> = stacks.iter().map(label).collect();
@@ -249,7 +249,7 @@ fn write(path: &Path, content: &str) -> Result<(), Failure> {
         .or_hint("specify a file in a folder that you can write to")
 }
 
-/// What could not be replayed or asked.
+/// Prints what could not be replayed or asked.
 fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
     for problem in results.problems.iter().take(MAX_TOLD) {
         context.warn(problem);
@@ -263,7 +263,7 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
     }
 }
 
-/// The conversation that tells most, read once more.
+/// Replays the most informative conversation once more.
 fn side_by_side(
     comparison: &Comparison<'_>,
     found: Vec<Source>,
@@ -301,7 +301,7 @@ fn page(report: &Report, language: Language) -> String {
     page.done()
 }
 
-/// The bar that a terminal shows.
+/// The progress bar of a terminal.
 struct Progress(ProgressBar);
 
 impl Progress {

@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete this command line.
+//! `completions`: prints a shell completion script for this command line.
 
 use clap::Args;
 use clap_complete::Shell;

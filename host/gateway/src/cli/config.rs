@@ -1,4 +1,4 @@
-//! `config`: what gateway.json says, whether it makes sense, and what it may say.
+//! `config`: checks and shows gateway.json, and prints its schema.
 
 use std::{path::Path, process::ExitCode};
 
@@ -36,7 +36,7 @@ pub(super) enum ConfigCommand {
 }
 
 impl ConfigCommand {
-    /// Whether it is the same in any home.
+    /// Whether the output does not depend on a home.
     pub(super) fn needs_no_home(&self) -> bool {
         matches!(self, ConfigCommand::Schema)
     }
@@ -84,14 +84,14 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A model that nobody offers: a start is refused, unless its command line names another.
+/// Reports an invalid model: a start is refused, unless its command line names another one.
 pub(super) fn of_the_model(config: &Config) -> Option<Problem> {
     let refused = config.model.as_deref()?.parse::<ModelSpec>().err()?;
     Some(grave(&format!("`model`: {refused}")))
 }
 
-/// Half a pair of tokens, or one of the wrong kind: a start is refused, unless it is one at the console. Nothing is read
-/// or run to get them.
+/// Reports a missing token of the pair, or a token of the wrong kind: a start is refused, unless it uses the console.
+/// The sources of the tokens are not read or run.
 fn of_slack(config: &Config) -> Vec<Problem> {
     let (app, bot) = match Tokens::of(&config.slack).pair() {
         Ok(Some(pair)) => pair,
@@ -108,7 +108,7 @@ fn of_slack(config: &Config) -> Vec<Problem> {
         .collect()
 }
 
-/// An address of a store that is none, or says what is not understood: a start is refused, unless its command line names another.
+/// Reports an invalid address of the store: a start is refused, unless its command line names another store.
 fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
     let address = config::store(home)?.address.filter(|address| address != config::SQLITE);
     Ok(address.and_then(|address| Database::parse(&address).err()).map(|failure| match failure.advice() {
@@ -117,8 +117,8 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
     }))
 }
 
-/// Policies that do not load or do not take their settings: a start is refused. What is odd about them, and an arm of an
-/// experiment that does not load, does not keep it from starting.
+/// Reports policies that do not load or do not accept their settings: a start is refused. Warnings about them, and an
+/// arm of an experiment that does not load, do not prevent a start.
 ///
 /// # Errors
 /// The system does not let policies run.
@@ -137,11 +137,11 @@ fn grave(what: &str) -> Problem {
     Problem { what: what.to_owned(), is_grave: true }
 }
 
-/// What is shown of the policies where none are named.
+/// What is shown for the policies if none are configured.
 const STANDARD_ALONE: &str = "standard";
 
 fn show(context: &Context) -> Result<(), Failure> {
-    // Of a file that makes no sense it would be a guess what holds.
+    // For an invalid file, the effective values would be a guess.
     let (config, _) = Config::load(&context.home)?;
     let chosen = Chosen::of(None, &config);
     let mut settings =

@@ -19,23 +19,23 @@ use crate::{
     store::Place,
 };
 
-/// What every subcommand gets.
+/// What every subcommand receives.
 pub(super) struct Context {
     pub(super) home: PathBuf,
-    /// Who has said that it is this one.
+    /// Where the choice of the home comes from.
     pub(super) home_by: Origin,
-    /// Which store the command line names.
+    /// The store named on the command line.
     pub(super) store: Option<String>,
     pub(super) json: bool,
-    /// What people at the terminal read; the log and JSON are English.
+    /// The language of the terminal; the log and JSON are English.
     pub(super) language: Language,
 }
 
-/// Names the store where the command line does not.
+/// Names the store if the command line does not.
 const STORE_VARIABLE: &str = "PMK_STORE";
 
 impl Context {
-    /// Where the store is: as the command line says, or the environment, or gateway.json.
+    /// Returns the location of the store, from the command line, or else the environment, or else gateway.json.
     pub(super) fn place(&self) -> Result<Place, Failure> {
         let in_home = Place::from(&self.home);
         let named = self.store.clone().or_else(|| variable(STORE_VARIABLE));
@@ -49,7 +49,7 @@ impl Context {
         })
     }
 
-    /// The store at a place that a command is about: another home, the file in this one, or a database.
+    /// Returns the location of a store named in an argument: another home, the file in this one, or a database.
     pub(super) fn place_at(&self, named: &str) -> Result<Place, Failure> {
         if named == config::SQLITE {
             return Ok(Place::from(&self.home));
@@ -61,7 +61,7 @@ impl Context {
         Ok(Place { home: self.home.clone(), database: Some(database(named, kept.password.as_ref())?) })
     }
 
-    /// Says something that is neither data nor a reason to stop, and what can be done about it.
+    /// Prints a notice, which is neither data nor an error, with its hint.
     pub(super) fn notice(&self, text: &str, hint: Option<&str>) {
         match hint {
             _ if self.json => note_json(&json!({"type": "notice", "message": text, "hint": hint})),
@@ -69,12 +69,12 @@ impl Context {
         }
     }
 
-    /// What a command tells, in the reader's language as far as it is known.
+    /// Translates text for the user, as far as it is known.
     pub(super) fn translated<'a>(&self, text: &'a str) -> Cow<'a, str> {
         terminal::translated(text, self.language)
     }
 
-    /// Rows in columns, below a heading in the reader's language.
+    /// Formats rows in columns, below a heading in the user's language.
     pub(super) fn columns(&self, rows: &[Vec<String>]) -> String {
         table::columns(rows, self.language)
     }
@@ -84,7 +84,7 @@ impl Context {
         note(self.translated(text));
     }
 
-    /// Says that something is not as it should be, though the command goes on.
+    /// Prints a warning; the command goes on.
     pub(super) fn warn(&self, text: &str) {
         if self.json {
             note_json(&json!({"type": "warning", "message": text}));
@@ -93,7 +93,7 @@ impl Context {
         }
     }
 
-    /// Says what went wrong with one of several things, when the command goes on with the others.
+    /// Prints a warning about one of several items; the command goes on with the others.
     pub(super) fn warn_of(&self, what: &str, failure: &Failure) {
         if self.json {
             let mut document = failure.document();
@@ -101,7 +101,7 @@ impl Context {
             document["message"] = format!("{what}: {}", failure.message()).into();
             note_json(&document);
         } else {
-            // Each by itself: together they might be taken for something else.
+            // Translated separately: together they might match another template.
             let [what, why] = [what, failure.message()].map(|text| self.translated(&printable(text)).into_owned());
             let what = format!("{what}{}{why}", self.language.pick(": ", "："));
             note(terminal::warning(&what, failure.advice(), self.language));
@@ -109,7 +109,7 @@ impl Context {
     }
 }
 
-/// A database, with the password that gateway.json has for it, where the address has none.
+/// Parses the address of a database, with the password of gateway.json if the address has none.
 fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
     let database = Database::parse(address)?;
     let password = match password {
@@ -119,7 +119,7 @@ fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failur
     Ok(database.with_password(password.as_ref()))
 }
 
-/// Runs what has to wait for the store.
+/// Runs a future that waits for the store.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

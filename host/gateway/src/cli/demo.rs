@@ -1,4 +1,4 @@
-//! `demo`: half a minute of what policies are for.
+//! `demo`: shows in half a minute what policies are for.
 
 mod screen;
 
@@ -55,7 +55,7 @@ impl DemoCommand {
         let title = messages.demo_title(demo.turns(), demo.policies().count(), &thousands(WINDOW));
         print_page(&format!("{title}\n\n"), "")?;
         let display = ProgressDrawTarget::stdout();
-        // A pipe, or a terminal on which nothing can be drawn twice.
+        // A pipe, or a terminal that cannot be redrawn.
         if self.plain || display.is_hidden() {
             let outcomes = demo.play(|_, _| {});
             print(&table(&rows(&messages, &outcomes), &messages, language, columns(&Term::stdout())))?;
@@ -69,7 +69,7 @@ impl DemoCommand {
     }
 }
 
-/// Rows in columns; where a terminal has no room for them, a line for each figure.
+/// Formats rows in columns, or as one line per figure if the terminal is too narrow.
 fn table(rows: &[Vec<String>], messages: &Messages, language: Language, room: Option<usize>) -> String {
     let page = table::columns(rows, language);
     let ([headings, lanes @ ..], Some(room)) = (rows, room) else { return page };
@@ -85,7 +85,7 @@ fn table(rows: &[Vec<String>], messages: &Messages, language: Language, room: Op
     lanes.iter().map(lane).collect()
 }
 
-/// A row a lane, under the headings.
+/// Returns one row per lane, below the headings.
 fn rows(messages: &Messages, outcomes: &[Outcome]) -> Vec<Vec<String>> {
     let [policy, largest, refused, recovery, left_out, recalled, found] = messages.demo_headings();
     let number = |heading: String| format!("#{heading}");
@@ -105,7 +105,7 @@ fn rows(messages: &Messages, outcomes: &[Outcome]) -> Vec<Vec<String>> {
     [headings].into_iter().chain(outcomes.iter().map(lane)).collect()
 }
 
-/// The last question, what each lane says to it, and what to try next.
+/// The last question, each lane's answer to it, and what to try next.
 fn end(demo: &Demo, outcomes: &[Outcome], messages: &Messages) -> String {
     let mut page = format!("\n{}\n  {}\n\n", messages.demo_asked(demo.said_in()), demo.last());
     for outcome in outcomes {

@@ -1,4 +1,4 @@
-//! `doctor`: what a gateway needs, a line each, and what mends it.
+//! `doctor`: checks what a gateway needs and prints one line per finding, with what to do about it.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -45,7 +45,7 @@ pub(super) struct DoctorCommand {
 impl DoctorCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
         let subject = subject(context, self.layers, self.model, self.offline);
-        // Programs read English.
+        // JSON output is English.
         let language = if context.json { Language::English } else { context.language };
         let findings = examine(subject, Messages::new(language))?;
         if context.json {
@@ -57,7 +57,7 @@ impl DoctorCommand {
     }
 }
 
-/// All that there is to look at in a home.
+/// Collects everything that there is to check in a home.
 pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
     let home = &context.home;
     let config = Config::examine(home).map(|(config, mut problems)| {
@@ -74,7 +74,7 @@ pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<S
     Subject { home: home.to_owned(), place, config, parts, offline }
 }
 
-/// What a gateway would be made of.
+/// The parts that a gateway would be made of.
 fn parts(home: &Path, place: Option<&Place>, layers: LayerArguments, model: Option<String>, config: &Config) -> Parts {
     let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
@@ -89,9 +89,9 @@ fn parts(home: &Path, place: Option<&Place>, layers: LayerArguments, model: Opti
     }
 }
 
-/// Looks at it, and waits no longer than a check may take.
+/// Runs the checks, each within its time limit.
 pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Finding>, Failure> {
-    // A command that gets a secret is ended with this program.
+    // A command that fetches a secret is ended together with this program.
     supervisor::enable();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -100,7 +100,7 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
     let waiting = Spinner::when_long("checking what a gateway needs");
     let findings = runtime.block_on(doctor::examine(subject, Arc::new(messages)));
     drop(waiting);
-    // What took too long is not waited for.
+    // What exceeded its time limit is not waited for.
     runtime.shutdown_background();
     Ok(findings)
 }
@@ -118,19 +118,19 @@ fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -
     Ok(Answering { model, is_unnamed: matches!(chosen, Chosen::StandIn) })
 }
 
-/// The layers of a start; those of an experiment's arms are only tried.
+/// Loads the layers of a start; the arms of an experiment are only test-loaded.
 fn decide(loader: &Loader, config: &Config, place: Option<Place>) -> Result<(Stack, Vec<String>), Failure> {
     let loaded = loader.look(&config.policy)?;
     try_arms(loader, config, &place.map_or_else(Sent::default, |place| sent_arms(config.experiment.as_ref(), place)))?;
     Ok(loaded)
 }
 
-/// Whether everything goes.
+/// Whether nothing is broken.
 pub(super) fn is_well(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.state != State::Bad)
 }
 
-/// A line each, and below it what mends it.
+/// One line per finding, and below it what to do.
 pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>, language: Language) -> String {
     let line = |Finding { check, state, what, hint }: &Finding| {
         let mark = match state {

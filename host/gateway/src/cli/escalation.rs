@@ -1,5 +1,5 @@
-//! `escalation list|add|remove|import`: who is asked what neither documents nor code can answer, and which
-//! threads wait for them (specification 003 §7, §8).
+//! `escalation list|add|remove|import`: the contacts who answer what neither documents nor code can, and the threads
+//! that are waiting for them (specification 003 §7, §8).
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -108,7 +108,7 @@ fn row(marker: &Marker) -> Vec<String> {
     ]
 }
 
-/// The threads that wait; none where nothing was ever stored.
+/// Returns the threads that are waiting; none if nothing was ever stored.
 fn pending(context: &Context) -> Result<Vec<Marker>, Failure> {
     match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.escalations().await?) }),
@@ -144,7 +144,7 @@ impl Cancel {
         let actor = Actor::of_process().to_string();
         let cancelled =
             block_on(async { Ok(store.cancel_escalation(channel, thread_ts, &actor, clock::now_ms()).await?) })?;
-        // Where no gateway runs that would.
+        // Writes the ledger event in case no gateway is running that would.
         drop(Ledger::open(Arc::new(store), home::gateway_dir(&context.home)));
         cancelled.ok_or_else(missing)
     }

@@ -37,7 +37,7 @@ use crate::{
 
 mod status;
 
-/// So soon a gateway that runs follows what gateway.json says.
+/// How long a running gateway may take to follow gateway.json.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
@@ -98,7 +98,7 @@ impl Start {
         Ok(())
     }
 
-    /// Nothing is begun before every arm has been loaded.
+    /// Starts an experiment after all its arms have been loaded.
     fn start(&self, context: &Context) -> Result<(ExperimentConfig, Arms), Failure> {
         let (config, _) = Config::load(&context.home)?;
         let written = self.file.as_deref().map(read).transpose()?;
@@ -116,8 +116,9 @@ impl Start {
     }
 }
 
-/// What else decides in the gateway that runs, where one does and these do not soon: what `policy use` has chosen stays where
-/// gateway.json says what it said before, and of an experiment that was over at once the gateway has not heard.
+/// Returns the policies that decide in the running gateway, if there is one and it does not use these layers in time. A
+/// choice of `policy use` stays in effect if gateway.json does not change, and an experiment that ended immediately may
+/// never have started in the gateway.
 fn others_than(context: &Context, layers: &[Identity]) -> Option<String> {
     let begun = Instant::now();
     loop {
@@ -132,7 +133,7 @@ fn others_than(context: &Context, layers: &[Identity]) -> Option<String> {
     }
 }
 
-/// The arms as a running gateway would load them.
+/// Loads the arms as a running gateway would.
 fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -> Result<Arms, Failure> {
     let loader = Loader::open(&context.home, Named::default())?;
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
@@ -141,7 +142,7 @@ fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -
     Arms::load(&experiment, base, &load, &sent)
 }
 
-/// What was found under a name must stay what was found under it.
+/// Refuses the name of an experiment that has already run: the results under a name must stay its own.
 fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     let known = match Store::open_existing(context.place()?) {
         Ok(store) => block_on(async { Ok(store.is_known_experiment(name).await?) })?,
@@ -211,7 +212,7 @@ impl Promote {
         Ok(())
     }
 
-    /// What lies here need not be what another host has sent, and conversations went by.
+    /// Refuses to promote an arm if its files here differ from what another host has sent and conversations have used.
     fn refuse_another(&self, context: &Context, experiment: &ExperimentConfig, loaded: &Stack) -> Result<(), Failure> {
         let place = context.place()?;
         if place.database.is_none() {
@@ -236,7 +237,7 @@ impl Promote {
         }
     }
 
-    /// The experiment, and whether the arm serves by now. One that cannot be loaded would keep the next start from working.
+    /// Ends the experiment, and returns whether the arm serves by now. The arm must load, or the next start would fail.
     fn promote(&self, context: &Context) -> Result<(ExperimentConfig, bool), Failure> {
         let (now, _) = Config::load(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));

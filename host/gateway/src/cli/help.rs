@@ -1,6 +1,6 @@
-//! The command line's help in the gateway's language. English is what the arguments themselves say, in their doc comments;
-//! any other language is a catalogue, `messages/help/*.ftl`: a message for each command, with an attribute for each of its
-//! arguments. What every command has stands with the program.
+//! The help of the command line in the gateway's language. English is in the doc comments of the arguments; any other
+//! language is in a catalogue, `messages/help/*.ftl`: a message for each command, with an attribute for each of its
+//! arguments. What all commands share is in the message of the program.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use crate::{config::Config, language};
 
 const CHINESE: &str = include_str!("../messages/help/zh-TW.ftl");
 
-/// What stands above lists, where clap's own words do not.
+/// The headings of lists, in place of clap's own.
 pub(super) const HEADINGS: [&str; 3] = ["指令", "參數", "選項"];
 
-/// The command line, as people who speak that language read it.
+/// Returns the command line in this language.
 pub(super) fn command_line(language: Language) -> Command {
     read_in(Arguments::command(), language)
 }
@@ -36,7 +36,7 @@ fn read_in(mut command: Command, language: Language) -> Command {
     match language {
         Language::English => command,
         Language::TraditionalChinese => {
-            // Also what clap adds by itself is to be found.
+            // Builds the parts that clap adds by itself, so that they are translated, too.
             command.build();
             let catalogue = Catalogue::open(CHINESE);
             in_chinese(command, &catalogue, &[])
@@ -44,7 +44,8 @@ fn read_in(mut command: Command, language: Language) -> Command {
     }
 }
 
-/// The language of the home that the arguments name, before anybody has read them: a home that cannot be read has none.
+/// Determines the language of the home that the arguments name, before they are parsed. If its gateway.json cannot be
+/// read, the language is that of the environment.
 pub(super) fn language(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Language {
     let mut arguments = arguments.into_iter();
     let mut named: Option<PathBuf> = None;
@@ -72,13 +73,13 @@ impl Catalogue {
         Catalogue(bundle)
     }
 
-    /// What a command does.
+    /// Returns the description of a command.
     fn about(&self, command: &str) -> Option<String> {
         let pattern = self.0.get_message(command)?.value()?;
         Some(self.0.format_pattern(pattern, None, &mut vec![]).into_owned())
     }
 
-    /// What an argument of it says.
+    /// Returns the description of an argument.
     fn argument(&self, command: &str, argument: &str) -> Option<String> {
         let pattern = self.0.get_message(command)?.get_attribute(argument)?.value();
         Some(self.0.format_pattern(pattern, None, &mut vec![]).into_owned())
@@ -91,7 +92,7 @@ fn key(path: &[&str]) -> String {
 }
 
 const PROGRAM: &str = "pmk-host";
-/// The command that clap adds to every command that has others.
+/// The command that clap adds to every command with subcommands.
 const HELP: &str = "help";
 
 fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command {
@@ -111,7 +112,7 @@ fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command
     command = command.mut_args(|argument| argument_in_chinese(argument, catalogue, &of_command));
     let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in names {
-        // What `help` helps with are the commands beside it.
+        // The subcommands of `help` are the commands beside it.
         let is_deeper = !is_help && name != HELP;
         let deeper = [path, &[name.as_str()]].concat();
         let path = if is_deeper || is_help { &deeper[..] } else { path };
@@ -120,7 +121,7 @@ fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command
     command
 }
 
-/// How it is called, with clap's own word in it.
+/// Returns the usage line, with clap's word for options translated.
 fn usage(command: &mut Command) -> String {
     let usage = command.render_usage().to_string();
     usage.strip_prefix("Usage: ").unwrap_or(&usage).replace("[OPTIONS]", "[選項]")
@@ -154,13 +155,13 @@ mod tests {
     use super::*;
     use crate::messages::tests::foreign_words;
 
-    /// The program's commands and arguments by their names in the catalogue, as they read in this language.
+    /// Collects the commands and arguments by their names in the catalogue, with their texts in this language.
     fn texts(command: &Command, path: &[&str], found: &mut BTreeMap<String, String>) {
         let said = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
         let key = if command.get_name() == HELP { HELP.to_owned() } else { key(path) };
         found.insert(key.clone(), said(command.get_about()));
         for argument in command.get_arguments() {
-            // `compare` has a `--json` of its own.
+            // `compare` has its own `--json`.
             let is_everywhere = argument.is_global_set() || matches!(argument.get_id().as_str(), "help" | "version");
             let of = if is_everywhere { PROGRAM } else { &key };
             found.insert(format!("{of}.{}", argument.get_id()), said(argument.get_help()));

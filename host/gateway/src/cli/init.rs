@@ -1,4 +1,5 @@
-//! `init`: from nothing to a gateway.json that `run` takes. What a flag says is not asked, and without a terminal nothing is.
+//! `init`: creates a gateway.json that `run` accepts. A value given as a flag is not asked for, and without a terminal
+//! nothing is.
 
 mod awaited;
 mod given;
@@ -67,7 +68,7 @@ pub(super) struct InitCommand {
     offline: bool,
 }
 
-/// What flags say that has to be looked at. Clap would show secrets that are written out in its errors.
+/// Flags that need validation. They are not validated by clap, whose errors would show secrets that are written out.
 struct Given {
     api_key: Option<SecretGiven>,
     base_url: Option<Address>,
@@ -75,7 +76,7 @@ struct Given {
     bot_token: Option<SecretGiven>,
 }
 
-/// What is written.
+/// The values to be written.
 struct Answers {
     language: Language,
     model: ModelSpec,
@@ -91,7 +92,7 @@ struct SlackAnswers {
 
 impl InitCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        // A file that cannot be read is not written over.
+        // A file that cannot be read is not overwritten.
         let (_, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
@@ -120,8 +121,8 @@ impl InitCommand {
         if answers.slack.is_some() && !is_asked {
             tell_of_the_app(&messages)?;
         }
-        // Standard output has the manifest, for a file, and nothing else. And it is said before anybody is asked, which takes its
-        // time.
+        // Only the manifest goes to standard output, so that it can be redirected to a file. These notes come before
+        // the checks, which take time.
         note(messages.init_written(&path.display().to_string()));
         if let Some(provider) = parted {
             note(messages.init_parted(provider.name()));
@@ -147,7 +148,7 @@ impl InitCommand {
         })
     }
 
-    /// What the flags say, all of it.
+    /// Returns the answers if all come from flags.
     fn without_asking(&self, language: Language, given: Given) -> Result<Answers, Failure> {
         let Given { api_key, base_url, app_token, bot_token } = given;
         let named = self.model.as_deref().ok_or_else(|| {
@@ -170,7 +171,7 @@ impl InitCommand {
 }
 
 impl Answers {
-    /// The same, where it makes sense.
+    /// Returns the answers if they are valid.
     fn checked(self) -> Result<Answers, Failure> {
         let provider = self.model.provider;
         if key_variable(provider).is_none() && (self.api_key.is_some() || self.base_url.is_some()) {
@@ -195,7 +196,8 @@ impl Answers {
     }
 }
 
-/// What was not asked for stays as it is. But no key goes to a provider that it is not of: whose was taken out, if any was.
+/// Writes the answers; everything else in the file stays as it is. A key is never kept for a provider that it does not
+/// belong to: returns the provider whose key or address was removed, if any.
 fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditError> {
     let model = answers.model.to_string();
     let before = config::whose(root.get("model").and_then(Json::as_str));
@@ -212,7 +214,7 @@ fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditE
         root.set("baseUrl", url.as_str());
     }
     if answers.slack.is_some() && root.get("slack").is_none() {
-        // Where nobody is used to anything else.
+        // Only for a new `slack` section, where nobody is used to another setting.
         root.object_at(&["slack"])?.set("replyIn", ReplyIn::Thread.name());
     }
     for (kind, given) in answers.tokens() {
@@ -221,18 +223,18 @@ fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditE
     Ok(is_parted.then_some(before))
 }
 
-/// Where a model is.
+/// The base URL of a model.
 struct Address(String);
 
 impl Address {
-    /// As gateway.json takes it.
+    /// Parses the URL by the rules of gateway.json.
     fn read(text: &str) -> Result<Address, Failure> {
         pmk_models::http::base_url("baseUrl", text, true)?;
         Ok(Address(text.trim().to_owned()))
     }
 }
 
-/// The variable that a provider's key may be in.
+/// The environment variable for a provider's key.
 fn key_variable(provider: Provider) -> Option<&'static str> {
     match provider {
         Provider::AnthropicApi => Some("ANTHROPIC_API_KEY"),
@@ -241,12 +243,12 @@ fn key_variable(provider: Provider) -> Option<&'static str> {
     }
 }
 
-/// Whether it may do without a key: a server of one's own may want none.
+/// Whether no key is needed: a server of one's own may not require one.
 fn needs_no_key(provider: Provider, is_elsewhere: bool) -> bool {
     provider == Provider::OpenAi && (is_elsewhere || variable("OPENAI_BASE_URL").is_some())
 }
 
-/// What a doctor finds, but for what nobody can look at before variables are set.
+/// Returns the doctor's findings, without what cannot be checked before variables are set.
 fn examine(
     context: &Context,
     answers: &Answers,
@@ -269,20 +271,20 @@ fn examine(
     doctor::examine(subject, Messages::new(language))
 }
 
-/// Whether it is about what was given, or should be known.
+/// Whether the finding concerns the given answers, or is a problem.
 fn is_told(finding: &Finding) -> bool {
     let is_given = matches!(finding.check, "gateway.json" | "tls" | "model") || finding.check.starts_with("slack");
     is_given || matches!(finding.state, State::Odd | State::Bad)
 }
 
-/// The command that comes next: to run it, or to look again. What awaits credentials runs as a service.
+/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service.
 fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: bool) -> String {
     if is_service && doctor::is_well(findings) {
         return "systemctl enable --now pmk-host".to_owned();
     }
     let command = match (doctor::is_well(findings), &answers.slack) {
         (false, _) => "doctor",
-        // Where its tokens are still to be set, it is to say so, and not to talk here instead.
+        // If its tokens are not set yet, it must report that instead of falling back to the console.
         (true, Some(_)) => "run --front slack",
         (true, None) => "run",
     };
@@ -296,7 +298,7 @@ fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: 
     }
 }
 
-/// The manifest, and what to do with it.
+/// Prints the manifest, and what to do with it.
 fn tell_of_the_app(messages: &Messages) -> Result<(), Failure> {
     print_json(&app::manifest(messages))?;
     note_steps(&format!("\n{}\n", messages.manifest_steps(app::CONNECT)));

@@ -1,4 +1,4 @@
-//! Which policies decide, as the command line says it.
+//! The policy options of the command line.
 
 use std::{
     path::{Path, PathBuf},
@@ -44,16 +44,17 @@ impl LayerArguments {
         self.loader(home)?.start(config)
     }
 
-    /// What loads them, and others later.
+    /// Returns the loader, which can also load others later.
     pub(super) fn loader(&self, home: &Path) -> Result<Loader, Failure> {
         Loader::open(home, Named { files: self.policy.clone(), set: self.set.clone(), no_wasi: self.no_wasi })
     }
 }
 
-/// Whether the arms of the configured experiment load, as a running gateway would load them that other hosts have sent these.
+/// Checks that the arms of the configured experiment load, as they would in a running gateway to which other hosts have
+/// sent these arms.
 ///
 /// # Errors
-/// What is wrong with an arm, which it names.
+/// What is wrong with an arm; the error names the arm.
 pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<(), Failure> {
     let loader = loader.clone();
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
@@ -61,8 +62,8 @@ pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<
     experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load, sent).map(drop))
 }
 
-/// The arms that a host of the database has sent, where there is one: all go by those, whatever the files here are. What is wrong
-/// with the database is found elsewhere.
+/// Returns the arms that a host of the database has sent, if there is a database: they take precedence over the files
+/// here. Problems with the database are reported elsewhere.
 pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Sent {
     let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Sent::default() };
     let home = place.home.clone();

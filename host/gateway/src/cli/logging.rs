@@ -1,5 +1,5 @@
-//! Where the host's log goes: standard error, so that standard output is data alone. It is for machines and for whoever searches
-//! it, in English; at a terminal somebody reads it, so what needs attention is in the language of the gateway there.
+//! The host's log goes to standard error, so that standard output contains only data. The log is English, for machines
+//! and for searching; at a terminal, warnings and errors are shown in the gateway's language.
 
 use std::{
     fmt::{self, Debug},
@@ -26,19 +26,19 @@ use tracing_subscriber::{
 
 use crate::{messages::terminal, stderr};
 
-/// The variable that chooses what is logged, in the syntax of `tracing`'s `EnvFilter`.
+/// The variable that filters the log, in the syntax of `tracing`'s `EnvFilter`.
 const VARIABLE: &str = "PMK_LOG";
 
-/// Starts logging. `quiet` is for a chat, where only what needs attention may interrupt, as a line of the conversation, and for
-/// a command, which tells it as it tells everything else.
+/// Starts logging. `quiet` is for a chat, where only warnings and errors appear, as lines of the conversation, and for
+/// commands, which format them like their other output.
 pub(super) fn start(quiet: bool, json: bool, language: Language) {
     let ours = if quiet { "" } else { ",pmk_host=info,pmk_policy=info" };
-    // An entry of the compile cache that cannot be used is compiled again: nothing for anybody to do.
+    // An unusable entry of the compile cache is compiled again: no action is needed.
     let default = format!("warn,wasmtime_internal_cache=error{ours}");
     let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(default));
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Beside).with_ansi(colour && !quiet);
-    // A second subscriber in one process only happens in tests, which do not read the log.
+    // A second subscriber in one process only occurs in tests, which do not read the log.
     let _ = if json {
         log.json().finish().with(filter_fn(may_be_told)).try_init()
     } else if quiet {
@@ -52,16 +52,16 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     };
 }
 
-/// Whatever the operator wants to see: at the level `trace` the WebSocket library writes out the ticket that opens a
-/// connection, and every frame, which is what people write. And what reads the keys cannot be written about while it is asked to
-/// write.
+/// Excludes events regardless of the filter: at the level `trace` the WebSocket library logs the ticket that opens a
+/// connection, and every frame, which contains what people write. And the line editor must not log, since logging while
+/// it holds the terminal would write to the line editor itself.
 fn may_be_told(metadata: &Metadata<'_>) -> bool {
     let is_of = |library: &&str| metadata.target().starts_with(library);
     let of_sockets = ["tungstenite", "tokio_tungstenite"].iter().any(&is_of);
     (!of_sockets || *metadata.level() < Level::TRACE) && !is_of(&"rustyline")
 }
 
-/// Standard error, or whoever has the terminal: a line is written at once.
+/// Writes each line at once to standard error, or to whatever has taken the terminal.
 struct Beside;
 
 impl io::Write for Beside {
@@ -75,7 +75,7 @@ impl io::Write for Beside {
     }
 }
 
-/// What an event says, as far as it is known in this language.
+/// Formats the fields of an event, translated as far as they are known in this language.
 fn fields(language: Language) -> impl for<'a> FormatFields<'a> + 'static {
     let field = move |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
         let value = format!("{value:?}");
@@ -88,10 +88,10 @@ fn fields(language: Language) -> impl for<'a> FormatFields<'a> + 'static {
     debug_fn(field).delimited(" ")
 }
 
-/// A line as a command or a chat tells it.
+/// Formats an event as a line of a command or a chat.
 struct Remark(Language);
 
-/// What an event says, and what it says besides.
+/// The message of an event, and its other fields.
 struct Said {
     language: Language,
     message: String,
@@ -122,7 +122,7 @@ where
         })?;
         let mut said = Said { language: self.0, message: String::new(), besides: String::new() };
         event.record(&mut said);
-        // A hint has the last word.
+        // The hint comes last.
         let (line, hint) = said.message.split_at(said.message.find('\n').unwrap_or(said.message.len()));
         writeln!(writer, "{line}{}{hint}", said.besides)
     }

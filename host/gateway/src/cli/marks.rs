@@ -1,4 +1,4 @@
-//! Lines that begin with how well something is.
+//! Lines that begin with a mark for the state of what was checked.
 
 use dialoguer::console::Term;
 use pmk_core::{Language, text};
@@ -6,7 +6,7 @@ use pmk_core::{Language, text};
 use super::output::{columns, unbroken};
 use crate::messages::terminal;
 
-/// `✓`, `!`, `✗`, or `-` for what was not looked at.
+/// `✓`, `!`, `✗`, or `-` for what was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark(pub char);
 
@@ -15,7 +15,7 @@ pub(super) const ODD: Mark = Mark('!');
 pub(super) const BAD: Mark = Mark('✗');
 pub(super) const LEFT_OUT: Mark = Mark('-');
 
-/// One line, and below it what to do. On a terminal no word is torn.
+/// Formats one line, and below it the hint. On a terminal, lines are not broken within words.
 pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>, language: Language) -> String {
     laid_out(mark, what, hint.map(|hint| terminal::hint(hint, language)), columns(&Term::stdout()))
 }

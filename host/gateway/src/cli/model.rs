@@ -1,5 +1,5 @@
-//! `model explain` and `model tokens`: what the gateway makes of a provider's error, and of a text.
-//! Nothing is sent anywhere.
+//! `model explain` and `model tokens`: how the gateway classifies a provider's error, and its token estimate of a text.
+//! Nothing is sent over the network.
 
 use std::{
     io::{self, BufReader, Read},
@@ -41,7 +41,7 @@ pub(super) enum ModelCommand {
     Forget,
 }
 
-/// The gateway learns anew from its next answers.
+/// Forgets the calibrations. The gateway learns again from its next answers.
 fn forget(context: &Context) -> Result<(), Failure> {
     let forgotten = block_on(async { Ok(Store::open_existing(context.place()?)?.forget_calibrations().await?) });
     let forgotten = record(context, "model.forget", &[], forgotten)?;
@@ -99,7 +99,7 @@ impl ModelCommand {
     }
 }
 
-/// What an error means, as it is printed.
+/// The meaning of an error, as it is printed.
 #[derive(Debug, Serialize)]
 struct Verdict {
     class: &'static str,
@@ -123,7 +123,7 @@ impl Verdict {
 impl Explain {
     fn one(self, context: &Context) -> Result<(), Failure> {
         let file = self.body_file.unwrap_or_else(|| PathBuf::from("-"));
-        // What is no UTF-8 is read as the gateway reads it from the network.
+        // Invalid UTF-8 is replaced, as the gateway does with text from the network.
         let body = String::from_utf8_lossy(&read(&file)?).into_owned();
         let provider = self.provider.unwrap_or_default();
         let failed =
@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-/// A case's answer.
+/// The answer to a case.
 #[derive(Debug, Serialize)]
 struct Answered<'a> {
     id: &'a Value,
@@ -274,7 +274,7 @@ impl Tokens {
     }
 }
 
-/// The window of a model that is named with its provider, or by a name that only one provider has.
+/// Returns the window of a model given as `PROVIDER:NAME`, or by a name that only one provider has.
 fn window(model: &str) -> Result<(ModelSpec, windows::Window), Failure> {
     let spec = match windows::provider(model) {
         Some(provider) => ModelSpec { provider, name: Some(model.to_owned()), window: None },

@@ -1,4 +1,4 @@
-//! Which model is asked: the one that somebody has named, or one that goes without saying.
+//! Chooses the model: the one that is named, or a default.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,21 +10,21 @@ use crate::{config::Config, messages::Notice};
 
 /// The model of a configuration that names none (specification 000).
 const DEFAULT_MODEL: &str = "claude-cli";
-/// The model where there is no configuration either.
+/// The model if there is no configuration either.
 const MODEL_WITHOUT_CONFIG: &str = "sim";
 
-/// The model that is asked.
+/// The chosen model.
 pub(super) enum Chosen {
-    /// The command line or gateway.json says so.
+    /// Named by the command line or gateway.json.
     Named(String),
-    /// Somebody has set this gateway up, and named none.
+    /// The gateway is set up, but no model is named.
     Usual,
-    /// Nobody has set anything up.
+    /// Nothing is set up.
     StandIn,
 }
 
 impl Chosen {
-    /// What the command line names goes before the file.
+    /// Chooses the model; the command line takes precedence over the file.
     pub(super) fn of(named: Option<&str>, config: &Config) -> Chosen {
         match named.or(config.model.as_deref()) {
             Some(named) => Chosen::Named(named.to_owned()),
@@ -42,17 +42,17 @@ impl Chosen {
         }
     }
 
-    /// What an operator should know of it.
+    /// Returns the notice for the operator, if there is one.
     pub(super) fn notice(&self) -> Option<Notice> {
         matches!(self, Chosen::StandIn).then_some(Notice::Sim)
     }
 }
 
-/// Opens it, with the limits, the key and the address of gateway.json; those of the environment go first. A command that the file names
-/// for the key is run here.
+/// Opens the model with the limits, the key and the address of gateway.json; environment variables take precedence. If
+/// the file has a command for the key, it is run here.
 ///
 /// # Errors
-/// It is no model, or lacks what it needs.
+/// The model is invalid, or lacks something that it needs.
 pub(super) fn open_model(
     chosen: &Chosen,
     window: Option<u64>,
@@ -64,7 +64,7 @@ pub(super) fn open_model(
     environment.call_timeout = Some(within(environment.call_timeout, config.limits.model_total_seconds));
     let opened = (|| -> Result<Arc<dyn Model>, Failure> {
         let spec = chosen.name().parse::<ModelSpec>()?.with_window(window);
-        // What the file has for one provider is nothing for another.
+        // Key and address in the file belong to one provider only.
         if spec.provider == config.whose() {
             let (key, address) = match spec.provider {
                 Provider::OpenAi => (&mut environment.openai_api_key, &mut environment.openai_base_url),

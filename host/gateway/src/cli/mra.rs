@@ -1,4 +1,4 @@
-//! How code is looked into, as environment and gateway.json say.
+//! The configuration of `mra`, from the environment and gateway.json.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,13 +11,13 @@ use crate::{
     mra,
 };
 
-/// Where the repositories are: as the environment says, the file, or where this program was started.
+/// Returns the folder of the repositories: from the environment, or else the file, or else the working directory.
 pub(super) fn workspace(config: &Config) -> Option<PathBuf> {
     let configured = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or_else(|| config.mra_workspace.clone());
     find_workspace(configured, &std::env::current_dir().unwrap_or_default())
 }
 
-/// How `mra` is called in the workspace of this configuration.
+/// Returns how `mra` is called in the workspace of this configuration.
 pub(super) fn config(config: &Config) -> mra::Config {
     let MraConfig { command, environment, time_limit_seconds } = &config.mra;
     let mut words = command.iter().map(Into::into);

@@ -1,4 +1,4 @@
-//! What subcommands print.
+//! The output of subcommands.
 
 use std::io::{self, Write as _};
 
@@ -10,10 +10,10 @@ use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 use super::text::printable;
 use crate::{messages::terminal, stderr};
 
-/// A terminal that is narrower than this is not one that people read at.
+/// Narrower terminals are not wrapped any further: nobody reads at them.
 const LEAST_COLUMNS: usize = 20;
 
-/// Prints data. A reader that has seen enough is no error.
+/// Prints data. A reader that has closed the pipe is not an error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -29,23 +29,23 @@ pub(super) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{}\n", json::shown_pretty(value)))
 }
 
-/// Says something that is no data, in lines that no terminal tears.
+/// Prints something that is not data, wrapped to the terminal.
 pub(super) fn note(text: impl std::fmt::Display) {
     let text = unbroken(&text.to_string(), "  ", columns(&Term::stderr()));
     stderr::say(&format!("{text}\n"));
 }
 
-/// The same of numbered steps.
+/// The same for numbered steps.
 pub(super) fn note_steps(steps: &str) {
     stderr::say(&format!("{}\n", unbroken(steps, "   ", columns(&Term::stderr()))));
 }
 
-/// Prints what people read, in lines that no terminal tears; what goes on is indented like this.
+/// Prints text for people, wrapped to the terminal; continuation lines have this indent.
 pub(super) fn print_page(page: &str, indent: &str) -> Result<(), Failure> {
     print(&unbroken(page, indent, columns(&Term::stdout())))
 }
 
-/// Says what went wrong: to people in their language, to machines in English.
+/// Prints a failure: to people in their language, to machines in English.
 pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
     match json {
         true => note_json(&failure.document()),
@@ -53,17 +53,18 @@ pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
     }
 }
 
-/// What is no data, on one line of JSON.
+/// Prints something that is not data as one line of JSON.
 pub(super) fn note_json(document: &serde_json::Value) {
     stderr::say(&format!("{}\n", json::shown(document)));
 }
 
-/// How wide a terminal is; `None` where there is none.
+/// Returns the width of a terminal; `None` if there is none.
 pub(super) fn columns(term: &Term) -> Option<usize> {
     term.size_checked().map(|(_, columns)| usize::from(columns))
 }
 
-/// Lines of so many columns, in which no word is torn; what goes on is indented like this, and as what it goes on from.
+/// Wraps text to this many columns without breaking words; continuation lines have this indent in addition to that of
+/// their line.
 pub(super) fn unbroken(text: &str, indent: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let fill = |line: &str| {
@@ -76,12 +77,12 @@ pub(super) fn unbroken(text: &str, indent: &str, columns: Option<usize>) -> Stri
             .break_words(false);
         textwrap::fill(line, options)
     };
-    // Each by itself: `textwrap` takes the first of several for the only one that begins.
+    // Each line is filled separately: `textwrap` treats only the first line of a text as one that begins a paragraph.
     text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
 }
 
-/// What may stand on a line of its own: characters of Chinese, and what is written in others up to a space. An address is one
-/// word, or nobody could open it.
+/// Splits a line into units that must not be broken: Chinese characters, and other text up to a space. A URL is one
+/// unit, because a broken one could not be opened.
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let is_shown = |c: char| c.is_ascii_graphic();
     let mut words: Vec<&str> = Vec::new();
@@ -103,7 +104,8 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
 mod tests {
     use super::*;
 
-    /// Once, each but the first of several steps began as what goes on, and was torn behind the terminal's edge.
+    /// Regression: each but the first of several steps was indented as a continuation, and broken at the terminal's
+    /// edge.
     #[test]
     fn each_of_several_steps_is_filled_by_itself() {
         for (steps, columns, expected) in [

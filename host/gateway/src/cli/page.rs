@@ -1,4 +1,4 @@
-//! A page of lines, each with a label in front, in the reader's language.
+//! A page of lines, each with a label, in the user's language.
 
 use std::fmt::Display;
 
@@ -9,10 +9,10 @@ use unicode_width::UnicodeWidthStr;
 use super::{table, text::one_line};
 use crate::messages::terminal;
 
-/// How wide the labels are where nobody says otherwise, with what keeps them apart from what follows.
+/// The default width of the labels, including the space after them.
 const WIDTH: usize = 10;
 
-/// What is written so far. Labels and sentences are given in English and translated here; values stand as they are.
+/// The page under construction. Labels and sentences are given in English and translated here; values stay as they are.
 pub(super) struct Page {
     text: String,
     language: Language,
@@ -25,36 +25,36 @@ impl Page {
         Page { text: String::new(), language, indent: "", width: WIDTH }
     }
 
-    /// With lines that begin so, and labels as wide as that.
+    /// Sets the indent of the lines and the width of the labels.
     pub(super) fn with(self, indent: &'static str, width: usize) -> Page {
         Page { indent, width, ..self }
     }
 
-    /// In the reader's language.
+    /// Translates a text.
     pub(super) fn translated(&self, text: &str) -> String {
         terminal::translated(text, self.language).into_owned()
     }
 
-    /// A sentence with what somebody has named in its places, in their order, whatever that spells.
+    /// Fills names into a translated sentence, in their order and without translating them.
     pub(super) fn filled(&self, template: &str, names: &[&str]) -> String {
         let translated = self.translated(template);
         let names = names.iter().copied().chain(std::iter::repeat(""));
         translated.split("{}").zip(names).flat_map(|(words, name)| [words, name]).collect()
     }
 
-    /// A label, and a value.
+    /// Writes a label and a value.
     pub(super) fn line(&mut self, label: &str, value: impl Display) {
         let label = self.translated(label);
         self.put(&label, value);
     }
 
-    /// What somebody has named, whatever that spells, and a sentence.
+    /// Writes a name, which is not translated, and a sentence.
     pub(super) fn named(&mut self, name: &str, sentence: &str) {
         let sentence = self.translated(sentence);
         self.put(name, sentence);
     }
 
-    /// What a policy said in a decision, and where it was when it trapped, a line each.
+    /// Writes the log of a policy in a decision, and its backtrace if it trapped, one line each.
     pub(super) fn said(&mut self, log: &[LogLine], backtrace: &[String]) {
         for line in log {
             self.line("log", one_line(&line.text, 1_000));
@@ -71,35 +71,35 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A label, and a sentence.
+    /// Writes a label and a sentence.
     pub(super) fn tell(&mut self, label: &str, sentence: &str) {
         let sentence = self.translated(sentence);
         self.line(label, sentence);
     }
 
-    /// A sentence on a line of its own.
+    /// Writes a sentence on a line of its own.
     pub(super) fn say(&mut self, sentence: &str) {
         let sentence = self.translated(sentence);
         self.text.push_str(&format!("{sentence}\n"));
     }
 
-    /// What to do, below what it is about.
+    /// Writes a hint below what it refers to.
     pub(super) fn hint(&mut self, hint: &str) {
         self.text.push_str(&format!("  {}\n", terminal::hint(hint, self.language)));
     }
 
-    /// Rows in columns, below their heading.
+    /// Writes rows in columns, below their heading.
     pub(super) fn columns(&mut self, rows: &[Vec<String>]) {
         self.text.push_str(&table::columns(rows, self.language));
     }
 
-    /// Several sentences as one.
+    /// Joins several sentences.
     pub(super) fn joined(&self, sentences: &[String]) -> String {
         let sentences: Vec<String> = sentences.iter().map(|sentence| self.translated(sentence)).collect();
         sentences.join(self.language.pick(", ", "，"))
     }
 
-    /// What is in no language.
+    /// Writes text without translating it.
     pub(super) fn text(&mut self, text: &str) {
         self.text.push_str(text);
     }

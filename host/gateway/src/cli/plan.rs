@@ -1,4 +1,4 @@
-//! `plan`: one decision about a recorded conversation, carried out on paper.
+//! `plan`: makes one decision about a recorded conversation, without any effect.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     store::transfer::full,
 };
 
-/// The window of a model of which nothing is known.
+/// The window of an unknown model.
 const DEFAULT_WINDOW: u64 = 200_000;
 
 #[derive(Debug, Args)]
@@ -47,20 +47,20 @@ pub(super) struct PlanCommand {
     force: bool,
 }
 
-/// What was decided, in indexes of the view.
+/// The decision, by indexes of the transcript.
 struct Decided {
     applied: Applied,
     decided_by: String,
     verdict: Verdict,
-    /// What the named policy's part in it was, unless it was not asked.
+    /// The record of the named policy, if it was asked.
     record: Option<Record>,
 }
 
 impl PlanCommand {
-    /// The hard limit.
+    /// Returns the hard limit.
     ///
     /// # Errors
-    /// No window of that size has it.
+    /// The budget does not fit the window.
     fn limit(&self, preamble: &Preamble) -> Result<u64, Failure> {
         match (self.budget, self.window) {
             (Some(budget), Some(window)) if budget > window => {
@@ -121,7 +121,7 @@ impl PlanCommand {
         Ok(())
     }
 
-    /// There would be no request.
+    /// The failure if there would be no request.
     fn nothing(&self, why: &str) -> Failure {
         Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display()))
             .hint("end the history with a message of role `user`, or raise `--budget` or `--window`")
@@ -142,8 +142,8 @@ impl PlanCommand {
     }
 }
 
-/// The trim rung, and the floor where that is still too much. Where the marker would cost more than the
-/// turns it stands for, there is nothing to trim.
+/// Applies the trim rung, and the floor if that still exceeds the limit. If the marker would cost more than the turns
+/// it stands for, nothing is trimmed.
 fn forced(transcript: &Transcript, limit: u64) -> Decided {
     let guard = Guard { limit, seed_may_go: false, must_shrink: false };
     let trimmed = guard
@@ -160,24 +160,24 @@ fn forced(transcript: &Transcript, limit: u64) -> Decided {
     }
 }
 
-/// Where in the file the messages are that are quoted before the new one: their ids are their indexes.
+/// The positions in the file of the recalled messages: their ids are their indexes.
 fn recalled(applied: &Applied) -> &[i64] {
     applied.recall.as_ref().map_or(&[], |recall| &recall.ids)
 }
 
-/// The first and the last message in the file that the model is asked to sum up before the call.
+/// The positions in the file of the first and the last message that the model is asked to summarize before the call.
 fn compacted(recorded: &Recorded, applied: &Applied) -> Option<(usize, usize)> {
     let range = applied.compaction.clone().filter(|range| !range.is_empty())?;
     Some((recorded.file_index(range.start as u32), recorded.file_index(range.end as u32 - 1)))
 }
 
-/// A layer that has nothing to say about which messages stay.
+/// A layer that does not decide which messages to prune.
 struct NotAsked<'a> {
     policy: &'a Identity,
     exports: Vec<&'static str>,
 }
 
-/// Those of the layers: they are loaded as well.
+/// Returns those layers, which are loaded as well.
 fn not_asked(stack: &Stack) -> Vec<NotAsked<'_>> {
     let others = stack.layers().iter().map(|layer| &layer.policy).filter(|policy| !policy.exports().prune);
     others.map(|policy| NotAsked { policy: policy.identity(), exports: decisions(policy.exports()) }).collect()
@@ -195,7 +195,7 @@ impl NotAsked<'_> {
     }
 }
 
-/// The policy that was asked first.
+/// Returns the policy that is asked first.
 fn named(stack: &Stack) -> Option<&Identity> {
     stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
 }

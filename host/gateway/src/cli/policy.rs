@@ -1,4 +1,5 @@
-//! `policy new|dev|inspect|check|test|bench`: what a policy's author has at the desk; `policy use`: which ones decide.
+//! `policy new|dev|inspect|check|test|bench`: the tools for the author of a policy; `policy use`: chooses the policies
+//! that decide.
 
 mod bench;
 mod check;

@@ -1,4 +1,4 @@
-//! Where recorded conversations come from, as the command line says it.
+//! Finds recorded conversations, as the command line specifies them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::{
     store::{Place, Store, transfer::TransferError},
 };
 
-/// The conversations of a folder, at least one, and what of it cannot be read. The questions are none.
+/// Returns the conversations of a folder, at least one, and the problems of those that cannot be read. The file with
+/// the questions is skipped.
 pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
     let (found, problems) = histories::find(folder, questions)
         .map_err(|error| Failure::new(error).hint("specify a folder that you can read with `--histories`"))?;
@@ -21,7 +22,7 @@ pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<
     Ok((found.into_iter().map(Source::from).collect(), problems))
 }
 
-/// The conversations that a home has kept.
+/// Returns the conversations stored in a home.
 pub(super) fn of_home(place: impl Into<Place>) -> Result<Vec<Source>, Failure> {
     let store = Store::open_existing(place)?;
     let sessions = block_on(async { Ok(store.sessions().await?) })?;

@@ -1,4 +1,4 @@
-//! `run`: the gateway itself.
+//! `run`: runs the gateway.
 
 use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
 
@@ -83,7 +83,7 @@ pub(super) enum FrontChoice {
     Console,
 }
 
-/// What is needed to listen.
+/// What is needed to open the front.
 enum Connection {
     Slack {
         app: Token,
@@ -96,7 +96,7 @@ enum Connection {
 }
 
 impl Connection {
-    /// The same with its tokens got.
+    /// Fetches the tokens.
     fn with_tokens(self) -> Result<Connection, Failure> {
         let known = |token: Token| Ok::<_, Failure>(Token::Known(token.resolve()?));
         Ok(match self {
@@ -123,7 +123,8 @@ impl Run {
         let lock = HomeLock::take(&context.home)?;
         let mut state = State::of_this_process();
         state.write(&context.home);
-        // A command may take its time, or ask somebody: by now others see that this home is taken, and can stop it.
+        // Fetching a token may run a command that takes long or prompts somebody. By now other processes see that this
+        // home is taken, and can stop the gateway.
         supervisor::enable();
         let connection = connection.with_tokens()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -131,7 +132,7 @@ impl Run {
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
         let finished = runtime.block_on(self.serve(context, &lock, &mut state, config, connection, notes));
-        // A terminal or a stream that never ends has a reader that cannot be woken.
+        // A reader of a terminal or an endless stream cannot be woken.
         runtime.shutdown_timeout(Duration::from_millis(100));
         finished
     }
@@ -162,9 +163,9 @@ impl Run {
         let silent_ms = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
-        // Said once nothing can go wrong any more.
+        // Printed once the start cannot fail any more.
         let at_a_terminal = matches!(connection, Connection::Chat);
-        // The first screen of the chat says what the others do.
+        // The first screen of the chat has the content of the other notices.
         notes.retain(|notice| !at_a_terminal || matches!(notice, Notice::DryRun(_) | Notice::NoTokens));
         for notice in notes {
             let (what, hint) = messages.notice(notice);
@@ -178,7 +179,7 @@ impl Run {
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
         let (front, lines, _taken) = tokio::select! {
             biased;
-            // Slack may be asked for a while.
+            // Connecting to Slack may take a while.
             () = asked.cancelled() => return Ok(()),
             opened = self.open_front(&store, &context.home, &config, connection, &opening) => opened?,
         };
@@ -215,7 +216,7 @@ impl Run {
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         swapper.take_choice().await?;
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
-        // Nothing of the start can fail from here on.
+        // From here on, the start cannot fail.
         let presence =
             Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), silent_ms).await?;
         state.phase = Phase::Ready;
@@ -227,7 +228,8 @@ impl Run {
         tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = serving, %home, "ready");
         let finished = tokio::select! {
             biased;
-            // Nothing that runs now could be stored, so nothing is waited for but what nobody else could tidy up.
+            // Without the store, nothing can be stored any more, so nothing is waited for except the cleanup that no
+            // other process can do.
             how = services.store.lost() => {
                 let why = lost(&services.ledger, &stop, how);
                 services.take_back().await;
@@ -237,17 +239,17 @@ impl Run {
                 state.phase = Phase::Leaving;
                 state.write(&context.home);
             }) => finished,
-            // What it has begun it could not tell anybody; others can.
+            // This host can no longer report the outcome of what it has begun; other hosts can.
             why = gateway.cut_off(), if services.store.is_shared() => {
                 stop.cancel();
                 Err(why)
             }
         };
-        // What was learnt last is known to the others.
+        // Ends with the latest changes shared.
         for shared in shared {
             shared.end().await;
         }
-        // They hold the ledger, which writes its last events when it goes.
+        // They hold the ledger, which writes its last events when it is dropped.
         swaps.shutdown().await;
         drop((presence, gateway, services));
         match lines.as_ref().and_then(|lines| lines.failure()) {
@@ -257,8 +259,8 @@ impl Run {
         }
     }
 
-    /// Slack where it was asked for or its tokens are there, else the console. Where gateway.json says how to behave in Slack, that
-    /// is no choice of anybody's: a person is told, and without one it does not start.
+    /// Chooses Slack if it was requested or its tokens are set, otherwise the console. If gateway.json has Slack
+    /// settings but there are no tokens, a person at a terminal gets a notice, and without a terminal the start fails.
     fn choose_front(&self, config: &Config, terminal: bool, notes: &mut Vec<Notice>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
         let missing = match self.front {
@@ -290,7 +292,7 @@ impl Run {
         }
     }
 
-    /// Where people talk; the lines of a program where that is one; and the terminal, where it is taken for a chat.
+    /// Opens the front. Also returns the JSON lines if it is that, and the terminal if a chat has taken it.
     async fn open_front(
         &self,
         store: &Store,
@@ -338,7 +340,7 @@ impl Run {
     }
 }
 
-/// Has the home and the others of the database have in common what they are to.
+/// Starts sharing the configuration and the atoms with the other hosts of the database.
 async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<SyncTask>, Failure> {
     let config = sharing::keep_config(lock, store.clone(), Clock::system()).await;
     let _waiting = Spinner::when_long("comparing the atoms with those of the database");
@@ -350,12 +352,12 @@ async fn share(lock: &HomeLock, store: &Store, manager: &Manager) -> Result<Vec<
     }
 }
 
-/// The ledger of a home; of a dry run one that nobody counts.
+/// Opens the ledger of a home; that of a dry run is marked as such.
 fn open_ledger(home: &Path, store: &Store, kept: LedgerConfig) -> Result<Ledger, Failure> {
     let (waiting, folder) = (Arc::new(store.clone()), home::gateway_dir(home));
     if is_dry_run()? {
         store.is_of_a_dry_run();
-        // It tries things out, and takes nothing away for good.
+        // A dry run deletes no files of the ledger.
         return Ok(Ledger::open(waiting, folder));
     }
     Ok(match kept.keep_months {

@@ -1,4 +1,4 @@
-//! `sessions list|show|reset|parked|retry|export|import`: conversations, while the gateway runs or not.
+//! `sessions list|show|reset|parked|retry|export|import`: conversations, whether the gateway is running or not.
 
 pub(super) mod export;
 mod import;
@@ -97,7 +97,7 @@ fn summary(session: &SessionSummary) -> Value {
     })
 }
 
-/// How many, in words.
+/// A number of conversations in words.
 fn conversations(count: usize) -> String {
     match count {
         1 => "1 conversation".to_owned(),

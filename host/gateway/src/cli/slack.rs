@@ -1,4 +1,4 @@
-//! `slack`: what has to be done in Slack.
+//! `slack`: what to set up in Slack.
 
 use clap::Subcommand;
 use pmk_system::error::Failure;
@@ -23,7 +23,7 @@ impl SlackCommand {
     }
 }
 
-/// The manifest goes to standard output, what to do with it to who reads it.
+/// Prints the manifest to standard output, and the steps to standard error.
 fn manifest(context: &Context) -> Result<(), Failure> {
     let messages = Messages::new(context.language);
     print_json(&app::manifest(&messages))?;

@@ -1,4 +1,4 @@
-//! `status`: how the gateway of a home does.
+//! `status`: the status of the gateway of a home.
 
 use std::{fmt::Write, process::ExitCode};
 
@@ -20,12 +20,12 @@ use crate::{
     store::{Host, HostPolicies, HostState, Place, Store, StoreError},
 };
 
-/// The exit code where nobody is there, as of service scripts.
+/// The exit code if no gateway is running, as in service scripts.
 const NOT_RUNNING: u8 = 3;
-/// The one where nobody can tell, as of service scripts; 1 says that a gateway is there.
+/// The exit code if the status is unknown, as in service scripts; 1 would mean that a gateway is running.
 pub(super) const UNKNOWN: u8 = 4;
 
-/// How wide the names of what is told are.
+/// The width of the labels.
 const NAME_COLUMNS: usize = 12;
 
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ impl StatusCommand {
         let look = look(&context.home)?;
         let store = match context.place() {
             Ok(place) => Shared::of(place),
-            // A gateway that runs may be stopped all the same, or looked at.
+            // The gateway may be running or stopped regardless, so its status is still shown.
             Err(failure) => {
                 context.warn_of("cannot tell which process uses the store", &failure);
                 None
@@ -67,18 +67,18 @@ impl StatusCommand {
 /// Everything that is shown.
 struct Shown {
     look: Look,
-    /// Where several hosts may work on one store.
+    /// Set if several hosts may share the store.
     store: Option<Shared>,
 }
 
-/// A database, and the hosts that work on it.
+/// A database, and its hosts.
 struct Shared {
     name: String,
     hosts: Result<Vec<Host>, Failure>,
 }
 
 impl Shared {
-    /// `None` where the store is a file.
+    /// Returns `None` if the store is a file.
     fn of(place: Place) -> Option<Shared> {
         let name = place.database.as_ref()?.name().to_owned();
         let hosts = match Store::open_existing(place) {
@@ -89,7 +89,7 @@ impl Shared {
         Some(Shared { name, hosts })
     }
 
-    /// How many work on it.
+    /// Returns how many hosts are using it.
     fn working(&self) -> Result<usize, &str> {
         let hosts = self.hosts.as_ref().map_err(Failure::message)?;
         Ok(hosts.iter().filter(|host| host.state != HostState::Silent).count())
@@ -128,7 +128,7 @@ fn seconds(ms: i64) -> u64 {
 }
 
 impl Shown {
-    /// What keeps lines of the ledger from being written, apart from a database that is away.
+    /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
         report?.ledger.as_ref()
@@ -137,7 +137,7 @@ impl Shown {
     fn page(&self, messages: &Messages) -> String {
         let mut page = format!("{}\n", messages.status_level(self.look.level.name()));
         let mut line = |(name, value): (String, String)| {
-            // A Chinese character takes the room of two others.
+            // A Chinese character is as wide as two others.
             let wide = name.chars().filter(|c| !c.is_ascii()).count();
             let _ = writeln!(page, "  {name:<room$} {value}", room = NAME_COLUMNS - wide.min(NAME_COLUMNS));
         };
@@ -151,7 +151,7 @@ impl Shown {
             line(messages.status_phase(state.phase.name(), &state.started_at));
             line(messages.status_supervised(state.supervised));
         }
-        // Of a gateway that has ended it says nothing how late it is.
+        // For a gateway that has ended, the age of the heartbeat means nothing.
         let heartbeat = if self.look.pid.is_some() { self.look.heartbeat.name() } else { "over" };
         line(messages.status_heartbeat(heartbeat, self.look.age.map(|age| age.as_secs())));
         if let Some(connection) = self.look.report.as_ref().and_then(|report| report.connection) {

@@ -1,4 +1,4 @@
-//! `stop`: ends the gateway of a home in an orderly way.
+//! `stop`: stops the gateway of a home gracefully.
 
 use std::{
     os::fd::OwnedFd,
@@ -37,7 +37,7 @@ impl StopCommand {
             return tell(context, None);
         };
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH);
-        // Held on to: by the time it is signalled its number may be another's.
+        // Held open by a descriptor: by the time it is signalled, its process id may belong to another process.
         let signalled = process.and_then(|process| pidfd_open(process, PidfdFlags::empty())).and_then(|process| {
             pidfd_send_signal(&process, Signal::TERM)?;
             Ok(process)
@@ -65,7 +65,7 @@ impl StopCommand {
     }
 }
 
-/// Waits for the end of a process, and so of its lock.
+/// Waits for the end of a process, and so for the release of its lock.
 fn ends_within(process: &OwnedFd, time: Duration) -> bool {
     let deadline = Instant::now() + time;
     loop {

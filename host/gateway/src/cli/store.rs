@@ -47,7 +47,7 @@ pub(super) enum StoreCommand {
 }
 
 impl StoreCommand {
-    /// Whether it is about other stores than that of the home.
+    /// Whether the command is only about other stores than that of the home.
     pub(super) fn names_its_own(&self) -> bool {
         matches!(self, StoreCommand::Copy { from, to } if [from, to].into_iter().all(|named| named != config::SQLITE))
     }
@@ -92,7 +92,7 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
     let waiting = Spinner::when_long("copying the store");
     let copied = Store::copy(&from, &to, |table, rows| tracing::debug!(table, rows, "copied"));
     drop(waiting);
-    // Where none is named, one that is copied from or to.
+    // If no home is named, the log is that of the home copied to or from.
     let homes = [&context.home, &to.home, &from.home];
     let home = homes.into_iter().find(|home| home.is_dir());
     let (from, to) = (from.name(), to.name());
@@ -122,7 +122,7 @@ fn check(context: &Context) -> Result<(), Failure> {
             Err(error) => Err(error.into()),
         };
         match found {
-            // Too much of it to be listed.
+            // The damage is too extensive to be listed.
             Err(BackupError::Store(StoreError::Damaged { message, .. })) => Ok(vec![message]),
             found => Ok(found?),
         }
@@ -146,7 +146,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     ))
 }
 
-/// Changes the files of a store that nobody runs.
+/// Changes the files of a store while no gateway is running.
 fn put(
     context: &Context,
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,

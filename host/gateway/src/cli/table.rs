@@ -5,8 +5,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::messages::terminal;
 
-/// Lays rows out in columns; the first row is the heading, in English. Columns whose heading begins with `#` are
-/// numbers, aligned to the right, without the sign.
+/// Formats rows in columns; the first row is the heading, in English. Columns whose heading begins with `#` contain
+/// numbers, aligned to the right; the `#` is not shown.
 pub(super) fn columns(rows: &[Vec<String>], language: Language) -> String {
     let Some(heading) = rows.first() else { return String::new() };
     let numeric: Vec<bool> = heading.iter().map(|cell| cell.starts_with('#')).collect();

@@ -1,21 +1,21 @@
-//! Texts as they stand on a terminal.
+//! Formats texts for a terminal.
 
 use pmk_core::text::{collapse_whitespace, shortened};
 pub(super) use pmk_system::clock::time;
 use unicode_width::UnicodeWidthChar;
 
-/// What somebody else wrote, without characters that would steer the terminal or deceive who reads it.
+/// Removes characters from text by others that would control the terminal or deceive its reader.
 pub(super) fn printable(text: &str) -> String {
     pmk_core::text::printable(text).into_owned()
 }
 
-/// The same on one line, at most so many characters of it.
+/// The same on one line, at most `max` characters.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = printable(&collapse_whitespace(text));
     shortened(&line, max).into_owned()
 }
 
-/// One line of at most so many columns: Chinese takes two a character.
+/// One line of at most `max` columns; a Chinese character takes two.
 pub(super) fn columns(text: &str, max: usize) -> String {
     let line = printable(&collapse_whitespace(text));
     let mut width = 0;

@@ -1,4 +1,4 @@
-//! Slack's tokens and where they come from, and with them all that it takes to connect.
+//! Slack's tokens and their sources, and the configuration for connecting to Slack.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub(super) use of_home::OfHome;
 /// The variable that keeps a gateway from writing to Slack.
 pub(super) const DRY_RUN: &str = "PMK_DRY_RUN";
 
-/// The variable that says which limits of Slack's are kept.
+/// The variable that selects which of Slack's limits are observed.
 const LIMITS: &str = "PMK_SLACK_LIMITS";
 
-/// Slack's tokens, those of the environment before those of the file.
+/// Slack's tokens; the environment takes precedence over the file.
 pub(super) struct Tokens {
     pub app: Option<Token>,
     pub bot: Option<Token>,
@@ -30,12 +30,12 @@ pub(super) struct Tokens {
 #[derive(Clone)]
 pub(super) enum Token {
     Known(SecretString),
-    /// Got only when it is needed: it may be a command.
+    /// Fetched only when it is needed: its source may be a command.
     OfFile(Secret),
 }
 
 impl Tokens {
-    /// What there is of them.
+    /// Returns the tokens that are set.
     pub fn of(file: &SlackTokens) -> Tokens {
         let token = |name: &str, file: &Option<Secret>| match variable(name) {
             Some(token) => Some(Token::Known(SecretString::from(token))),
@@ -47,15 +47,15 @@ impl Tokens {
         }
     }
 
-    /// Whether one is there, or may be got.
+    /// Whether one is set.
     pub fn are_any(&self) -> bool {
         self.app.is_some() || self.bot.is_some()
     }
 
-    /// Both, or none.
+    /// Returns both, or `None` if neither is set.
     ///
     /// # Errors
-    /// One is there, and the other is not: whoever has set one of them means Slack.
+    /// Only one is set: setting one of them means that Slack is wanted.
     pub fn pair(&self) -> Result<Option<(Token, Token)>, Failure> {
         match (&self.app, &self.bot) {
             (Some(app), Some(bot)) => Ok(Some((app.clone(), bot.clone()))),
@@ -67,7 +67,7 @@ impl Tokens {
 }
 
 impl Token {
-    /// The token itself, where nothing has to be read or run to get it.
+    /// Returns the token, if it can be had without reading a file or running a command.
     pub fn known(&self) -> Option<&SecretString> {
         match self {
             Token::Known(token) => Some(token),
@@ -75,10 +75,10 @@ impl Token {
         }
     }
 
-    /// The token itself.
+    /// Fetches the token.
     ///
     /// # Errors
-    /// It cannot be got.
+    /// It cannot be fetched.
     pub fn resolve(&self) -> Result<SecretString, Failure> {
         match self {
             Token::Known(token) => Ok(token.clone()),
@@ -92,11 +92,11 @@ fn half(what: &str, variable: &str, key: &str) -> Failure {
         .hint(format!("set {variable}, or `slack.{key}` in gateway.json; `--front console` does not need Slack"))
 }
 
-/// All that it takes to connect, as environment and gateway.json say; an address that the command line names goes first,
-/// and may be anywhere.
+/// Returns the Slack configuration, from the environment and gateway.json; an address given on the command line takes
+/// precedence, and any host is allowed in it.
 ///
 /// # Errors
-/// Nobody can tell whether it is a dry run.
+/// It is unclear whether this is a dry run.
 pub(super) fn slack_config(
     config: &Config,
     api_url: Option<&str>,
@@ -116,7 +116,7 @@ pub(super) fn slack_config(
     Ok(slack)
 }
 
-/// Which of Slack's limits are kept.
+/// Which of Slack's limits are observed.
 fn limits() -> Result<Limits, Failure> {
     match variable(LIMITS).as_deref().map(str::trim) {
         None | Some("documented") => Ok(Limits::Documented),
@@ -131,7 +131,7 @@ pub(super) fn is_dry_run() -> Result<bool, Failure> {
     match variable(DRY_RUN).as_deref().map(str::trim) {
         None | Some("0") => Ok(false),
         Some("1") => Ok(true),
-        // Taken for no, it would write to everybody.
+        // If it were taken for no, the gateway would write to everybody.
         Some(_) => Err(Failure::new(format!("{DRY_RUN} is neither 0 nor 1")).hint("set it to 1, or unset it")),
     }
 }

@@ -1,7 +1,7 @@
-//! JSON that is written as it was read: every key, known or not, in its place.
+//! A JSON document that is written as it was read: every key, known or not, stays in its place.
 //!
-//! `serde_json` sorts the keys of an object. Its feature that does not would hold for the whole program,
-//! and with it change the order of keys in every output and every request, so gateway.json has a type of its own.
+//! `serde_json` sorts the keys of an object. Its feature that keeps the order would apply to the whole program and
+//! change the order of keys in every output and every request, so gateway.json has a type of its own.
 
 use std::fmt;
 
@@ -21,14 +21,14 @@ pub enum Json {
     Scalar(Value),
 }
 
-/// An object whose keys keep their order. A key that stands there twice stays twice; the last one counts,
-/// as it does for the reader of the configuration.
+/// An object whose keys keep their order. A duplicate key stays a duplicate; the last one counts, as it does when the
+/// configuration is read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
     entries: Vec<(String, Json)>,
 }
 
-/// A key holds something else than what belongs there.
+/// The value of a key has the wrong type.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{key}` is not {wanted}")]
 pub struct WrongShape {
@@ -49,7 +49,7 @@ impl From<u64> for Json {
 }
 
 impl Json {
-    /// The text, where it is one.
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Json::Scalar(value) => value.as_str(),
@@ -59,33 +59,33 @@ impl Json {
 }
 
 impl Object {
-    /// Gives a key a value: in its place, else at the end.
+    /// Sets the value of a key: in its place, or else at the end.
     pub fn set(&mut self, key: &str, value: impl Into<Json>) {
         *self.entry(key, || Json::Scalar(Value::Null)) = value.into();
     }
 
-    /// The value of a key; one that is `null` is none.
+    /// Returns the value of a key; `null` counts as absent.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let (_, value) = self.entries.iter().rev().find(|(name, _)| name == key)?;
         (*value != Json::Scalar(Value::Null)).then_some(value)
     }
 
-    /// Whether there is such a key.
+    /// Whether the key exists.
     pub fn contains(&self, key: &str) -> bool {
         self.entries.iter().any(|(name, _)| name == key)
     }
 
-    /// Takes a key away; whether it was there.
+    /// Removes a key, and returns whether it existed.
     pub fn remove(&mut self, key: &str) -> bool {
         let before = self.entries.len();
         self.entries.retain(|(name, _)| name != key);
         self.entries.len() < before
     }
 
-    /// The object at this path, with everything on the way there; made where it is missing or `null`.
+    /// Returns the object at this path. The object and its parents are created where they are missing or `null`.
     ///
     /// # Errors
-    /// Something else stands there.
+    /// Something other than an object is there.
     pub fn object_at(&mut self, path: &[&str]) -> Result<&mut Object, WrongShape> {
         let mut at = self;
         for (depth, key) in path.iter().enumerate() {
@@ -97,10 +97,10 @@ impl Object {
         Ok(at)
     }
 
-    /// The list at this path; made where it is missing or `null`.
+    /// Returns the list at this path, created if it is missing or `null`.
     ///
     /// # Errors
-    /// Something else stands there.
+    /// Something other than a list is there.
     pub fn list_at(&mut self, path: &[&str]) -> Result<&mut Vec<Json>, WrongShape> {
         let (key, parents) = path.split_last().unwrap_or((&"", &[]));
         match self.object_at(parents)?.entry(key, || Json::List(vec![])) {
@@ -109,7 +109,7 @@ impl Object {
         }
     }
 
-    /// The value of a key, made where it is missing or `null`.
+    /// Returns the value of a key, created if it is missing or `null`.
     fn entry(&mut self, key: &str, missing: impl FnOnce() -> Json) -> &mut Json {
         let at = match self.entries.iter().rposition(|(name, _)| name == key) {
             Some(at) => {

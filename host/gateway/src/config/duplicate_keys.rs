@@ -1,19 +1,20 @@
-//! Keys that an object has twice. JSON lets that pass, and whoever reads the file takes the last one without a word.
+//! Finds duplicate keys. JSON allows them, and a reader of the file silently takes the last one.
 
 use std::{collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// The paths of all keys that stand where the same one stood before, as `slack.replyIn`; none where it is no JSON.
+/// Returns the paths of all keys that repeat an earlier key of the same object, such as `slack.replyIn`; none if the
+/// text is not JSON.
 pub(super) fn twice(text: &str) -> Vec<String> {
     let mut found = vec![];
     let mut json = serde_json::Deserializer::from_str(text);
-    // Of what cannot be read somebody else tells.
+    // JSON errors are reported elsewhere.
     let _ = Look { path: String::new(), found: &mut found }.deserialize(&mut json);
     found
 }
 
-/// Looks at one value.
+/// Visits one value.
 struct Look<'a> {
     path: String,
     found: &'a mut Vec<String>,

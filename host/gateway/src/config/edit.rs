@@ -1,7 +1,7 @@
-//! Changes to `gateway.json`, made by commands while others read it or change it too.
+//! Changes `gateway.json` while other processes may read or change it.
 //!
-//! Whoever changes the file holds a lock, reads it again, and replaces it as a whole: a reader finds the
-//! old one or the new one, and of two changes none is lost. What is not understood stays as it was.
+//! A writer holds a lock, reads the file again, and replaces it as a whole: a reader sees the old file or the new one,
+//! and no concurrent change is lost. Unknown keys stay as they were.
 
 use std::{
     fs::{File, TryLockError},
@@ -30,7 +30,7 @@ pub enum EditError {
 }
 
 impl EditError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             EditError::Io { source, .. } if is_no_file(source.kind()) => NO_FILE,
@@ -42,18 +42,18 @@ impl EditError {
     }
 }
 
-/// Changes the file of this home. One that is missing is made; one that this build cannot read is left alone,
-/// as it is when `change` fails.
+/// Changes the file of this home. A missing file is created; one that this build cannot read, and one for which
+/// `change` fails, stays as it was.
 ///
 /// # Errors
-/// [`EditError`], or what `change` says.
+/// [`EditError`], or the error of `change`.
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let (lock, path) = lock_file(home)?;
     lock.lock().map_err(failed("lock", &path))?;
     edit_locked(home, change)
 }
 
-/// The same for somebody who waits for nobody: nothing where somebody else is at it.
+/// Does the same without waiting; returns `None` if somebody else holds the lock.
 ///
 /// # Errors
 /// As [`edit`].
@@ -78,7 +78,7 @@ fn edit_locked<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Obje
     Ok(changed)
 }
 
-/// The file has a lock beside it, because it is itself replaced.
+/// Opens the lock file. The lock is a file of its own because the configuration file itself is replaced.
 fn lock_file(home: &Path) -> Result<(File, PathBuf), EditError> {
     let folder = home::gateway_dir(home);
     home::create_private_dir(&folder).map_err(failed("create", &folder))?;
@@ -87,7 +87,7 @@ fn lock_file(home: &Path) -> Result<(File, PathBuf), EditError> {
     Ok((file, path))
 }
 
-/// Where the file is, so that a link to it stays a link.
+/// Returns the real path of the file, so that a link to it stays a link.
 fn real_path(home: &Path) -> Result<PathBuf, EditError> {
     let path = home::config_file(home);
     match path.canonicalize() {

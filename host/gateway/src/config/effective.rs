@@ -1,4 +1,5 @@
-//! What holds: every setting with its value, and where that comes from. Secrets are told by their kind alone.
+//! The effective settings: every setting with its value and the origin of the value. Of a secret, only the kind is
+//! shown.
 
 use std::{fmt, path::Path};
 
@@ -17,7 +18,7 @@ use crate::language;
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effective {
-    /// The path of its key, as `limits.modelIdleSeconds`.
+    /// The path of its key, such as `limits.modelIdleSeconds`.
     pub key: String,
     pub value: Shown,
     #[serde(rename = "from")]
@@ -29,7 +30,7 @@ pub struct Effective {
 #[serde(untagged)]
 pub enum Shown {
     Value(Value),
-    /// One that nobody gets to see, and in which way it is there.
+    /// A secret, which is not shown, with the kind of its source.
     Secret {
         secret: &'static str,
     },
@@ -71,7 +72,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// What the environment says beside the keys of the file, and whether it is a secret.
+/// Environment variables that do not override a key of the file, and whether they are secret.
 const VARIABLES: [(&str, bool); 11] = [
     ("PMK_SLACK_API_URL", false),
     ("PMK_SLACK_LIMITS", false),
@@ -86,10 +87,10 @@ const VARIABLES: [(&str, bool); 11] = [
     ("PMK_MRA_RESULT_CAP", false),
 ];
 
-/// Every setting of a home, those of the environment before those of the file. `variable` looks up a variable.
+/// Returns every setting of a home; variables take precedence over the file. `variable` looks up a variable.
 ///
 /// # Errors
-/// The file cannot be read. One that makes no sense is [`examine`](super::Config::examine)'s to refuse.
+/// The file cannot be read. An invalid one is reported by [`examine`](super::Config::examine).
 pub fn effective(home: &Path, variable: impl Fn(&str) -> Option<String>) -> Result<Vec<Effective>, Failure> {
     let text = text_of(home)?.unwrap_or_default();
     let root: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -101,14 +102,14 @@ pub fn effective(home: &Path, variable: impl Fn(&str) -> Option<String>) -> Resu
         }
     }
     walk("", &keys, &root, &variable, &mut found);
-    // What goes without saying of it depends on where the home is from.
+    // The default language depends on the origin of the home.
     for one in found.iter_mut().filter(|one| one.key == "language" && matches!(one.origin, Origin::Default)) {
         one.value = Shown::Value(language::of_home(home, &root).tag().into());
     }
     let told = |name: &str| keys.iter().any(|key| key.variable == Some(name));
     found.extend(VARIABLES.into_iter().filter(|(name, _)| !told(name)).filter_map(|(name, is_secret)| {
         let text = variable(name)?;
-        // An address with a password in it is refused where it is used, and is no less a secret.
+        // An address that contains a password is refused where it is used, but is still a secret.
         let value = if is_secret || text.contains('@') { A_SECRET } else { Shown::Value(text.into()) };
         Some(Effective { key: name.to_owned(), value, origin: Origin::Environment(name.to_owned()) })
     }));
@@ -123,11 +124,11 @@ fn walk(
     found: &mut Vec<Effective>,
 ) {
     let nothing = Map::new();
-    // What every file has to say is no setting.
+    // Required keys are not settings.
     for key in keys.iter().filter(|key| !key.is_needed) {
         let (path, given) = (joined(at, key.name), key.given(object));
         match &key.shape {
-            // Not ours, and there may be secrets in it.
+            // Not a key of this gateway, and it may contain secrets.
             Shape::Kept => continue,
             Shape::Object { keys, .. } if !keys.iter().any(|key| key.is_needed) => {
                 let inner = given.and_then(Value::as_object).unwrap_or(&nothing);

@@ -1,4 +1,4 @@
-//! `experiment` of gateway.json.
+//! The `experiment` section of gateway.json.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,19 +15,19 @@ use crate::embedded;
 /// The longest name of an experiment or arm, in characters.
 pub(super) const LONGEST_NAME: usize = 64;
 
-/// The largest weight; more would not tell arms apart any better.
+/// The largest weight; larger ones would not distinguish arms any better.
 pub(super) const MAX_WEIGHT: u32 = 1_000_000;
 
 /// Several policies that share the conversations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExperimentConfig {
-    /// What it is known by; an experiment of another name is another experiment.
+    /// The name; an experiment with another name is another experiment.
     pub name: String,
-    /// From when on conversations get an arm; without it the experiment is written down, but not on.
+    /// When conversations start to get an arm; without it, the experiment is defined but not on.
     #[serde(default, deserialize_with = "moment")]
     pub start: Option<Timestamp>,
-    /// The arm that the others are compared with, and that takes over from one that is stopped.
+    /// The arm that the others are compared with, and that takes over the conversations of a stopped arm.
     pub control: String,
     pub arms: Vec<ArmConfig>,
 }
@@ -37,16 +37,16 @@ pub struct ExperimentConfig {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArmConfig {
     pub name: String,
-    /// Its policies; without them it is what serves anyway.
+    /// Its policies; without them, the arm uses the serving policies.
     pub policy: Option<ArmPolicy>,
-    /// Its share of new conversations, beside the weights of the others; 1 where nothing is said.
+    /// Its share of new conversations, relative to the other weights; 1 if absent.
     pub weight: Option<u32>,
-    /// It decides and is recorded, but what it decides is not done.
+    /// It decides and is recorded, but its decisions have no effect.
     #[serde(default)]
     pub shadow: bool,
 }
 
-/// The policies of an arm, as `policy` of gateway.json names them.
+/// The policies of an arm, in the form of the `policy` section.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ArmPolicy {
@@ -55,20 +55,20 @@ pub struct ArmPolicy {
 }
 
 impl ExperimentConfig {
-    /// Whether conversations get an arm at that moment.
+    /// Whether conversations get an arm at that time.
     pub fn is_on(&self, now_ms: i64) -> bool {
         self.start.is_some_and(|start| start.as_millisecond() <= now_ms)
     }
 
-    /// The arm of that name.
+    /// Returns the arm of that name.
     pub fn arm(&self, name: &str) -> Option<&ArmConfig> {
         self.arms.iter().find(|arm| arm.name == name)
     }
 
-    /// Whether it makes sense.
+    /// Checks that the experiment is valid.
     ///
     /// # Errors
-    /// The key that does not, and what would.
+    /// The invalid key, and what is valid there.
     pub fn check(&self) -> Result<(), String> {
         check_name("experiment.name", &self.name)?;
         let mut names = BTreeSet::new();
@@ -107,7 +107,7 @@ impl ExperimentConfig {
         Ok(())
     }
 
-    /// The same with files that are relative to a home where that is.
+    /// Resolves relative files against the home.
     #[must_use]
     pub fn within(mut self, home: &Path) -> Self {
         for policy in self.arms.iter_mut().filter_map(|arm| arm.policy.as_mut()) {
@@ -120,20 +120,21 @@ impl ExperimentConfig {
 }
 
 impl ArmConfig {
-    /// Its weight among new conversations.
+    /// Returns its weight among new conversations.
     pub fn share(&self) -> u32 {
         if self.shadow { 0 } else { self.weight.unwrap_or(1) }
     }
 }
 
 impl ArmPolicy {
-    /// What is loaded for it: all that `policy` says beside files and settings holds for every arm.
+    /// Returns the policy configuration of the arm: its own files and settings; everything else in `policy` applies to
+    /// every arm.
     pub fn over(&self, base: &PolicyConfig) -> PolicyConfig {
         PolicyConfig { files: self.files.clone(), settings: self.settings.clone(), ..base.clone() }
     }
 }
 
-/// Names stand in the ledger, in tables and on command lines.
+/// Whether a text is a valid name: names appear in the ledger, in tables and on command lines.
 pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !text.is_empty() && text.chars().count() <= LONGEST_NAME && text.chars().all(is_plain)
@@ -159,7 +160,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// An experiment of these arms, all of weight 1, the first being the control.
+    /// An experiment with these arms, all of weight 1; the first is the control.
     pub(crate) fn experiment(name: &str, arms: &[&str]) -> ExperimentConfig {
         let arms: Vec<Value> = arms.iter().map(|arm| json!({"name": arm})).collect();
         read(json!({"name": name, "start": "2026-05-07T09:00:00Z", "control": arms[0]["name"], "arms": arms}))

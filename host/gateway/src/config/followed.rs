@@ -1,4 +1,4 @@
-//! The part of gateway.json that a running gateway follows, which hosts of one database have in common.
+//! The keys of gateway.json that a running gateway follows and that the hosts of one database share.
 
 use std::{io, path::Path};
 
@@ -12,17 +12,17 @@ use super::{
     refusal,
 };
 
-/// Its keys.
+/// The shared keys.
 pub const FOLLOWED: [&str; 5] = ["admins", "blocklist", "audience", "escalation", EXPERIMENT];
-/// Of them the one that is what somebody wrote, and no collection of what many have added.
+/// The shared key that is written as a whole, rather than a collection that several people add to.
 pub const EXPERIMENT: &str = "experiment";
 
-/// Why the file does not say what it was to say.
+/// Why the file was not written.
 #[derive(Debug)]
 pub enum NotWritten {
-    /// It says something else by now than was known of it.
+    /// The file no longer has the expected content.
     Changed,
-    /// It would make no sense.
+    /// The result would be invalid.
     Unusable(String),
     Failed(EditError),
 }
@@ -33,10 +33,10 @@ impl From<EditError> for NotWritten {
     }
 }
 
-/// What the file of a home says of them, a key that is `null` among it; nothing where there is no file.
+/// Returns the shared keys of a home's file, including those that are `null`; `None` if there is no file.
 ///
 /// # Errors
-/// The file cannot be read, or makes no sense.
+/// The file cannot be read, or is invalid.
 pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
     let path = home::config_file(home);
     let invalid = |what| EditError::Invalid { path: path.clone(), what };
@@ -52,7 +52,7 @@ pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
     Ok(Some(only_followed(root)))
 }
 
-/// Has the file of a home say this of them, where it still says that. Everything else stays as it is.
+/// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is.
 ///
 /// # Errors
 /// [`NotWritten`]; the file is as it was.
@@ -83,7 +83,7 @@ pub fn write_followed(
             (None, problems) => Err(NotWritten::Unusable(refusal(&problems))),
         }
     })?;
-    // Who is at it changes it.
+    // Somebody else holds the lock, and so is changing the file.
     written.ok_or(NotWritten::Changed)
 }
 

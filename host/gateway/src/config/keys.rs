@@ -1,4 +1,4 @@
-//! Every key of gateway.json: what it says, what it may be, and what holds without it.
+//! Every key of gateway.json: its meaning, its allowed values, and its default.
 
 use std::{net::SocketAddr, ops::RangeInclusive};
 
@@ -19,10 +19,10 @@ use crate::{access::audience::Audience, database::Database};
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
-/// The store that is a file of the home.
+/// The store that is a file in the home.
 pub const SQLITE: &str = "sqlite";
 
-/// A hundred years: more is no number of months that anybody means.
+/// A hundred years: nobody means a larger number of months.
 const MOST_MONTHS: u64 = 1_200;
 
 /// The whole file.
@@ -152,7 +152,7 @@ fn policy_limits() -> Vec<Key> {
     each.map(|limit| Key::new(limit.name, Shape::Whole(limit.range), limit.about).or(*limit.value)).into()
 }
 
-/// An experiment, in the file or by itself.
+/// An experiment, in the file or given by itself.
 pub fn experiment() -> Shape {
     Shape::object(of_an_experiment())
 }
@@ -272,14 +272,14 @@ fn ledger() -> Vec<Key> {
     ]
 }
 
-/// A default as people write it: 60, not 60.0.
+/// A default in its usual notation: 60, not 60.0.
 fn seconds(seconds: f64) -> Value {
     if seconds.fract() == 0.0 { json!(seconds as u64) } else { json!(seconds) }
 }
 
 fn ingest() -> Shape {
     Shape::Like {
-        // An empty one is none.
+        // An empty string counts as none.
         is_it: |text| text.trim().is_empty() || text.parse::<Ingest>().is_ok(),
         pattern: r"^\s*((mra:--all|dir:.*\S)\s*)?$".to_owned(),
         noun: "`mra:--all` or `dir:PATH`".to_owned(),
@@ -289,19 +289,19 @@ fn ingest() -> Shape {
 
 fn store() -> Shape {
     Shape::Like {
-        // What of an address is not understood, whoever uses it says, and `config check`.
+        // Errors in the address are reported where it is used, and by `config check`.
         is_it: |text| text == SQLITE || Database::is_meant(text),
         pattern: r"^(sqlite|postgres(ql)?://\S+)$".to_owned(),
         noun: "`sqlite` or `postgres://USER@HOST/DATABASE`".to_owned(),
         shown: |text| match text {
             SQLITE => Some(text.to_owned()),
-            // Which database it is, without its password.
+            // The name of the database, without its password.
             text => Database::parse(text).ok().map(|database| database.name().to_owned()),
         },
     }
 }
 
-/// As a key may be sent to.
+/// An address that the API key may be sent to.
 fn address() -> Shape {
     Shape::Like {
         is_it: |text| text == text.trim() && http::base_url("baseUrl", text, true).is_ok(),
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// The schema, as a program reads it that is not ours.
+    /// The schema as an independent validator reads it.
     struct Validator(Schemas, SchemaIndex);
 
     impl Validator {
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Values about the edges of every shape, whether they make sense or not.
+    /// Values around the limits of every shape, valid or not.
     fn values(shape: &Shape) -> Vec<Value> {
         let mut values =
             vec![json!(true), json!("x"), json!(-1), json!(0.5), json!([]), json!({}), json!([1]), json!([[]])];
@@ -425,7 +425,7 @@ mod tests {
         values
     }
 
-    /// One that makes sense.
+    /// A valid value.
     fn good(shape: &Shape) -> Option<Value> {
         if let Shape::List { of, .. } = shape {
             let Shape::Object { .. } = **of else { return Some(json!([])) };
@@ -445,7 +445,7 @@ mod tests {
         for document in values(&file()) {
             let mut problems = vec![];
             file().look("", &document, &mut problems);
-            // What is forgiven is told, and is in the schema all the same.
+            // Forgiven values only cause warnings, but the schema still rejects them.
             let forgiven = ["audience", "escalation"].iter().any(|key| document.get(key).is_some());
             let is_well = problems.iter().all(|problem| !problem.is_grave);
             assert!(forgiven || validator.takes(&document) == is_well, "{document}: {problems:?}");
@@ -454,7 +454,7 @@ mod tests {
         assert!(taken > 150 && refused > 400, "{taken}, {refused}");
     }
 
-    /// A file in which every value has the right shape is read, or refused in our own words.
+    /// A file in which every value has the right shape is read, or refused with an error message of the gateway's own.
     #[test]
     fn what_has_the_right_shape_can_be_read() {
         for document in values(&file()).into_iter().filter(|document| document["version"] == 1) {

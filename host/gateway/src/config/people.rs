@@ -1,5 +1,5 @@
-//! Who is who in gateway.json. As pmk does, an entry that makes no sense is left out and told, so that one
-//! slip of the pen does not keep everybody else from being answered.
+//! Reads the audiences and the contacts of gateway.json. As in pmk, an invalid entry is ignored with a warning, so that
+//! one mistake does not keep everybody else from being answered.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -10,7 +10,7 @@ use crate::{
     escalation::Pools,
 };
 
-/// `audience`: the default, and who has another one.
+/// Reads `audience`: the default, and the exceptions.
 pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Audiences {
     let Some(part) = object(root, "audience", warnings) else { return Audiences::default() };
     let mut audience = |at: String, value: &Value| {
@@ -26,7 +26,7 @@ pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -
     Audiences { default, users: all("users"), channels: all("channels") }
 }
 
-/// `escalation`: whom to ask.
+/// Reads `escalation`: the contacts.
 pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Pools {
     let Some(part) = object(root, "escalation", warnings) else { return Pools::default() };
     let mut ids = |at: &str, value: &Value| -> Vec<String> {

@@ -1,4 +1,5 @@
-//! `policy` of gateway.json: which components decide, which may at all, and what a decision may use, and compiling.
+//! The `policy` section of gateway.json: which components decide, which may be loaded, and the limits for decisions and
+//! compiling.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -9,25 +10,25 @@ use pmk_policy::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Which policies decide, and with which settings.
+/// The policies that decide, and their settings.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Component files, the last on top; `--policy` replaces the list. A relative one is in the home.
+    /// Component files, the top one last; `--policy` replaces the list. A relative path is relative to the home.
     pub files: Vec<PathBuf>,
     /// Settings by policy name, then setting name.
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// Whether a policy may remove the seed pair (guard rule 3).
     pub seed_may_go: bool,
-    /// SHA-256 digests of the components that may be loaded beside the embedded one; without the key, any.
+    /// SHA-256 digests of the components that may be loaded beside the embedded one; if absent, any may be.
     pub allow: Option<Vec<String>>,
     /// Whether components that import anything beyond the contract are refused.
     pub no_wasi: bool,
-    /// What a decision may use.
+    /// The limits for decisions and compiling.
     pub limits: PolicyLimits,
 }
 
-/// What a decision may use, in the units of the file.
+/// The limits for decisions and compiling, in the units of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PolicyLimits {
@@ -85,15 +86,15 @@ impl Default for PolicyLimits {
 /// One limit.
 pub(super) struct Limit<'a> {
     pub name: &'static str,
-    /// What it is of, in one line.
+    /// What it limits, in one line.
     pub about: &'static str,
     pub value: &'a mut u64,
-    /// What makes sense: no policy works with less, and more would harm the gateway.
+    /// The allowed values: no policy works with less, and more would harm the gateway.
     pub range: RangeInclusive<u64>,
 }
 
 impl PolicyLimits {
-    /// Each by its name in the file.
+    /// Returns each limit with its name in the file.
     pub(super) fn each(&mut self) -> [Limit<'_>; 18] {
         let limit = |name, value, range, about| Limit { name, about, value, range };
         [
@@ -110,10 +111,10 @@ impl PolicyLimits {
                 64..=65_536,
                 "What it can make the host allocate.",
             ),
-            // The contract promises as much as the default.
+            // The contract guarantees at least the default.
             limit("logBytes", &mut self.log_bytes, limits::DEFAULT_LOG_BYTES as u64..=1 << 20, "What it may log."),
             limit("compileCpuSeconds", &mut self.compile_cpu_seconds, 1..=3_600, "Processor time to compile it."),
-            // Less is not enough for the program itself.
+            // The program itself needs at least this much.
             limit("compileMemoryMiB", &mut self.compile_memory_mib, 64..=65_536, "Memory to compile it."),
             limit("artifactMiB", &mut self.artifact_mib, 1..=4_096, "Compiled code."),
             limit("functions", &mut self.functions, 1_000..=10_000_000, "Its functions."),
@@ -121,12 +122,12 @@ impl PolicyLimits {
             limit("functionKiB", &mut self.function_kib, 16..=65_536, "One function."),
             limit("locals", &mut self.locals, 100..=50_000, "Variables of one function."),
             limit("instances", &mut self.instances, 16..=10_000, "Instances that making one instance of it makes."),
-            // What the engine itself takes in acceptable time and memory.
+            // The depth that the engine handles in acceptable time and memory.
             limit("nesting", &mut self.nesting, 4..=100, "Components within components."),
         ]
     }
 
-    /// The same for the runtime.
+    /// Converts the limits for the runtime.
     pub fn limits(&self) -> Limits {
         let bytes = |count: u64, shift: u32| usize::try_from(count << shift).unwrap_or(usize::MAX);
         Limits {

@@ -1,4 +1,4 @@
-//! Secrets of gateway.json: written out, or where to get them. One that is not needed is not got.
+//! The secrets of gateway.json: written out, or with their source. A secret is only fetched when it is needed.
 
 use std::{
     ffi::OsStr,
@@ -20,13 +20,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// After so long, whoever waits for the start is told what it waits for.
+/// How long a secret's command may run before a warning says what the start is waiting for.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Names the folder in which systemd has put the credentials of a unit.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// A secret, and where in gateway.json it stands.
+/// A secret, and its key in gateway.json.
 #[derive(Clone, Debug)]
 pub struct Secret {
     key: String,
@@ -61,7 +61,7 @@ struct OfFile {
 }
 
 impl Source {
-    /// Whether what it is to be got from has no name.
+    /// Whether the name of its source is empty.
     fn is_empty(&self) -> bool {
         match self {
             Source::Literal(_) => false,
@@ -74,8 +74,7 @@ impl Source {
 }
 
 impl Secret {
-    /// Reads the value of a key; an empty text is none. What the file holds is never in the error: it may be half a
-    /// secret.
+    /// Reads the value of a key; an empty text is none. The error never contains the value: it may be part of a secret.
     pub(super) fn read(key: &str, value: Option<&Value>) -> Result<Option<Secret>, String> {
         let value = match value {
             None | Some(Value::Null) => return Ok(None),
@@ -97,7 +96,7 @@ impl Secret {
         }
     }
 
-    /// The secret itself.
+    /// Fetches the secret.
     ///
     /// # Errors
     /// The variable is not set, the file cannot be read or is empty, or the command fails or prints nothing.
@@ -110,7 +109,7 @@ impl Secret {
         }
     }
 
-    /// The secret itself, where it is written out.
+    /// Returns the secret, if it is written out.
     pub fn literal(&self) -> Option<&SecretString> {
         match &self.source {
             Source::Literal(secret) => Some(secret),
@@ -118,7 +117,7 @@ impl Secret {
         }
     }
 
-    /// The variable that it is in, where it is in one.
+    /// Returns the name of the variable, if the secret is in one.
     pub fn variable(&self) -> Option<&str> {
         match &self.source {
             Source::Env(OfEnvironment { env }) => Some(env),
@@ -126,7 +125,7 @@ impl Secret {
         }
     }
 
-    /// The file that it is read from, where it is of one.
+    /// Returns the path of the file, if the secret is in one.
     pub fn file(&self) -> Option<PathBuf> {
         match &self.source {
             Source::File(OfFile { file }) => Some(match std::env::var_os(CREDENTIALS) {
@@ -137,7 +136,7 @@ impl Secret {
         }
     }
 
-    /// The credential of this name that a service manager will hand over, where this process was given none at all.
+    /// Returns the name of the credential that a service manager will pass, if this process was not passed any.
     pub fn awaited_credential(&self) -> Option<&str> {
         match &self.source {
             Source::File(OfFile { file }) if file.is_relative() && std::env::var_os(CREDENTIALS).is_none() => {
@@ -155,7 +154,7 @@ impl Secret {
         })
     }
 
-    /// A relative path is one of the credentials that the service manager hands over.
+    /// Reads the secret from a file. A relative path names a credential that the service manager passes.
     fn of_file(&self, file: &Path) -> Result<SecretString, Failure> {
         let key = &self.key;
         let path = match std::env::var_os(CREDENTIALS) {
@@ -197,10 +196,11 @@ impl Secret {
         }
     }
 
-    /// Runs the command to its end. It may take its time, or ask somebody; what it is, is not said: it may hold a secret.
+    /// Runs the command to its end. It may take long or prompt somebody. The command is never shown: it may contain a
+    /// secret.
     fn output_of(&self, command: &str) -> io::Result<Output> {
         let mut shell = supervisor::command(OsStr::new("sh"));
-        // In a group of its own its supervisor can end it as a whole.
+        // A process group of its own lets its supervisor end it as a whole.
         shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
         let (running, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! The sections of gateway.json that only this gateway has: each with its defaults. What makes sense in it is in [`keys`](super::keys).
+//! The sections of gateway.json that only this gateway has, with their defaults. The allowed values are in
+//! [`keys`](super::keys).
 
 use std::{net::SocketAddr, num::NonZeroU32};
 
@@ -12,7 +13,7 @@ use crate::{access::audience::ToolCallFormat, front::progress, mra};
 pub struct MraConfig {
     /// The program and its first arguments.
     pub command: Vec<String>,
-    /// Variables of the gateway's environment that it gets to see beside the harmless ones.
+    /// Environment variables that are passed to it besides the harmless ones.
     pub environment: Vec<String>,
     /// How long one call may take.
     pub time_limit_seconds: f64,
@@ -29,38 +30,39 @@ impl Default for MraConfig {
 }
 
 impl MraConfig {
-    /// Whether the operator has said what to run: then it may do without a workspace.
+    /// Whether the operator has configured a command: then no workspace is needed.
     pub fn names_a_command(&self) -> bool {
         self.command != MraConfig::default().command
     }
 }
 
-/// How the model asks for what the gateway can do.
+/// How the model calls the tools of the gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStyle {
-    /// By tool calls where the provider has them, else by fenced directives.
+    /// By tool calls if the provider supports them, otherwise by fenced directives.
     #[default]
     Auto,
-    /// By fenced directives always.
+    /// Always by fenced directives.
     Fenced,
 }
 
 impl ToolStyle {
-    /// What the system prompt explains to a model that has tool calls, or has none.
+    /// Returns the tool call format that the system prompt explains, depending on whether the model supports tool
+    /// calls.
     pub fn toolbox(self, has_tools: bool) -> ToolCallFormat {
         if has_tools && self == ToolStyle::Auto { ToolCallFormat::Native } else { ToolCallFormat::Fenced }
     }
 }
 
-/// What becomes of messages that come while one is being answered (specification 004 §6).
+/// What happens to messages that arrive while one is being answered (specification 004 §6).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct QueueConfig {
     pub mode: QueueMode,
-    /// How long to wait for more where several have come, in milliseconds; not in `sequential`.
+    /// How long to wait for more if several have arrived, in milliseconds; not in `sequential`.
     pub debounce_ms: u64,
-    /// How many are answered together at most.
+    /// The largest number that is answered together.
     pub most: usize,
 }
 
@@ -74,16 +76,17 @@ impl Default for QueueConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueMode {
-    /// One after the other, each with a reply of its own.
+    /// One after the other, each with its own reply.
     #[default]
     Sequential,
-    /// Those that have come meanwhile together, with one reply.
+    /// All that have arrived in the meantime together, with one reply.
     Collect,
-    /// As `collect`, and what comes while the model has something looked up is shown to it at once.
+    /// As `collect`; in addition, messages that arrive while something is looked up for the model are shown to it at
+    /// once.
     Steer,
 }
 
-/// How long things may take, in seconds.
+/// Time limits, in seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LimitsConfig {
@@ -108,11 +111,11 @@ impl Default for LimitsConfig {
     }
 }
 
-/// Under which answers people find two thumbs.
+/// Which answers have thumbs up and down buttons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Feedback {
-    /// Those of an experiment, which counts them.
+    /// Those of an experiment, which counts the votes.
     #[default]
     Auto,
     On,
@@ -120,7 +123,7 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// Whether an answer has them.
+    /// Whether an answer has the buttons.
     pub fn asks(self, in_experiment: bool) -> bool {
         match self {
             Feedback::Auto => in_experiment,
@@ -130,13 +133,13 @@ impl Feedback {
     }
 }
 
-/// What people get to know of the gateway's being away.
+/// What people are told when the gateway is away.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PresenceConfig {
-    /// Whether they are told when it goes and is back.
+    /// Whether people are told when the gateway goes away and comes back.
     pub broadcast: bool,
-    /// Whether what they wrote meanwhile is read back and answered.
+    /// Whether messages written in the meantime are read back and answered.
     pub read_missed: bool,
 }
 
@@ -146,11 +149,11 @@ impl Default for PresenceConfig {
     }
 }
 
-/// Where a machine asks how the gateway does.
+/// Where health probes are answered.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HealthConfig {
-    /// The address that answers over HTTP; without one, none does.
+    /// The address that answers over HTTP; without it, none does.
     pub listen: Option<SocketAddr>,
 }
 
@@ -158,11 +161,11 @@ pub struct HealthConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LedgerConfig {
-    /// The files of so many months, the present one among them; without it all are.
+    /// For how many months files are kept, including the current one; without it, all are kept.
     pub keep_months: Option<NonZeroU32>,
 }
 
-/// How often others are asked within an hour on behalf of one person, and in one conversation.
+/// How many questions to others are allowed per hour, for one person and for one conversation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HourlyConfig {

@@ -1,5 +1,5 @@
-//! What a value of gateway.json may be. One description serves whoever checks a file, whoever shows it, and the JSON
-//! Schema: none of them knows a key or a bound that the others do not.
+//! The allowed values in gateway.json. One description serves the check of a file, its display, and the JSON Schema, so
+//! that all three know the same keys and limits.
 
 use std::ops::RangeInclusive;
 
@@ -10,57 +10,58 @@ use serde_json::{Map, Value, json};
 use super::Secret;
 use crate::{slack_id::Id, spelling::closest};
 
-/// So many seconds no clock can wait.
+/// More seconds than any timer can wait.
 const TOO_MANY_SECONDS: f64 = 18_446_744_073_709_551_616.0;
 
-/// Something about a file that is not as it should be, in a sentence without its end.
+/// A problem with a file, as a sentence without its period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub what: String,
-    /// Whether nothing starts with such a file.
+    /// Whether the gateway cannot start with such a file.
     pub is_grave: bool,
 }
 
-/// A key, and what is known of it.
+/// The description of a key.
 #[derive(Clone, Debug)]
 pub struct Key {
     pub name: &'static str,
-    /// What it says, in one line.
+    /// Its meaning, in one line.
     pub about: &'static str,
     pub shape: Shape,
-    /// What holds where the file does not say.
+    /// The value if the file has none.
     pub default: Option<Value>,
-    /// The variable that goes before the file.
+    /// The environment variable that takes precedence over the file.
     pub variable: Option<&'static str>,
     pub is_needed: bool,
     /// Whether `null` is the same as leaving it out.
     pub may_be_null: bool,
-    /// Whoever reads it leaves out and tells what makes no sense in it, and nothing is refused for it.
+    /// Whether invalid values are ignored with a warning by the code that reads them, instead of being refused.
     pub is_forgiven: bool,
 }
 
-/// What a value may be.
+/// The allowed values.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// Of no concern here: it is kept as it is, and may hold secrets.
+    /// Not used by this gateway: kept as it is, and may contain secrets.
     Kept,
-    /// An object of which somebody else knows the keys.
+    /// An object whose keys are checked elsewhere.
     Free,
     /// A text, and what it is called.
     Text(&'static str),
-    /// The id of a person. Another text names nobody in Slack, which is told: elsewhere it may.
+    /// The id of a person. Any other text names nobody in Slack and causes a warning; on another front it may name
+    /// somebody.
     Person,
     Flag,
     Whole(RangeInclusive<u64>),
-    /// A number of seconds, more than none.
+    /// A positive number of seconds.
     Seconds,
-    /// One of these words; in upper or lower case where `any_case` says so.
+    /// One of these words; `any_case` allows upper and lower case.
     Word {
         words: Vec<&'static str>,
         any_case: bool,
     },
-    /// A text of which this is true, and this a pattern; what it is called; and what of it anybody may see, nothing where it
-    /// may hold a secret.
+    /// A text for which `is_it` holds, with the equivalent pattern and what it is called. `shown` returns what may be
+    /// shown of it, or `None` if it may contain a secret.
     Like {
         is_it: fn(&str) -> bool,
         pattern: String,
@@ -78,7 +79,7 @@ pub enum Shape {
         most: Option<usize>,
         noun: &'static str,
     },
-    /// Any keys, with values that are all of this kind.
+    /// Any keys, with values that all have this shape.
     Map(Box<Shape>),
     Object {
         keys: Vec<Key>,
@@ -86,16 +87,16 @@ pub enum Shape {
     },
 }
 
-/// What becomes of keys that nobody knows.
+/// What happens to unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     Refused,
-    /// Ignored, and told.
+    /// Ignored with a warning.
     Told,
 }
 
 impl Key {
-    /// One without a default.
+    /// Creates a key without a default.
     pub fn new(name: &'static str, shape: Shape, about: &'static str) -> Key {
         Key {
             name,
@@ -109,13 +110,13 @@ impl Key {
         }
     }
 
-    /// With what holds where the file does not say.
+    /// Sets the default.
     pub fn or(mut self, default: impl Into<Value>) -> Key {
         self.default = Some(default.into());
         self
     }
 
-    /// With the variable that goes first.
+    /// Sets the variable that takes precedence.
     pub fn after(mut self, variable: &'static str) -> Key {
         self.variable = Some(variable);
         self
@@ -136,7 +137,7 @@ impl Key {
         self
     }
 
-    /// What the file says of it.
+    /// Returns its value in the file.
     pub fn given<'a>(&self, object: &'a Map<String, Value>) -> Option<&'a Value> {
         object.get(self.name).filter(|value| !(self.may_be_null && value.is_null()))
     }
@@ -167,12 +168,12 @@ impl Shape {
         Shape::Object { keys, unknown: Unknown::Refused }
     }
 
-    /// A list of what is called so.
+    /// A list, with what it is called.
     pub fn list(of: Shape, noun: &'static str) -> Shape {
         Shape::List { of: Box::new(of), least: 0, most: None, noun }
     }
 
-    /// What is wrong with a value that stands at this path, which is empty for the file itself.
+    /// Appends the problems of a value at this path, which is empty for the file itself.
     pub fn look(&self, at: &str, value: &Value, problems: &mut Vec<Problem>) {
         match (self, value) {
             (Shape::Kept, _) => {}
@@ -222,7 +223,7 @@ impl Shape {
                         Shape::Word { words, .. } => did_you_mean(text, words.iter().copied()),
                         _ => String::new(),
                     };
-                    // Before an @ there may be a password.
+                    // The text before an @ may contain a password.
                     let text = if text.contains('@') { "…@…" } else { text };
                     problems.push(grave(format!("`{at}` is `{text}`, not {}{meant}", self.noun())));
                 }
@@ -234,7 +235,7 @@ impl Shape {
         }
     }
 
-    /// Whether a value that has nothing inside is one of these; `None` where it is of another kind.
+    /// Whether a value without nested values is allowed; `None` if it is of another type.
     fn takes(&self, value: &Value) -> Option<bool> {
         Some(match (self, value) {
             (Shape::Free, Value::Object(_)) | (Shape::Flag, Value::Bool(_)) | (Shape::Text(_), Value::String(_)) => {
@@ -256,7 +257,7 @@ impl Shape {
         })
     }
 
-    /// What it is called.
+    /// Returns what it is called.
     fn noun(&self) -> String {
         match self {
             Shape::Kept => "anything".to_owned(),
@@ -281,7 +282,7 @@ impl Shape {
         }
     }
 
-    /// The same as JSON Schema.
+    /// Returns the equivalent JSON Schema.
     pub fn schema(&self) -> Value {
         match self {
             Shape::Kept => json!({}),
@@ -353,7 +354,7 @@ fn look_at_keys(at: &str, keys: &[Key], unknown: Unknown, object: &Map<String, V
         }
         let mut found = vec![];
         key.shape.look(&joined(at, name), value, &mut found);
-        // Their reader tells what is wrong with values; of keys that it does not know it has nothing to say.
+        // The code that reads these values reports invalid ones, but does not report unknown keys.
         found.retain(|problem| !key.is_forgiven || !problem.is_grave);
         problems.extend(found);
     }
@@ -371,12 +372,12 @@ pub fn joined(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
 }
 
-/// A text that anybody may see, unless it may name somebody and a password, as an address does.
+/// Returns a text that may be shown; `None` if it contains an @, since an address may contain a user and a password.
 pub fn plainly(text: &str) -> Option<String> {
     (!text.contains('@')).then(|| text.to_owned())
 }
 
-/// The known word that a mistyped one is most like, as the end of a sentence; nothing where it is like none.
+/// Suggests the known word most similar to a mistyped one, as the end of a sentence; empty if none is similar enough.
 fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     closest(word, known).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default()
 }

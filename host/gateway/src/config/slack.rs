@@ -1,4 +1,4 @@
-//! What gateway.json says of Slack beside the tokens.
+//! The `slack` section of gateway.json, except for the tokens.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,25 +9,25 @@ use super::{
 };
 use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
 
-/// The largest file that may be read at all.
+/// The highest limit for files, in KiB.
 const MOST_FILE_KIB: u64 = 16 * 1024;
 
-/// As base64 it has the five megabytes that Anthropic takes of an image.
+/// In base64 this is the limit of five megabytes that Anthropic has for an image.
 const MAX_IMAGE_KIB: u32 = 3_600;
 
-/// How the bot behaves there.
+/// How the bot behaves in Slack.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlackSettings {
-    /// Where a mention is answered that is in no thread.
+    /// Where a mention outside a thread is answered.
     pub reply_in: ReplyIn,
-    /// Whether who has mentioned the bot in a thread needs no mention there, until somebody else writes.
+    /// Whether a person who mentioned the bot in a thread needs no further mention there until somebody else writes.
     pub follow_threads: bool,
-    /// Whether answers are shown while they are made.
+    /// Whether answers are shown while they are generated.
     pub stream: Stream,
-    /// Whether what is deleted in Slack is erased here, too.
+    /// Whether messages that are deleted in Slack are erased here, too.
     pub follow_deletes: bool,
-    /// Under which answers people find two thumbs.
+    /// Which answers have thumbs up and down buttons.
     pub feedback: Feedback,
     /// The largest text file that is read; 0 reads none.
     #[serde(rename = "maxFileKiB")]
@@ -35,9 +35,9 @@ pub struct SlackSettings {
     /// The largest image that is sent to the model; 0 sends none.
     #[serde(rename = "maxImageKiB")]
     pub max_image_kib: u32,
-    /// Whether a thread that the bot is mentioned in for the first time is read.
+    /// Whether a thread is read when the bot is first mentioned in it.
     pub read_threads: bool,
-    /// What people may begin with.
+    /// Suggestions for people who open their direct message with the bot.
     pub suggested_prompts: Vec<Prompt>,
 }
 
@@ -59,7 +59,7 @@ impl Default for SlackSettings {
 }
 
 impl SlackSettings {
-    /// Where a question is one, and where its answer goes.
+    /// Returns where questions are recognized and where they are answered.
     pub fn places(&self) -> Places {
         Places { reply_in: self.reply_in, follow_threads: self.follow_threads }
     }

@@ -1,5 +1,5 @@
-//! What of gateway.json a running gateway follows: who is ignored, who reads, who is asked, and which
-//! experiment is on. An admin who changes that does not have to restart anything; the next turn goes by it.
+//! The parts of gateway.json that a running gateway follows: the blocklist, the admins, the audiences, the contacts,
+//! and the experiment. A change applies from the next turn on, without a restart.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use pmk_system::{home, stamp::Stamp};
 
 use crate::access::people::People;
 
-/// The parts of a configuration that may change, as the file has them now.
+/// The followed parts of a configuration, as the file has them now.
 #[derive(Debug)]
 pub struct WatchedConfig {
     home: PathBuf,
@@ -25,46 +25,47 @@ struct Seen {
     trial: Arc<Trial>,
 }
 
-/// What an experiment goes by.
+/// The configuration of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trial {
     pub experiment: Option<ExperimentConfig>,
-    /// What every arm has beside its files and settings, and what a promoted arm becomes.
+    /// The `policy` section: the base of every arm, apart from its files and settings, and what a promoted arm becomes.
     pub policy: PolicyConfig,
 }
 
 impl WatchedConfig {
-    /// Whose it is.
+    /// Returns the home.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Begins with what was read.
+    /// Starts with the configuration that was read.
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };
         let seen = Seen { stamp: config.stamp, people: Arc::new(config.people.clone()), trial: Arc::new(trial) };
         WatchedConfig { home: home.to_owned(), seen: Mutex::new(seen) }
     }
 
-    /// The people as of now.
+    /// Returns the current people.
     pub fn now(&self) -> Arc<People> {
         Arc::clone(&self.look().people)
     }
 
-    /// The experiment as of now.
+    /// Returns the current experiment.
     pub fn trial(&self) -> Arc<Trial> {
         Arc::clone(&self.look().trial)
     }
 
-    /// A file that became unusable is told once, and what it said before still holds.
+    /// Reads the file again if it has changed. An unusable file is reported once, and its last usable content stays in
+    /// effect.
     fn look(&self) -> MutexGuard<'_, Seen> {
-        // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
+        // Replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&home::config_file(&self.home));
         if stamp != seen.stamp {
             seen.stamp = stamp;
             if stamp.is_none() {
-                // Not even for the moment in which an editor replaces it may a blocklist be lifted.
+                // A blocklist must not be lifted, not even for the moment in which an editor replaces the file.
                 tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
                 return seen;
             }

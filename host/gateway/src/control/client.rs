@@ -1,4 +1,4 @@
-//! An operator's end of the socket.
+//! The client end of the control socket.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -21,18 +21,19 @@ use pmk_system::{
 /// How long a gateway may take to start.
 const START: Duration = Duration::from_secs(30);
 
-/// How often is looked whether it has.
+/// How often to check whether it has started.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Asks the gateway of this home, one that is starting once it has, and waits for its answer.
+/// Sends a request to the gateway of this home and waits for its answer. If the gateway is starting, waits for that
+/// first.
 ///
 /// # Errors
-/// No gateway runs there, or it cannot be talked to.
+/// No gateway runs there, or the connection fails.
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
     let waiting = Spinner::when_long("waiting for the gateway to start");
     let begun = Instant::now();
     let stream = loop {
-        // Looked at first: once it has started it can be talked to.
+        // Checked before connecting: once it has started, it accepts connections.
         let is_starting = is_starting(home);
         match UnixStream::connect(home::control_socket(home)) {
             Ok(stream) => break stream,
@@ -44,10 +45,10 @@ pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
     answered(exchange(&stream, request))
 }
 
-/// Asks it as it is now, and waits no longer than this.
+/// Sends a request without waiting for a start, and waits for the answer no longer than `patience`.
 ///
 /// # Errors
-/// It did not answer in time, too.
+/// As [`ask`], and if the gateway does not answer in time.
 pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<Reply, Failure> {
     let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| {
         stream.set_read_timeout(Some(patience))?;
@@ -58,10 +59,10 @@ pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<
     answered(exchange(&stream, request))
 }
 
-/// Whether a process has the home and has not come far enough to be asked.
+/// Whether a process holds the lock of the home and does not yet accept commands.
 fn is_starting(home: &Path) -> bool {
     let Ok(Some(holder)) = HomeLock::holder_of(home) else { return false };
-    // What another process has left says nothing about this one.
+    // State left by another process says nothing about this one.
     let state = State::read(home).filter(|state| state.pid == holder.pid);
     state.is_some_and(|state| state.phase == Phase::Starting)
 }

@@ -1,5 +1,5 @@
-//! How the gateway of a home does: asked of itself where it answers, read from its files where it does not. Nothing of
-//! gateway.json is looked at, so no command that names a secret is run.
+//! The status of the gateway of a home: from the gateway itself if it answers, otherwise from its files. gateway.json
+//! is not read, so no command that supplies a secret is run.
 
 use std::{path::Path, time::Duration};
 
@@ -15,28 +15,28 @@ use crate::presence::{
 /// How long a running gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is known of it.
+/// What is known of the gateway.
 #[derive(Debug)]
 pub struct Look {
     pub pid: Option<u32>,
     pub state: Option<State>,
     pub beat_ms: Option<i64>,
     pub age: Option<Duration>,
-    /// What it says itself; `None` where it does not answer.
+    /// Its own report; `None` if it does not answer.
     pub report: Option<Report>,
     pub level: Level,
     pub heartbeat: Freshness,
     pub reasons: Vec<Reason>,
 }
 
-/// Looks at the gateway of this home.
+/// Determines the status of the gateway of this home.
 ///
 /// # Errors
-/// Nobody can tell whether one runs.
+/// It cannot be determined whether one is running.
 pub fn look(home: &Path) -> Result<Look, Failure> {
     let holder = HomeLock::holder_of(home)?;
     let pid = holder.as_ref().map(|holder| holder.pid);
-    // What another process has left says nothing about this one.
+    // State left by another process says nothing about this one.
     let state = State::read(home).filter(|state| Some(state.pid) == pid);
     let beat_ms = LivenessFiles::of(home).read().beat_ms;
     let age = beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));

@@ -1,4 +1,4 @@
-//! The gateway's end of the socket.
+//! The gateway's end of the control socket.
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -16,25 +16,25 @@ use tokio::{
 use super::{MAX_REQUEST_BYTES, Reply, Request};
 use crate::{dispatch::Dispatcher, policies::Swapper, presence::health_check::Reporter, store::Unparked};
 
-/// How long a caller may take to say what it wants, and to take the answer.
+/// How long a caller may take to send its request, and to receive the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often is looked whether a caller is still there.
+/// How often to check whether a caller is still connected.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// So many callers are answered at once; more wait.
+/// The most callers that are served at once; more have to wait.
 const AT_ONCE: usize = 16;
 
-/// Those who carry commands out.
+/// The parts of the gateway that carry commands out.
 #[derive(Clone)]
 pub struct Commands {
     pub swapper: Arc<Swapper>,
     pub dispatcher: Arc<Dispatcher>,
-    /// How the gateway does, for an operator.
+    /// Reports the status of the gateway to an operator.
     pub report: Reporter,
 }
 
-/// Takes commands; the socket goes when this is dropped.
+/// Accepts commands; the socket is removed when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     listener: UnixListener,
@@ -42,11 +42,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes the socket. Whoever holds the lock is the only gateway of the home, so a socket that is there already
-    /// was left behind.
+    /// Creates the socket. The holder of the lock is the only gateway of the home, so an existing socket was left
+    /// behind.
     ///
     /// # Errors
-    /// It cannot be made; a path of more than about a hundred bytes is too long for one.
+    /// It cannot be created; a path of more than about a hundred bytes is too long for a socket.
     pub fn bind(lock: &HomeLock) -> io::Result<Server> {
         let path = home::control_socket(lock.home());
         match fs::remove_file(&path) {
@@ -58,10 +58,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Answers whoever calls, as long as it is polled.
+    /// Serves callers, for as long as it is polled.
     pub async fn serve(self, commands: Commands) {
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        // They end with this future.
+        // The tasks end with this future.
         let mut callers = JoinSet::new();
         loop {
             while callers.try_join_next().is_some() {}
@@ -76,7 +76,7 @@ impl Server {
                 }
                 Err(error) => {
                     unanswered(&error);
-                    // Where there are no handles left, the next call fails at once, too.
+                    // If no file handles are left, the next call fails at once, too.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -106,7 +106,7 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
         match read(&mut stream).await {
             Ok(request) => tokio::select! {
                 reply = carry_out(request, commands) => reply,
-                // What nobody waits for any more is not done.
+                // If the caller disconnects, the command is cancelled.
                 () = hung_up(stream.get_ref()) => return Err(io::ErrorKind::BrokenPipe.into()),
             },
             Err(failure) => refusal(failure),
@@ -116,9 +116,9 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
     tokio::time::timeout(PATIENCE, stream.write_all(line.as_bytes())).await?
 }
 
-/// Waits until the caller is gone. One that only says no more still wants the answer.
+/// Waits until the caller has disconnected. A caller that has only closed its sending side still wants the answer.
 async fn hung_up(stream: &UnixStream) {
-    // Ready to be written to it is always; asked so, it says when it is closed to both sides.
+    // The socket is almost always ready for writing; this readiness also reports when both sides are closed.
     while let Ok(ready) = stream.ready(Interest::WRITABLE).await {
         if ready.is_write_closed() {
             return;

@@ -1,5 +1,5 @@
-//! What the ledger tells of the last days (specification 003 §12, 000 §3): is this thing working, and is anything
-//! close to the edge? [`read`] takes the events in, [`Audit`] counts them.
+//! The audit: what the ledger shows of the last days (specification 003 §12, 000 §3), so whether the gateway works and
+//! whether anything is close to its limits. [`read`] reads the events, [`Audit`] counts them.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub type Counts = BTreeMap<String, u64>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Audit {
     pub days: u32,
-    /// The first month that is counted, where an earlier one belongs to these days and is not kept any more.
+    /// The first month that is counted, if files of an earlier month in the window have been deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<String>,
     pub conversations: Conversations,
@@ -52,73 +52,73 @@ pub struct Audit {
     pub unreadable_lines: u64,
 }
 
-/// Who talked.
+/// Turns and messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Conversations {
-    /// Those that a model had a part in.
+    /// Turns that a model took part in.
     pub turns: u64,
-    /// The others: commands, and words about a question to people.
+    /// The other turns: commands, and answers to escalations.
     pub orders: u64,
     pub by_user: Counts,
     pub by_audience: Counts,
     pub undelivered: u64,
-    /// Replies of which people got the beginning only.
+    /// Replies of which people received only the beginning.
     pub cut: u64,
-    /// Messages that could not be answered and were set aside, and those that are now.
+    /// Messages that were parked in the window, and those that are parked now.
     pub parked: u64,
     pub parked_now: u64,
-    /// Turns in which the program failed.
+    /// Turns in which the program panicked.
     pub panicked: u64,
-    /// Messages that nobody worked on until the sweep found them.
+    /// Messages that were not processed until the sweep found them.
     pub swept: u64,
 }
 
-/// What channels look into.
+/// The cases of channels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cases {
     pub opened: u64,
     pub closed: u64,
-    /// Answers that added something, and what they added.
+    /// Answers that updated a case, and the hypotheses and questions that they added.
     pub updates: u64,
     pub hypotheses: u64,
     pub questions: u64,
 }
 
 impl Cases {
-    /// Whether there is nothing to tell.
+    /// Whether all counts are zero.
     pub fn are_none(&self) -> bool {
         *self == Cases::default()
     }
 }
 
-/// How well the bot could be reached.
+/// The connections of the front.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Connections {
-    /// How often the front was not let in any more.
+    /// How often the front was refused a connection.
     pub refused: u64,
-    /// How often nobody could reach the bot, and for how long all together.
+    /// How often the bot was unreachable, and for how long in total.
     pub silences: u64,
     pub deaf_ms: u64,
-    /// Messages that came late because of it.
+    /// Messages that arrived late because of that.
     pub late: u64,
-    /// Events that were refused: an id of theirs was none.
+    /// Events that were refused because one of their ids was malformed.
     pub malformed: u64,
 }
 
 impl Connections {
-    /// Whether there is nothing to tell.
+    /// Whether all counts are zero.
     pub fn are_unbroken(&self) -> bool {
         *self == Connections::default()
     }
 }
 
-/// How often nobody was there to answer.
+/// When the gateway was away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Presence {
-    /// How often the gateway was back, by reason, and how long it was away all together where that is known.
+    /// How often the gateway came back, by reason, and for how long it was away in total where that is known.
     pub online: Counts,
     pub away_ms: u64,
-    /// How often it was asked to end.
+    /// How often it was stopped.
     pub offline: u64,
     /// Messages that were found by reading back, and conversations that could not be read.
     pub caught_up: u64,
@@ -126,65 +126,65 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Whether there is nothing to tell.
+    /// Whether all counts are zero.
     pub fn is_nothing(&self) -> bool {
         *self == Presence::default()
     }
 }
 
-/// How close conversations came to the window's edge.
+/// How close conversations came to the limit of the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ContextSafety {
     /// Prompts that the model refused as too long, by phase.
     pub exceeded: Counts,
-    /// Plans that dropped or replaced something, without what recovery cut.
+    /// Plans that dropped or replaced something, not counting recovery.
     pub pruned: u64,
     pub force_pruned: u64,
     /// Requests that were planned again under a smaller limit, because no rung was left.
     pub replanned: u64,
-    /// Refusals without an explanation and empty answers for which a smaller request was tried, by what came of it.
+    /// Unexplained refusals and empty answers for which a smaller request was tried, by outcome.
     pub suspected: Counts,
-    /// Compactions on recovery, and ahead of a call.
+    /// Compactions during recovery, and ahead of a call.
     pub compacted_recovering: u64,
     pub compacted_ahead: u64,
     pub rotated: u64,
     pub recovery_failed: u64,
     /// Contents stored in part, by kind.
     pub capped: Counts,
-    /// Replies that went out in several parts.
+    /// Replies that were sent in several parts.
     pub replies_split: u64,
 }
 
-/// Which policies did not decide although they were asked.
+/// Policy failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Policies {
     pub failures: u64,
     pub by_policy: Counts,
-    /// How often one had failed so often that it was not asked for a while.
+    /// How often a policy was suspended because it kept failing.
     pub suspensions: u64,
 }
 
-/// What the providers counted, and what they count beyond what is sent (specification 000 §cause-2).
+/// The tokens that providers counted, and what they count beyond what is sent (specification 000 §cause-2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tokens {
     pub by_model: BTreeMap<String, ModelTokens>,
-    /// Whose messages they were spent on.
+    /// By the user whose messages they were spent on.
     pub by_user: BTreeMap<String, PersonTokens>,
-    /// Models whose servers were found to take no tools.
+    /// Models whose servers turned out not to accept tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub without_tools: Counts,
 }
 
-/// One person.
+/// The tokens of one person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PersonTokens {
     pub calls: u64,
-    /// Those from the cache, too.
+    /// Including those from the cache.
     pub input: u64,
     pub output: u64,
 }
 
-/// One provider and model.
+/// The tokens of one provider and model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelTokens {
     pub calls: u64,
@@ -192,11 +192,11 @@ pub struct ModelTokens {
     pub output: u64,
     pub cache_read: u64,
     pub cache_creation: u64,
-    /// Provider's tokens for one of the host's estimate; `null` where nothing was measured.
+    /// The provider's tokens per token of the host's estimate; `null` if nothing was measured.
     pub factor: Option<f64>,
     /// Tokens that the provider counts beyond what is sent.
     pub overhead: Option<u64>,
-    /// What refusals have taught of its window.
+    /// Bounds of its window learned from refusals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bound>,
 }
@@ -208,7 +208,7 @@ pub struct MraAsk {
     /// Turns in which it was asked, and their share of all.
     pub turns: u64,
     pub share_of_turns: Option<f64>,
-    /// Answered at once, after a second call, not at all: each question is in one of them.
+    /// Answered at the first call, answered at the second, or not answered: each question counts in one of them.
     pub ok: u64,
     pub retried: u64,
     pub failed: u64,
@@ -216,40 +216,40 @@ pub struct MraAsk {
     pub by_repo: Counts,
 }
 
-/// Questions to people.
+/// Escalations: questions to people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Escalate {
     pub triggered: u64,
     pub absorbed: u64,
-    /// Those that their asker, or an operator, did not want to wait for any more.
+    /// Cancelled by their asker or an operator.
     pub cancelled: u64,
-    /// Threads that wait now, whenever they began to.
+    /// Threads that are waiting now, whenever they began.
     pub pending: u64,
     pub median_ms_to_reply: Option<u64>,
 }
 
-/// What was not done for people or for the model.
+/// What was refused to people or to the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Refused {
-    /// What people did who may not, by kind.
+    /// Actions that people had no permission for, by kind.
     pub access: Counts,
     /// Directives that only repeated what others wrote, by kind.
     pub echoed: Counts,
-    /// Questions to others that were too many for an hour, by kind.
+    /// Questions to others beyond the hourly limit, by kind.
     pub bounded: Counts,
-    /// Questions to people that were shown to their asker first, and those that they did not want.
+    /// Questions to people that were shown to their asker for confirmation, and those that the asker dropped.
     pub proposed: u64,
     pub dropped: u64,
 }
 
 impl Refused {
-    /// Whether there is nothing to tell.
+    /// Whether all counts are zero.
     pub fn is_nothing(&self) -> bool {
         *self == Refused::default()
     }
 }
 
-/// What people's answers came to; the corpus as it is now.
+/// The current corpus of atoms, and their use in the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Atoms {
     pub total: u64,
@@ -258,7 +258,7 @@ pub struct Atoms {
     /// Atoms shown to the model, and in how many turns.
     pub injected: u64,
     pub turns_with_atoms: u64,
-    /// Atoms in a turn on average, and the median of the turns that had any.
+    /// The average number of atoms per turn, and the median over the turns that had any.
     pub a_turn: Option<f64>,
     pub median_a_turn: Option<f64>,
     pub by_contributor: Counts,

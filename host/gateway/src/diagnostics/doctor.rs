@@ -1,7 +1,8 @@
-//! What a gateway needs, looked at before or while it runs: one [`Finding`] a check, in a fixed order, with what mends
-//! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`], `claude` aside ([`CLAUDE_PATIENCE`]); nothing is changed, of
-//! the home it is only tried whether files can be made there, and no token is ever in what is found. Findings are in the language of the [`Messages`] that say them, but for errors,
-//! which are English everywhere.
+//! The doctor checks what a gateway needs, before or while it runs, and reports [`Finding`]s in a fixed order, with
+//! what to do about each. The checks that wait for others run concurrently, none for longer than [`PATIENCE`], except
+//! for `claude` ([`CLAUDE_PATIENCE`]). Nothing is changed; in the home, the doctor only tests whether files can be
+//! created. No token ever appears in a finding. Findings are in the language of the [`Messages`] passed in, except for
+//! errors, which are always English.
 
 use std::{
     path::{Path, PathBuf},
@@ -39,54 +40,54 @@ pub use slack::Access;
 /// How long one check may take.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The name of the check.
     pub check: &'static str,
     pub state: State,
     pub what: String,
-    /// What mends it, or where it is explained.
+    /// What to do about it, or where it is explained.
     pub hint: Option<String>,
 }
 
-/// How well something is.
+/// The state of what was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Well,
-    /// It goes, and somebody should know.
+    /// It works, but somebody should know.
     Odd,
-    /// It does not go.
+    /// It does not work.
     Bad,
-    /// Nobody looked.
+    /// It was not checked.
     LeftOut,
 }
 
-/// Gets something, and may wait for a command or a compiler.
+/// Obtains something to check; may wait for a command or a compiler.
 pub type Getting<T> = Box<dyn FnOnce() -> Result<T, Failure> + Send>;
 
-/// What has to be got before it can be looked at.
+/// Something that must be obtained before it can be checked.
 pub enum Part<T> {
     Get(Getting<T>),
-    /// Nobody can get it before these variables are set, and nobody says that they should be already.
+    /// It cannot be obtained until these variables are set, and it is not an error that they are not set yet.
     Awaits(Vec<String>),
 }
 
-/// What is looked at.
+/// What is checked.
 pub struct Subject {
     pub home: PathBuf,
-    /// Where the store is.
+    /// The location of the store.
     pub place: Result<Place, Failure>,
-    /// gateway.json as it was read, with all that is odd in it.
+    /// gateway.json as it was read, with all problems in it.
     pub config: Result<(Option<Config>, Vec<Problem>), Failure>,
-    /// What the rest goes by; nothing where gateway.json cannot be gone by.
+    /// The parts of the gateway; `None` if gateway.json cannot be used.
     pub parts: Option<Parts>,
-    /// Nothing goes over the network.
+    /// Whether nothing may be sent over the network.
     pub offline: bool,
 }
 
-/// What a gateway is made of.
+/// The parts of a gateway.
 pub struct Parts {
     pub slack: Part<Access>,
     pub model: Part<Answering>,
@@ -94,7 +95,7 @@ pub struct Parts {
     pub mra: mra::Config,
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> {
     let Subject { home, place, config, parts, offline } = subject;
     let about_home = offload({
@@ -112,7 +113,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     let (about_parts, about_home, about_running, about_tls) =
         tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
     let OfHome { home: mut findings, prompts, store } = about_home;
-    // What is wrong with the home keeps the file in it from being read.
+    // If the file cannot be read because of the home, only the home is reported.
     let is_read = config.is_ok() || !is_bad(&findings);
     findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
     findings.extend(prompts);
@@ -123,7 +124,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     findings
 }
 
-/// What is found of the home, and of what is in it.
+/// The findings about the home and its contents.
 struct OfHome {
     home: Vec<Finding>,
     prompts: Vec<Finding>,
@@ -157,10 +158,10 @@ async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Ve
     findings
 }
 
-/// Gets something within the time that a check has. What takes longer is left to itself, and ends with the program.
+/// Obtains something within the time limit of a check. What takes longer is left running, and ends with the program.
 ///
 /// # Errors
-/// It cannot be got, or not yet: what is found then.
+/// The finding, if it cannot be obtained, or not yet.
 async fn get<T: Send + 'static>(
     check: &'static str,
     part: Part<T>,
@@ -200,7 +201,7 @@ impl Finding {
         Finding::new(check, State::LeftOut, why, None)
     }
 
-    /// What does not go; where nothing better is known, this page helps.
+    /// The finding for a failure. If the failure has no hint, the hint names this page.
     fn failed(check: &'static str, failure: Failure, page: &str, messages: &Messages) -> Finding {
         let (what, hint) = failure.into_parts();
         Finding::bad(check, what, hint.unwrap_or_else(|| messages.doctor_see(page)))

@@ -1,9 +1,9 @@
-//! What a policy's author has at the desk: a project to begin with, and recorded conversations to try it on
+//! The tools for the author of a policy: a project to start from, and recorded conversations to try the policy on
 //! before it decides anything live.
 //!
-//! [`scaffold`] writes the project, [`dev`] shows what each save of it changes, [`check`] holds a component against every
-//! rule, [`cases`] against what it did before, [`bench`](mod@bench) measures it. [`recorded`] reads conversations,
-//! [`histories`] makes some, and [`stage`] asks one policy alone, with settings as they come.
+//! [`scaffold`] writes the project, [`dev`] shows what each saved change affects, [`check`] tests a component against
+//! every rule, [`cases`] against its earlier answers, and [`bench`](mod@bench) measures it. [`recorded`] reads
+//! conversations, [`histories`] generates some, and [`stage`] asks one policy alone, with given settings.
 
 pub mod bench;
 pub mod cases;

@@ -1,11 +1,11 @@
-//! Which policy is better? Recorded conversations are replayed turn by turn through each, and what came of it
-//! is compared, conversation by conversation.
+//! Compares policies: recorded conversations are replayed turn by turn through each policy, and the results are
+//! compared, conversation by conversation.
 //!
-//! [`histories`] finds the conversations of a folder and [`recording`] is one of them; [`questions`] asks what
-//! could still be answered. [`replay`] does with a policy what a turn does, by the same rules and with the
-//! same guard; [`runner`] does it for all conversations at once, and keeps of each only its [`metrics`]. [`standing`] is
-//! what the last request held. [`prices`] says what that costs, [`pmk_statistics`] which differences are shown, and
-//! [`report`] is what people and machines read.
+//! [`histories`] finds the conversations of a folder and [`recording`] is one of them; [`questions`] tests what could
+//! still be answered. [`replay`] does with a policy what a turn does, by the same rules and with the same guard;
+//! [`runner`] does that for all conversations concurrently, and keeps only the [`metrics`] of each. [`standing`] is
+//! what the last request contained. [`prices`] computes the cost, [`pmk_statistics`] decides which differences are
+//! significant, and [`report`] is the output for people and machines.
 
 mod given;
 pub mod histories;

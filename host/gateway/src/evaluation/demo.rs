@@ -1,5 +1,6 @@
-//! What the program is for, in half a minute: a recorded incident, replayed by [the gateway's own code](crate::evaluation::compare)
-//! without a policy and with two of those that come along. Nothing is asked of anybody, and every figure is what came of it.
+//! The demo: shows in half a minute what the program is for. A recorded incident is replayed by [the gateway's own
+//! code](crate::evaluation::compare) without a policy and with two of the embedded ones. No model is called, and every
+//! figure is the result of the replay.
 
 use std::path::PathBuf;
 
@@ -18,13 +19,13 @@ use crate::{
     policies::Loader,
 };
 
-/// What the model takes, in tokens.
+/// The model's window, in tokens.
 pub const WINDOW: u64 = 8_000;
 
-/// What a gateway believes of a model that it knows nothing of.
+/// The window that a gateway assumes for a model it knows nothing about.
 const BELIEVED: u64 = 200_000;
 
-/// The policies beside none, by name.
+/// The policies that are shown besides the lane without one.
 const POLICIES: [&str; 2] = ["strict", "recall"];
 
 /// A text in each language.
@@ -44,12 +45,12 @@ impl Said {
     }
 }
 
-/// The incident as it is written down.
+/// The incident as it is in its file.
 #[derive(Debug, Deserialize)]
 struct Incident {
-    /// What is asked in the end.
+    /// The question that is asked at the end.
     last: Said,
-    /// What only those can answer who still see it.
+    /// The text that only a model can give that still sees the evidence.
     found: String,
     turns: Vec<Turn>,
 }
@@ -63,26 +64,26 @@ struct Turn {
     answered: Said,
 }
 
-/// The incident, and who goes through it.
+/// The incident, and the lanes it is replayed in.
 pub struct Demo {
     recording: Recording,
     last: String,
     found: String,
-    /// From 1.
+    /// Counted from 1.
     said_in: usize,
     lanes: Vec<(Arm, Setup)>,
 }
 
-/// What became of the incident in one lane.
+/// The result of the incident in one lane.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The policy; nothing without one.
+    /// The policy; `None` in the lane without one.
     pub policy: Option<String>,
     pub steps: Vec<Step>,
-    /// The last question, and what was said to it.
+    /// The last question, and its answer.
     pub last: Step,
     pub answer: Option<String>,
-    /// Whether that is right.
+    /// Whether the answer is right.
     pub found: bool,
 }
 
@@ -117,32 +118,32 @@ impl Demo {
         })
     }
 
-    /// How many questions there are before the last.
+    /// Returns the number of questions before the last.
     pub fn turns(&self) -> usize {
         self.recording.turns.len()
     }
 
-    /// The question of that turn.
+    /// Returns the question of that turn.
     pub fn asked(&self, turn: usize) -> String {
         self.recording.entries[self.recording.turns[turn].start].message.plain_text()
     }
 
-    /// The last question.
+    /// Returns the last question.
     pub fn last(&self) -> &str {
         &self.last
     }
 
-    /// In which question, counted from 1, its answer was given.
+    /// Returns the number of the question, counted from 1, that contains its answer.
     pub fn said_in(&self) -> usize {
         self.said_in
     }
 
-    /// The policy of each lane; nothing in the one without.
+    /// Returns the policy of each lane; `None` for the lane without one.
     pub fn policies(&self) -> impl Iterator<Item = Option<&str>> {
         self.lanes.iter().map(|(arm, _)| Some(arm.label.as_str()).filter(|label| !label.is_empty()))
     }
 
-    /// Goes through it in all lanes at once, a turn at a time, and tells of each.
+    /// Replays the incident in all lanes, one turn at a time, and reports each turn to `watch`.
     pub fn play(&self, mut watch: impl FnMut(usize, &[Step])) -> Vec<Outcome> {
         let mut replays: Vec<Replay<'_>> =
             self.lanes.iter().map(|(arm, setup)| Replay::new(arm, setup, &self.recording)).collect();
@@ -162,7 +163,7 @@ impl Demo {
     }
 }
 
-/// The incident as a conversation: each question is looked into by one tool, and answered.
+/// The incident as a conversation: each question is looked up with one tool call, and answered.
 fn recording(turns: &[Turn], language: Language) -> Recording {
     let messages = turns.iter().enumerate().flat_map(|(number, turn)| {
         let id = format!("call-{number}");

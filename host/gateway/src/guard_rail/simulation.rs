@@ -1,12 +1,12 @@
-//! A team that talks, for tests: conversations of very different lengths, some of them more trouble than others.
+//! A simulated team for tests: conversations of very different lengths, some with more trouble than others.
 
 use crate::store::{ArmConversation, assignment::Weights};
 
-/// How likely a turn goes wrong.
+/// The probabilities that a turn goes wrong.
 #[derive(Clone, Copy)]
 pub(crate) struct Trouble {
     pub everybody: f64,
-    /// In this share of conversations it is likelier.
+    /// The probability in the share `share_of_some` of the conversations.
     pub some: f64,
     pub share_of_some: f64,
 }
@@ -27,7 +27,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to, but not, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -37,7 +37,8 @@ impl Dice {
 pub(crate) struct Team {
     dice: Dice,
     trouble: [Trouble; 2],
-    /// How often each conversation and those before it go on, and how likely its turns go wrong.
+    /// For each conversation, the cumulative weight of how often it continues, and the probability that a turn goes
+    /// wrong.
     people: Vec<(f64, f64)>,
     pub conversations: Vec<ArmConversation>,
 }
@@ -61,14 +62,14 @@ impl Team {
         Team { dice, trouble, people, conversations }
     }
 
-    /// So many turns.
+    /// Simulates this many turns.
     pub fn turns(&mut self, turns: u32) {
         for _ in 0..turns {
             self.turn();
         }
     }
 
-    /// Somebody says something; whether it goes wrong.
+    /// Simulates a turn, and returns whether it went wrong.
     pub fn turn(&mut self) -> bool {
         let all = self.people.last().map_or(0.0, |(often, _)| *often);
         let lot = self.dice.share() * all;

@@ -1,4 +1,4 @@
-//! What admins are told without having asked.
+//! Notices to the admins.
 
 use pmk_core::text::collapse_whitespace;
 
@@ -6,7 +6,7 @@ use super::{Messages, code};
 use crate::guard_rail::{Finding, GuardrailMetric};
 
 impl Messages {
-    /// To the admins: a conversation goes on in a fresh session.
+    /// To the admins: a conversation continues in a fresh session.
     pub fn rotated_for_admins(&self, session: &str, entries: usize) -> String {
         self.text("rotated-for-admins", [("session", session.into()), ("entries", entries.into())])
     }
@@ -16,17 +16,17 @@ impl Messages {
         self.text("recovery-failed", [("session", session.into())])
     }
 
-    /// To the admins: a message is set aside.
+    /// To the admins: a message was parked.
     pub fn parked_for_admins(&self, session: &str, why: &str) -> String {
         self.text("parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }
 
-    /// To the admins: something beside an answer that was given is set aside.
+    /// To the admins: a message was answered, but something besides the answer cannot be delivered and was parked.
     pub fn rest_parked_for_admins(&self, session: &str, why: &str) -> String {
         self.text("rest-parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }
 
-    /// To the admins: a policy is not asked for a while.
+    /// To the admins: a policy was suspended.
     pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
         let reason = code(&self.error(reason));
         self.text(
@@ -35,23 +35,23 @@ impl Messages {
         )
     }
 
-    /// To the admins: other policies should have taken over, and those that served still do.
+    /// To the admins: other policies could not be swapped in, and the previous ones still decide.
     pub fn policy_refused(&self, reason: &str) -> String {
         self.text("policy-refused", [("reason", code(&self.error(reason)).into())])
     }
 
-    /// To the admins: nothing new can be connected, and what to do.
+    /// To the admins: the front refuses new connections, and what to do.
     pub fn front_refused(&self, what: &str, hint: &str) -> String {
         let (what, hint) = (self.error(what), self.error(hint));
         self.text("front-refused", [("what", code(&what).into()), ("hint", collapse_whitespace(&hint).into())])
     }
 
-    /// To the admins: that is over.
+    /// To the admins: the front accepts connections again.
     pub fn front_accepted(&self) -> String {
         self.text("front-accepted", [])
     }
 
-    /// To the admins: the guard rail has taken an arm out.
+    /// To the admins: the guard rail stopped an arm.
     pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Finding) -> String {
         let Finding { worse, arm: share, control: of_control, .. } = verdict;
         let filled = [
@@ -69,7 +69,7 @@ impl Messages {
         }
     }
 
-    /// To the admins: an experiment is not begun.
+    /// To the admins: an experiment was not started.
     pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
         self.text("experiment-refused", [("experiment", experiment.into()), ("why", self.error(why).into())])
     }

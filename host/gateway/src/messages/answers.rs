@@ -1,4 +1,4 @@
-//! What is said around an answer, in its place, and of the gateway being there to give one.
+//! Texts before and in place of an answer, and about the gateway going away and coming back.
 
 use pmk_core::{SessionKey, quoting::quotation, text::shortened};
 use pmk_models::ModelError;
@@ -6,26 +6,26 @@ use pmk_models::ModelError;
 use super::{Messages, code};
 use crate::{chat::FileSkipReason, store::Verbosity};
 
-/// Of a question whose answer stands elsewhere, so much is quoted.
+/// How many characters of a question are quoted when its answer is sent elsewhere.
 const QUOTED_CHARS: usize = 300;
 
 impl Messages {
-    /// Shows that an answer is being made.
+    /// The placeholder of an answer.
     pub fn thinking(&self) -> String {
         self.text("thinking", [])
     }
 
-    /// What stands behind the bot's name while it works.
+    /// The status shown after the bot's name while it works.
     pub fn at_work(&self) -> String {
         self.text("at-work", [])
     }
 
-    /// To everybody: the gateway goes.
+    /// To everybody: the gateway goes away.
     pub fn away(&self) -> String {
         self.text("away", [])
     }
 
-    /// To everybody: it is there again, after so many minutes where that is known.
+    /// To everybody: the gateway is back, after this many minutes if known.
     pub fn back(&self, minutes: Option<u64>) -> String {
         match minutes {
             Some(minutes) => self.text("back-after", [("minutes", minutes.into())]),
@@ -33,7 +33,7 @@ impl Messages {
         }
     }
 
-    /// Goes before an answer that comes so many minutes after its question.
+    /// Precedes an answer that comes this many minutes after its question.
     pub fn late(&self, minutes: u64) -> String {
         let (unit, count) = match minutes {
             0..120 => ("minutes", minutes),
@@ -43,39 +43,39 @@ impl Messages {
         self.text("late", [("unit", unit.into()), ("count", count.into())]) + "\n\n"
     }
 
-    /// Shows that `mra` is asked.
+    /// Progress: `mra` is being asked.
     pub fn asking_mra(&self, repo: &str) -> String {
         self.text("asking-mra", [("repo", repo.into())])
     }
 
-    /// Shows how far `mra` is, by the lines that it has printed.
+    /// Progress of `mra`, by the number of lines that it has printed.
     pub fn mra_goes_on(&self, repo: &str, steps: u32) -> String {
         self.text("mra-goes-on", [("repo", repo.into()), ("steps", steps.into())])
     }
 
-    /// Goes before an answer that was made with less of the conversation (specification 000 §2.2).
+    /// Precedes an answer for which turns were trimmed (specification 000 §2.2).
     pub fn trimmed(&self, turns: u32) -> String {
         self.text("trimmed", [("turns", turns.into())]) + "\n\n"
     }
 
-    /// Goes before an answer that was made with a summary of the older turns.
+    /// Precedes an answer for which older turns were summarized.
     pub fn compacted(&self, turns: u32) -> String {
         self.text("compacted", [("turns", turns.into())]) + "\n\n"
     }
 
-    /// Goes before an answer that was made in a fresh session.
+    /// Precedes an answer that was made in a fresh session.
     pub fn rotated(&self, turns: u32) -> String {
         self.text("rotated", [("turns", turns.into())]) + "\n\n"
     }
 
-    /// To the person: the message cannot be answered for now, and is kept. Whether an admin knows is said where it is so.
+    /// To the person: the message cannot be answered for now, and is kept. Also says whether the admins know.
     pub fn parked(&self, admins_know: bool) -> String {
         let admins = if admins_know { "know" } else { "do-not" };
         self.text("parked", [("admins", admins.into())])
     }
 
-    /// Goes before the answer to a message that came with files which were not read, so many of them beyond all bounds; so
-    /// many KiB of a text and of an image are.
+    /// Precedes the answer to a message with files that were not read. `left_out` counts the files beyond the limit on
+    /// their number; `most_kib` has the size limits for a text and for an image.
     pub fn not_read<'a>(
         &self,
         files: impl Iterator<Item = (&'a str, FileSkipReason)>,
@@ -92,12 +92,12 @@ impl Messages {
         self.text("files-not-read", [("files", self.listed(&files).into())]) + "\n\n"
     }
 
-    /// Goes before an answer that was made without the images, which the model's server has refused.
+    /// Precedes an answer that was made without the images, because the model's server refused them.
     pub fn images_refused(&self) -> String {
         self.text("images-refused", []) + "\n\n"
     }
 
-    /// To the model: what a person sends without a word of their own.
+    /// To the model: the message has no text of its own, only quoted or attached content.
     pub fn told_no_words(&self) -> String {
         self.text("told-no-words", [])
     }
@@ -107,7 +107,7 @@ impl Messages {
         self.text("too-long", [])
     }
 
-    /// The new message alone is more than the model can take; what it can take is said where it is known.
+    /// The new message alone exceeds what the model accepts; says the limit if it is known.
     pub fn message_too_long(&self, tokens: u64, limit: Option<u64>) -> String {
         match limit {
             Some(limit) => self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())]),
@@ -115,23 +115,24 @@ impl Messages {
         }
     }
 
-    /// What stands in the place of the parts that are too many.
+    /// Takes the place of the parts beyond the limit on their number.
     pub fn cut_short(&self, chars: usize, key: &SessionKey) -> String {
         self.text("cut-short", [("chars", chars.into()), ("key", key.to_string().into())])
     }
 
-    /// Goes before an answer that its place has not taken, in a direct message: the beginning of the question is quoted.
+    /// Precedes an answer that could not be posted in its channel and is sent as a direct message; quotes the beginning
+    /// of the question.
     pub fn in_person(&self, question: &str) -> String {
         let quoted = quotation(&shortened(question.trim(), QUOTED_CHARS));
         format!("{}\n{quoted}\n\n", self.text("in-person", []))
     }
 
-    /// A message without text.
+    /// The reply to a message without text.
     pub fn nothing_to_read(&self) -> String {
         self.text("nothing-to-read", [])
     }
 
-    /// To somebody on the blocklist, on fronts that tell.
+    /// The reply to somebody on the blocklist, on fronts that reply to them.
     pub fn blocked(&self) -> String {
         self.text("blocked", [])
     }
@@ -141,7 +142,7 @@ impl Messages {
         self.text("verbose", [("verbosity", verbosity.name().into())])
     }
 
-    /// A call that people want to see.
+    /// A tool call, shown in verbose conversations.
     pub fn mra_asked(&self, repo: &str, ok: bool, seconds: &str) -> String {
         let outcome = if ok { "ok" } else { "failed" };
         self.text("mra-asked", [("repo", repo.into()), ("outcome", outcome.into()), ("seconds", seconds.into())])
@@ -165,17 +166,17 @@ impl Messages {
         self.text(id, [])
     }
 
-    /// An answer was stopped by somebody's word.
+    /// An answer was stopped on request.
     pub fn stopped(&self) -> String {
         self.text("stopped", [])
     }
 
-    /// What stands in the place of a question that was deleted, and of an answer.
+    /// Take the place of a deleted question, and of its answer.
     pub fn erased(&self) -> [String; 2] {
         [self.text("erased-question", []), self.text("erased-answer", [])]
     }
 
-    /// The model answered without a word that a person may read.
+    /// The model's answer contains no text for people.
     pub fn silent(&self) -> String {
         self.text("model-silent", [])
     }

@@ -1,50 +1,50 @@
-//! What stands on buttons, and what somebody is told whose click has no effect.
+//! The labels of buttons, and the replies to clicks that have no effect.
 
 use super::Messages;
 use crate::chat::{Button, Choice};
 
 impl Messages {
-    /// Under an answer: what people think of it.
+    /// The buttons under an answer: thumbs up and down.
     pub fn opinion_buttons(&self) -> Vec<Button> {
         self.buttons([(Choice::Like, "button-like"), (Choice::Dislike, "button-dislike")])
     }
 
-    /// Under a notice: whether an atom is to be used.
+    /// The buttons under a notice about an atom: approve or reject.
     pub fn verdict_buttons(&self) -> Vec<Button> {
         self.buttons([(Choice::Yes, "button-approve"), (Choice::No, "button-reject")])
     }
 
-    /// Under a question to one person.
+    /// The buttons under a question to one person.
     pub fn yes_and_no_buttons(&self) -> Vec<Button> {
         self.buttons([(Choice::Yes, "button-yes"), (Choice::No, "button-no")])
     }
 
-    /// Under what is said where the model could not be reached.
+    /// The button under a notice that the model could not be reached.
     pub fn again_button(&self) -> Vec<Button> {
         self.buttons([(Choice::Again, "button-again")])
     }
 
-    /// To somebody who has pressed what is for another person.
+    /// To somebody who pressed a button meant for another person.
     pub fn not_theirs(&self) -> String {
         self.text("not-theirs", [])
     }
 
-    /// The same, where a question is to be asked once more.
+    /// The same, for the button that asks a question again.
     pub fn not_theirs_again(&self) -> String {
         self.text("not-theirs-again", [])
     }
 
-    /// To somebody who has pressed what nobody waits for any more.
+    /// To somebody who pressed a button whose question is settled.
     pub fn not_awaited(&self) -> String {
         self.text("not-awaited", [])
     }
 
-    /// In the place of what was said where the model could not be reached, from when the question is asked once more.
+    /// Replaces the notice that the model could not be reached, once the question is asked again.
     pub fn asked_once_more(&self) -> String {
         self.text("asked-once-more", [])
     }
 
-    /// To somebody who wants a question asked once more that is gone, or waits already.
+    /// To somebody who wants to have a question asked again that is gone, or that is waiting already.
     pub fn nothing_again(&self) -> String {
         self.text("nothing-again", [])
     }

@@ -1,4 +1,4 @@
-//! What is said of cases.
+//! Texts about cases.
 
 use pmk_core::text::{self, collapse_whitespace};
 
@@ -10,12 +10,12 @@ const SHOWN_CHARS: usize = 300;
 const SHOWN_NOTES: usize = 20;
 
 impl Messages {
-    /// To who opened a case, and everybody in the channel.
+    /// The reply to opening a case, visible to the whole channel.
     pub fn case_opened(&self, case: &Case) -> String {
         self.text("case-opened", [("case", case.id.to_string().into()), ("title", title(case).into())])
     }
 
-    /// What is known of a case.
+    /// The description of a case.
     pub fn case_shown(&self, case: &Case) -> String {
         let mut said = self.text(
             "case-shown",
@@ -39,7 +39,7 @@ impl Messages {
         said
     }
 
-    /// To who closed a case, and everybody in the channel.
+    /// The reply to closing a case, visible to the whole channel.
     pub fn case_closed(&self, case: &Case) -> String {
         let count = |kind| case.notes_of(kind).count();
         self.text(
@@ -54,7 +54,7 @@ impl Messages {
         )
     }
 
-    /// The cases of a channel, of which so many are not listed.
+    /// The cases of a channel, and the number of those that are not listed.
     pub fn cases_listed(&self, cases: &[Case], left_out: usize) -> String {
         if cases.is_empty() {
             return self.text("cases-none", []);
@@ -91,24 +91,24 @@ impl Messages {
         }
     }
 
-    /// It could not be kept, or looked up.
+    /// The store could not be read or written.
     pub fn case_failed(&self) -> String {
         self.text("case-failed", [])
     }
 
-    /// After an answer: what it has added to the case.
+    /// Follows an answer: what it has added to the case.
     pub fn case_tracked(&self, case: CaseId, notes: &[Note]) -> String {
         let mut said = self.text("case-tracked", [("case", case.to_string().into())]);
         said.extend(notes.iter().map(|note| self.note(note)));
         said
     }
 
-    /// The model had nothing to say but what it noted.
+    /// The model's answer consisted only of notes.
     pub fn case_noted_alone(&self) -> String {
         self.text("case-noted-alone", [])
     }
 
-    /// A bullet of its own.
+    /// A note as a bullet.
     fn note(&self, note: &Note) -> String {
         let id = match note.kind {
             NoteKind::Hypothesis => "case-hypothesis",
@@ -118,7 +118,7 @@ impl Messages {
     }
 }
 
-/// A title as it was written: what looks like a link or like emphasis in it is neither.
+/// A title as it was written, without interpreting links or emphasis in it.
 fn title(case: &Case) -> String {
     code(&case.title)
 }
@@ -188,7 +188,7 @@ mod tests {
         );
     }
 
-    /// Once, `*b*` was shown in italics, and a link by its words alone.
+    /// Regression: `*b*` was shown in italics, and a link as its text alone.
     #[test]
     fn a_title_is_shown_as_it_was_written() {
         let written = "*b* [see](https://x.example) `c`";

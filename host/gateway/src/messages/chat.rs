@@ -1,60 +1,60 @@
-//! What the chat at a terminal says.
+//! Texts of the chat at a terminal.
 
 use super::Messages;
 
 impl Messages {
-    /// What is typed here goes where: the first line.
+    /// The first line: what this chat is.
     pub fn chat_begin(&self, version: &str) -> String {
         self.text("chat-begin", [("version", version.into())])
     }
 
-    /// What answers, and how much it takes in; a hint where it is only the stand-in.
+    /// The model that answers and its window; a hint if it is only the simulated one.
     pub fn chat_model(&self, model: &str, window: &str, is_stand_in: bool) -> String {
         let id = if is_stand_in { "chat-model-sim" } else { "chat-model" };
         self.text(id, [("model", model.into()), ("window", window.into())])
     }
 
-    /// What decides what the model sees.
+    /// The policies that decide what the model sees.
     pub fn chat_policy(&self, policies: &str) -> String {
         self.text("chat-policy", [("policies", policies.into())])
     }
 
-    /// What else can be typed, in a line.
+    /// The other inputs, in one line.
     pub fn chat_keys(&self) -> String {
         self.text("chat-keys", [])
     }
 
-    /// What else can be typed, a line each.
+    /// The other inputs, one per line.
     pub fn chat_help(&self) -> String {
         self.text("chat-help", [])
     }
 
-    /// There is no such word.
+    /// There is no such command.
     pub fn chat_unknown(&self, word: &str) -> String {
         self.text("chat-unknown", [("word", word.into())])
     }
 
-    /// Ctrl-C was pressed at an empty line, or has emptied it.
+    /// Ctrl-C was pressed at an empty line, or has emptied the line.
     pub fn chat_leave(&self) -> String {
         self.text("chat-leave", [])
     }
 
-    /// The gateway ends, and whoever sits here has not asked for that.
+    /// The gateway is stopping without a request from this terminal.
     pub fn chat_stopped(&self) -> String {
         self.text("chat-stopped", [])
     }
 
-    /// An answer takes its time: so many seconds until now.
+    /// An answer is taking long: seconds until now.
     pub fn chat_waits(&self, seconds: u64) -> String {
         self.text("chat-waits", [("seconds", seconds.into())])
     }
 
-    /// Nothing was asked that a word could be for.
+    /// No question is waiting for a decision.
     pub fn chat_no_word(&self) -> String {
         self.text("chat-no-word", [])
     }
 
-    /// A word had no effect.
+    /// A decision on a question had no effect.
     pub fn chat_no_effect(&self, error: &str) -> String {
         self.text("chat-no-effect", [("error", error.into())])
     }
@@ -64,7 +64,7 @@ impl Messages {
         self.text("chat-not-stored", [("error", error.into())])
     }
 
-    /// What was decided for a turn. Numbers come as they are to be shown.
+    /// The decision for a turn. Numbers are passed formatted.
     pub fn chat_turn(&self, policy: Option<&str>, tokens: &str, limit: &str) -> String {
         let size = self.text("chat-turn", [("tokens", tokens.into()), ("limit", limit.into())]);
         policy.map_or_else(
@@ -73,17 +73,17 @@ impl Messages {
         )
     }
 
-    /// So many turns left the window.
+    /// This many turns were dropped from the window.
     pub fn chat_dropped(&self, turns: u32) -> String {
         self.text("chat-dropped", [("turns", turns.into())])
     }
 
-    /// So many messages were shortened.
+    /// This many messages were shortened.
     pub fn chat_shortened(&self, messages: usize) -> String {
         self.text("chat-shortened", [("messages", messages.into())])
     }
 
-    /// So many messages of the archive were shown again.
+    /// This many archived messages were shown again.
     pub fn chat_recalled(&self, messages: usize) -> String {
         self.text("chat-recalled", [("messages", messages.into())])
     }

@@ -1,4 +1,4 @@
-//! What commands answer with.
+//! The replies to commands.
 
 use fluent_bundle::FluentValue;
 
@@ -6,28 +6,28 @@ use super::{Messages, code};
 use crate::access::authorization::Reason;
 
 impl Messages {
-    /// Goes before a list of commands.
+    /// Precedes a list of commands.
     pub fn commands(&self) -> String {
         self.text("commands", [])
     }
 
-    /// Goes before the commands that somebody may have meant.
+    /// Precedes the commands that may have been meant.
     pub fn usage(&self) -> String {
         self.text("usage", [])
     }
 
-    /// There is no such command, or none for admins.
+    /// There is no such command, or no such admin command.
     pub fn unknown_command(&self, is_admins: bool, word: &str) -> String {
         let id = if is_admins { "unknown-admin-command" } else { "unknown-command" };
         self.text(id, [("word", code(word).into())])
     }
 
-    /// What the command of these words does.
+    /// The description of a command.
     pub fn about_command(&self, words: &[&str]) -> String {
         self.text(&format!("about-{}", words.join("-")), [])
     }
 
-    /// To somebody who may not do what they wanted.
+    /// To somebody who has no permission.
     pub fn may_not(&self, reason: Reason) -> String {
         let id = match reason {
             Reason::Blocked => "blocked",
@@ -37,7 +37,7 @@ impl Messages {
         self.text(id, [])
     }
 
-    /// How the gateway is set up.
+    /// The setup of the gateway.
     pub fn status(&self, workspace: &str, ingest: &str, audience: &str, admins: usize, pools: &str) -> String {
         let filled = [
             ("workspace", workspace.into()),
@@ -49,23 +49,23 @@ impl Messages {
         self.text("status", filled)
     }
 
-    /// How much of a conversation the model gets to see.
+    /// How much of a conversation the model sees.
     pub fn window(&self, messages: usize, tokens: u64, limit: u64) -> String {
         let filled = [("messages", messages.into()), ("tokens", grouped(tokens)), ("limit", grouped(limit))];
         self.text("window", filled)
     }
 
-    /// Turns that have left it.
+    /// Turns that were dropped from the window.
     pub fn window_dropped(&self, turns: u32) -> String {
         self.text("window-dropped", [("turns", turns.into())])
     }
 
-    /// Turns in it that are not listed.
+    /// Turns in the window that are not listed.
     pub fn window_older(&self, turns: usize, tokens: u64) -> String {
         self.text("window-older", [("turns", turns.into()), ("tokens", grouped(tokens))])
     }
 
-    /// Messages in it that belong together, by the origin of the first and what it says.
+    /// A group of messages in the window, by the origin and text of the first.
     pub fn window_group(&self, origin: &str, text: &str, messages: usize, tokens: u64) -> String {
         let filled = [
             ("origin", origin.into()),
@@ -76,37 +76,37 @@ impl Messages {
         self.text("window-group", filled)
     }
 
-    /// Goes before the policies.
+    /// Precedes the policies.
     pub fn policies(&self) -> String {
         self.text("policies", [])
     }
 
-    /// One of them, and what it decides.
+    /// One policy, and its decisions.
     pub fn policy_layer(&self, name: &str, digest: &str, decides: &str) -> String {
         self.text("policy-layer", [("name", name.into()), ("digest", digest.into()), ("decides", decides.into())])
     }
 
-    /// They are those of an arm.
+    /// The policies are those of an arm.
     pub fn policy_of_arm(&self, experiment: &str, arm: &str) -> String {
         self.text("policy-of-arm", [("experiment", experiment.into()), ("arm", arm.into())])
     }
 
-    /// Goes before those who have another audience.
+    /// Precedes the list of those with another audience.
     pub fn default_audience(&self, audience: &str) -> String {
         self.text("default-audience", [("audience", audience.into())])
     }
 
-    /// Goes before the pools.
+    /// Precedes the pools.
     pub fn contacts(&self) -> String {
         self.text("contacts", [])
     }
 
-    /// Who the admins are.
+    /// The list of admins.
     pub fn admins(&self, list: &str) -> String {
         self.text("admins", [("list", list.into())])
     }
 
-    /// In the place of a list without entries, or of a value that is not set.
+    /// Takes the place of an empty list, or of a value that is not set.
     pub fn nothing(&self) -> String {
         self.text("nothing", [])
     }
@@ -134,15 +134,14 @@ impl Messages {
         self.text("no-changes", [])
     }
 
-    /// What a change has come to, by the name of the sentence: `changed-…`, `failed-…`, `refused-…` or
-    /// `argument-…`.
+    /// The result of a change, by the id of the sentence: `changed-…`, `failed-…`, `refused-…` or `argument-…`.
     pub fn changed(&self, sentence: &str, filled: &[(&'static str, &str)]) -> String {
         let filled = filled.iter().map(|(name, value)| (*name, FluentValue::from(code(value))));
         self.fill(sentence, filled.collect())
     }
 }
 
-/// A number as people read it.
+/// A number with separators.
 fn grouped(number: u64) -> FluentValue<'static> {
     indicatif::HumanCount(number).to_string().into()
 }

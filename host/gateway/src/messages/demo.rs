@@ -1,24 +1,24 @@
-//! What `pmk-host demo` tells.
+//! Texts of `pmk-host demo`.
 
 use super::Messages;
 
 impl Messages {
-    /// What is shown, and in what window.
+    /// What is shown, and the window.
     pub fn demo_title(&self, turns: usize, lanes: usize, window: &str) -> String {
         self.text("demo-title", [("turns", turns.into()), ("lanes", lanes.into()), ("window", window.into())])
     }
 
-    /// A lane's name: its policy's, where it has one.
+    /// The name of a lane: its policy's, if it has one.
     pub fn demo_lane(&self, policy: Option<&str>) -> String {
         policy.map_or_else(|| self.text("demo-none", []), str::to_owned)
     }
 
-    /// What a lane does.
+    /// The description of a lane.
     pub fn demo_about(&self, policy: Option<&str>) -> String {
         self.text(if policy.is_some() { "demo-policy-about" } else { "demo-none-about" }, [])
     }
 
-    /// The question under way, counted from 1.
+    /// The current question, counted from 1.
     pub fn demo_question(&self, turn: usize, turns: usize, asked: &str) -> String {
         self.text("demo-question", [("turn", turn.into()), ("turns", turns.into()), ("asked", asked.into())])
     }
@@ -28,12 +28,12 @@ impl Messages {
         self.text("demo-refused", [("refused", refused.into())])
     }
 
-    /// The model refuses a request of so many tokens.
+    /// The model refuses a request of this many tokens.
     pub fn demo_refuses(&self, tokens: &str) -> String {
         self.text("demo-refuses", [("tokens", tokens.into())])
     }
 
-    /// By which rungs a conversation was recovered.
+    /// The rungs by which a conversation was recovered.
     pub fn demo_recovered(&self, rungs: &str) -> String {
         self.text("demo-recovered", [("rungs", rungs.into())])
     }
@@ -43,22 +43,22 @@ impl Messages {
         self.text("demo-rung", [("rung", rung.into())])
     }
 
-    /// What the model answers in a lane.
+    /// The model's answer in a lane.
     pub fn demo_says(&self, lane: &str, answer: &str) -> String {
         self.text("demo-says", [("lane", lane.into()), ("answer", answer.into())])
     }
 
-    /// How many turns the model does not get to see.
+    /// How many turns the model does not see.
     pub fn demo_left_out(&self, turns: u32) -> String {
         self.text("demo-left-out", [("turns", turns.into())])
     }
 
-    /// What comes after the thread.
+    /// The last question, which follows the thread.
     pub fn demo_asked(&self, turn: usize) -> String {
         self.text("demo-asked", [("turn", turn.into())])
     }
 
-    /// In the place of an answer.
+    /// Takes the place of an answer.
     pub fn demo_no_answer(&self) -> String {
         self.text("demo-no-answer", [])
     }
@@ -68,7 +68,7 @@ impl Messages {
         self.text("demo-recalled", [("messages", messages.into())])
     }
 
-    /// The columns: policy, largest request, refusals, rungs, turns left out, messages brought back, answer.
+    /// The columns: policy, largest request, refusals, rungs, turns left out, messages recalled, answer.
     pub fn demo_headings(&self) -> [String; 7] {
         ["policy", "largest", "refused", "recovery", "left-out", "recalled", "found"]
             .map(|column| self.text(&format!("demo-heading-{column}"), []))
@@ -79,7 +79,7 @@ impl Messages {
         self.text(if found { "demo-right" } else { "demo-wrong" }, [])
     }
 
-    /// What to try next: the heading, and what is to be had by running, and by comparing.
+    /// What to try next: the heading, and what running and comparing offer.
     pub fn demo_next(&self) -> [String; 3] {
         ["demo-next", "demo-next-run", "demo-next-compare"].map(|id| self.text(id, []))
     }

@@ -1,4 +1,4 @@
-//! What `pmk-host doctor` finds, and what mends it.
+//! The findings and hints of `pmk-host doctor`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::Messages;
 
-/// What is said as it is.
+/// A remark without values.
 #[derive(Clone, Copy, Debug)]
 pub enum DoctorRemark {
     BecauseOfConfig,
@@ -96,7 +96,7 @@ impl DoctorRemark {
     }
 }
 
-/// What is found of a home.
+/// A finding about the home.
 #[derive(Clone, Copy, Debug)]
 pub enum HomeFound<'a> {
     Well { owner: u32, mode: u32, mib: u64 },
@@ -109,18 +109,18 @@ pub enum HomeFound<'a> {
     LittleRoom { mib: u64 },
 }
 
-/// What is found of the store.
+/// A finding about the store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreFound {
     pub schema: u32,
-    /// The one that the next start takes it to.
+    /// The schema that the next start migrates it to.
     pub known: u32,
     pub mib: u64,
     /// Whether all of it was read.
     pub is_read: bool,
 }
 
-/// What is found of the model of that name.
+/// A finding about the model.
 #[derive(Clone, Copy, Debug)]
 pub enum ModelFound {
     Answers,
@@ -130,7 +130,7 @@ pub enum ModelFound {
     Offline,
 }
 
-/// What is found of the program `mra` and its workspace.
+/// A finding about the program `mra` and its workspace.
 #[derive(Clone, Copy, Debug)]
 pub enum MraFound<'a> {
     Well { workspace: &'a Path },
@@ -139,7 +139,7 @@ pub enum MraFound<'a> {
     NoFolder { workspace: &'a Path },
 }
 
-/// Whose clock it is.
+/// The owner of a reference clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockOf {
     Slack,
@@ -156,27 +156,27 @@ impl ClockOf {
 }
 
 impl Messages {
-    /// What needs no filling in.
+    /// Returns a remark.
     pub fn doctor(&self, remark: DoctorRemark) -> String {
         self.text(remark.id(), [])
     }
 
-    /// Where it is explained.
+    /// The page that explains it.
     pub fn doctor_see(&self, page: &str) -> String {
         self.text("doctor-see", [("page", page.into())])
     }
 
-    /// These variables have to be set before anybody can look.
+    /// These variables must be set before the check is possible.
     pub fn doctor_until_set(&self, variables: &[String]) -> String {
         self.text("doctor-until-set", [("variables", self.listed(variables).into())])
     }
 
-    /// What a check needs took longer than this.
+    /// A check took longer than this.
     pub fn doctor_late(&self, seconds: u64) -> String {
         self.text("doctor-late", [("seconds", seconds.into())])
     }
 
-    /// Of the home at this path.
+    /// The finding about the home at this path.
     pub fn doctor_home(&self, path: &Path, found: HomeFound<'_>) -> String {
         let path = ("path", path.display().to_string().into());
         let octal = |mode: u32| format!("{mode:03o}").into();
@@ -198,7 +198,7 @@ impl Messages {
         }
     }
 
-    /// Of the store of the home.
+    /// The finding about the store of the home.
     pub fn doctor_store(&self, StoreFound { schema, known, mib, is_read }: StoreFound) -> String {
         let is = |it: bool| if it { "yes" } else { "no" }.into();
         let filled = [
@@ -211,7 +211,7 @@ impl Messages {
         self.text("doctor-store-well", filled)
     }
 
-    /// The database that the store is in, its schema and the one that this program needs, and who works on it.
+    /// The database that the store is in, its schema and the one that this program needs, and the host that uses it.
     pub fn doctor_database(&self, (schema, known): (u32, u32), name: &str, host: Option<&str>) -> String {
         let is = |it: bool| if it { "yes" } else { "no" }.into();
         let filled = [
@@ -230,38 +230,38 @@ impl Messages {
         self.text("doctor-config-hint", [("path", path.display().to_string().into())])
     }
 
-    /// So many root certificates, of the system or those inside.
+    /// The number of root certificates, of the system or embedded.
     pub fn doctor_tls(&self, count: usize, are_the_systems: bool) -> String {
         let id = if are_the_systems { "doctor-tls-well" } else { "doctor-tls-inside" };
         self.text(id, [("count", count.to_string().into())])
     }
 
-    /// Whose the bot token is.
+    /// The owner of the bot token.
     pub fn doctor_slack_bot(&self, name: &str, team: &str) -> String {
         self.text("doctor-slack-bot", [("name", name.into()), ("team", team.into())])
     }
 
-    /// Slack has not answered for so long.
+    /// Slack has not answered within this time.
     pub fn doctor_slack_silent(&self, seconds: u64) -> String {
         self.text("doctor-slack-silent", [("seconds", seconds.into())])
     }
 
-    /// A scope that the bot token lacks, and by its name what goes without it.
+    /// A scope that the bot token lacks, and the feature that is lost without it.
     pub fn doctor_scope(&self, scope: &str, without: &str) -> String {
         self.text("doctor-scopes-without", [("scope", scope.into()), ("goes", self.goes(without).into())])
     }
 
-    /// What goes without a scope, by its name.
+    /// The feature that is lost without a scope, by its name.
     pub fn goes(&self, without: &str) -> String {
         self.text("doctor-scopes-goes", [("goes", without.into())])
     }
 
-    /// This machine's clock is right, as they say.
+    /// This machine's clock agrees with the reference.
     pub fn doctor_clock(&self, whose: ClockOf) -> String {
         self.text("doctor-clock-well", [("whose", whose.name().into())])
     }
 
-    /// This machine's clock is so far ahead of theirs.
+    /// How far this machine's clock is ahead of the reference.
     pub fn doctor_clock_off(&self, whose: ClockOf, ahead: SignedDuration) -> String {
         let minutes = ahead.abs().as_secs().saturating_add(30) / 60;
         let way = if ahead.is_negative() { "behind" } else { "ahead" };
@@ -269,7 +269,7 @@ impl Messages {
         self.text("doctor-clock-off", filled)
     }
 
-    /// Of the model of that name.
+    /// The finding about the model of that name.
     pub fn doctor_model(&self, name: &str, found: ModelFound) -> String {
         let id = match found {
             ModelFound::Answers => "doctor-model-well",
@@ -280,12 +280,12 @@ impl Messages {
         self.text(id, [("model", name.into())])
     }
 
-    /// The layers in a line, the last on top of it.
+    /// The layers in a line, the top one first.
     pub fn layers(&self, layers: &[String]) -> String {
         layers.join(&self.text("layers-over", []))
     }
 
-    /// Of the program of that name.
+    /// The finding about the program of that name.
     pub fn doctor_mra(&self, program: &str, found: MraFound<'_>) -> String {
         let program = ("program", program.into());
         let within = |workspace: &Path| ("workspace", workspace.display().to_string().into());
@@ -297,7 +297,7 @@ impl Messages {
         }
     }
 
-    /// A gateway runs, and why it does not do better where there are reasons.
+    /// A gateway is running, with the reasons if it is not healthy.
     pub fn doctor_gateway<'a>(&self, pid: u32, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
         let (pid, reasons) = (("pid", pid.to_string().into()), self.status_reasons(reasons));
         match reasons.is_empty() {

@@ -1,4 +1,4 @@
-//! What is said to and of the people who are asked, and of what is learnt from them.
+//! Texts to and about the contacts of an escalation, and about atoms.
 
 use pmk_core::{
     quoting::quotation,
@@ -8,32 +8,32 @@ use pmk_core::{
 use super::{Messages, mention, name};
 use crate::{chat::MessageBody, directive::Kind, escalation::PriorAttempts};
 
-/// Of a question or an answer that is said once more, so much is shown.
+/// The most characters shown of a question or an answer that is repeated.
 const SHOWN_CHARS: usize = 300;
 
-/// A question to the people who may know.
+/// A question to the contacts.
 #[derive(Clone, Debug)]
 pub struct Escalation<'a> {
-    /// Who is asked.
+    /// The contacts that are asked.
     pub contacts: &'a [String],
     pub asker: &'a str,
     /// The model's words.
     pub question: &'a str,
-    /// The model's words, too.
+    /// The model's words.
     pub reason: Option<&'a str>,
-    /// What was looked through before.
+    /// What was searched before.
     pub tried: PriorAttempts,
-    /// In a channel the bot only sees a reply that mentions it, as it does not read along there.
+    /// In a channel where the bot does not follow threads, it only sees a reply that mentions it.
     pub must_mention_bot: bool,
 }
 
 impl Messages {
-    /// To the asker: others are being asked, in the thread or each apart.
+    /// To the asker: contacts are being asked, in the thread or separately.
     pub fn escalated(&self, apart: bool) -> String {
         self.text(if apart { "escalated-apart" } else { "escalated" }, [])
     }
 
-    /// To the asker: a contact has to know something first.
+    /// To the asker: a contact asks a question back.
     pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> MessageBody {
         let asked = [
             ("asker", asker.map(mention).unwrap_or_default().into()),
@@ -45,7 +45,7 @@ impl Messages {
         MessageBody { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
     }
 
-    /// To contacts: what the asker says to them.
+    /// To the contacts: the asker's reply.
     pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> MessageBody {
         let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
         let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quotation(text).into())];
@@ -54,13 +54,13 @@ impl Messages {
         MessageBody { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
     }
 
-    /// To a contact: whether what they wrote is the answer.
+    /// To a contact: asks whether their message is the answer.
     pub fn is_it_an_answer(&self, contact: &str, text: &str) -> MessageBody {
         let filled = [("contact", mention(contact).into()), ("text", quotation(&shortened(text, SHOWN_CHARS)).into())];
         MessageBody { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
     }
 
-    /// Takes that question's place: it is one.
+    /// Replaces that question: the message is the answer.
     pub fn answer_taken(&self) -> String {
         self.text("answer-taken", [])
     }
@@ -70,12 +70,12 @@ impl Messages {
         self.text("still-waiting", [])
     }
 
-    /// To a contact: their question has gone to the asker.
+    /// To a contact: their question was passed to the asker.
     pub fn passed_back(&self) -> String {
         self.text("passed-back", [])
     }
 
-    /// To the asker: their words have gone to the contacts.
+    /// To the asker: their reply was passed to the contacts.
     pub fn passed_on(&self) -> String {
         self.text("passed-on", [])
     }
@@ -86,23 +86,23 @@ impl Messages {
         self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
     }
 
-    /// To a contact whose answer comes after another, or when it is not needed any more.
+    /// To a contact whose answer comes after another one, or when it is no longer needed.
     pub fn answered_already(&self) -> String {
         self.text("answered-already", [])
     }
 
-    /// To the asker: nobody waits any more.
+    /// To the asker: the escalation was withdrawn.
     pub fn withdrawn(&self) -> String {
         self.text("withdrawn", [])
     }
 
-    /// To a contact: the asker does not need it any more.
+    /// To a contact: the asker no longer needs an answer.
     pub fn not_needed(&self, asker: &str, question: &str) -> String {
         let question = quotation(&shortened(question, SHOWN_CHARS));
         self.text("not-needed", [("asker", name(asker).into()), ("question", question.into())])
     }
 
-    /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
+    /// Precedes an answer for which the hourly limit prevented a question to others.
     pub fn used_up(&self, kind: Kind, most: u32) -> String {
         let said = match most {
             0 => self.text("switched-off", [("kind", kind.tag().into())]),
@@ -111,12 +111,12 @@ impl Messages {
         said + "\n\n"
     }
 
-    /// To the asker: they are shown a question before it goes out.
+    /// To the asker: a question is shown to them before it is sent.
     pub fn proposed(&self) -> String {
         self.text("proposed", [])
     }
 
-    /// A line with the reason for a question, where there is one.
+    /// The line with the reason for a question, if there is one.
     fn reason(&self, reason: Option<&str>) -> String {
         match reason.map(collapse_whitespace).filter(|reason| !reason.is_empty()) {
             Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
@@ -124,7 +124,7 @@ impl Messages {
         }
     }
 
-    /// To the asker: the question that waits for their word, with all that would be said with it.
+    /// To the asker: the question that awaits their confirmation, with everything that would be sent with it.
     pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> MessageBody {
         let question = quotation(question) + &self.reason(reason);
         let filled = [("asker", mention(asker).into()), ("question", question.into())];
@@ -132,32 +132,32 @@ impl Messages {
         MessageBody { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
     }
 
-    /// Takes the place of that question once they said no.
+    /// Replaces that question once they have declined it.
     pub fn proposal_dropped(&self) -> String {
         self.text("proposal-dropped", [])
     }
 
-    /// The same where their word came too late.
+    /// Replaces that question if their confirmation came too late.
     pub fn proposal_expired(&self) -> String {
         self.text("proposal-expired", [])
     }
 
-    /// To the asker: the thread waits for the answer to another question first.
+    /// To the asker: the thread is still waiting for the answer to another question.
     pub fn already_asked(&self) -> String {
         self.text("already-asked", [])
     }
 
-    /// The same where they have said yes to a question: they have to say so once more.
+    /// The same if they have confirmed a question: they must confirm it again later.
     pub fn confirm_again(&self) -> String {
         self.text("confirm-again", [])
     }
 
-    /// To the asker: others should be asked, and there are none.
+    /// To the asker: a question should be put to contacts, but there are none.
     pub fn nobody_to_ask(&self) -> String {
         self.text("nobody-to-ask", [])
     }
 
-    /// To the contacts. Only they and the asker are pinged, whatever the model's words say.
+    /// The question to the contacts. Only they and the asker are pinged, whatever the model's text contains.
     pub fn escalation(&self, ask: &Escalation<'_>) -> MessageBody {
         let contacts = ask.contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
         let mut text = self.text(
@@ -178,7 +178,7 @@ impl Messages {
         MessageBody { text: format!("{text}\n{}", self.text(how, [])), pings }
     }
 
-    /// To the asker: goes before the answer that a contact's reply made possible. Names both.
+    /// To the asker: precedes the answer that a contact's reply made possible. Mentions both.
     pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> MessageBody {
         let filled =
             [("asker", asker.map(mention).unwrap_or_default().into()), ("contributor", mention(contributor).into())];
@@ -187,7 +187,7 @@ impl Messages {
         MessageBody { text: text + "\n\n", pings }
     }
 
-    /// To the contributor: asks for a verdict on what was learnt.
+    /// To the contributor: asks for a verdict on the atom.
     pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> MessageBody {
         let filled =
             [("contributor", mention(contributor).into()), ("question", quotation(question).into()), ("id", id.into())];
@@ -195,12 +195,12 @@ impl Messages {
         MessageBody { text, pings: vec![contributor.to_owned()] }
     }
 
-    /// Takes the notice's place once it is approved.
+    /// Replaces that notice once the atom is approved.
     pub fn atom_approved(&self, id: &str) -> String {
         self.text("atom-approved", [("id", id.into())])
     }
 
-    /// Takes the notice's place once it is rejected.
+    /// Replaces that notice once the atom is rejected.
     pub fn atom_rejected(&self, id: &str) -> String {
         self.text("atom-rejected", [("id", id.into())])
     }

@@ -1,4 +1,4 @@
-//! What `pmk-host init` asks and tells, and what is to be done in Slack.
+//! Texts of `pmk-host init`, and the steps to do in Slack.
 
 use super::Messages;
 
@@ -14,18 +14,18 @@ pub enum InitQuestion {
     BotToken,
 }
 
-/// What there is to know before one answers.
+/// The explanation of a question.
 #[derive(Clone, Copy, Debug)]
 pub enum InitExplanation {
     Address,
     Key,
-    /// Of a server that may want none.
+    /// For a server that may not need a key.
     OwnKey,
     AppToken,
     BotToken,
 }
 
-/// What is said of an answer.
+/// The reply to an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum InitWord {
     Taken,
@@ -49,7 +49,7 @@ impl Messages {
         self.text(id, [])
     }
 
-    /// What there is to know before one answers, and the variable that does instead.
+    /// The explanation of a question, with the variable that can be set instead.
     pub fn init_explanation(&self, explanation: InitExplanation, variable: &str) -> String {
         let id = match explanation {
             InitExplanation::Address => "init-address-about",
@@ -61,7 +61,7 @@ impl Messages {
         self.text(id, [("variable", variable.into())])
     }
 
-    /// What is said of an answer.
+    /// The reply to an answer.
     pub fn init_word(&self, word: InitWord) -> String {
         let id = match word {
             InitWord::Taken => "init-taken",
@@ -72,37 +72,37 @@ impl Messages {
         self.text(id, [])
     }
 
-    /// What a provider of that name is.
+    /// The description of a provider.
     pub fn init_provider(&self, name: &str) -> String {
         self.text(&format!("init-model-{name}"), [])
     }
 
-    /// The front of that name.
+    /// The description of a front.
     pub fn init_front(&self, name: &str) -> String {
         self.text(&format!("init-front-{name}"), [])
     }
 
-    /// What was given for a token begins otherwise.
+    /// A token must begin with another prefix.
     pub fn init_wrong_kind(&self, begins: &str) -> String {
         self.text("init-wrong-kind", [("begins", begins.into())])
     }
 
-    /// The file is written.
+    /// The file was written.
     pub fn init_written(&self, path: &str) -> String {
         self.text("init-written", [("path", path.into())])
     }
 
-    /// The key and the address of a provider are taken out of the file, as another answers now.
+    /// The key and the address of a provider were removed from the file, because another provider is used now.
     pub fn init_parted(&self, provider: &str) -> String {
         self.text("init-parted", [("provider", provider.into())])
     }
 
-    /// A variable that has to be there.
+    /// A variable that must be set.
     pub fn init_variable(&self, name: &str) -> String {
         self.text("init-variable", [("name", name.into())])
     }
 
-    /// A credential that systemd has to hand over.
+    /// A credential that systemd must pass.
     pub fn init_credential(&self, name: &str) -> String {
         self.text("init-credential", [("name", name.into())])
     }
@@ -112,27 +112,27 @@ impl Messages {
         self.text("init-next", [("command", command.into())])
     }
 
-    /// What to do next where something does not go.
+    /// What to do if something fails.
     pub fn init_mend(&self, command: &str) -> String {
         self.text("init-mend", [("command", command.into())])
     }
 
-    /// What people read of the app in Slack; Slack takes 140 characters.
+    /// The description of the app in Slack; Slack allows 140 characters.
     pub fn app_description(&self) -> String {
         self.text("app-description", [])
     }
 
-    /// What they read of its slash command.
+    /// The description of its slash command.
     pub fn app_command(&self) -> String {
         self.text("app-command", [])
     }
 
-    /// What is to be done with the manifest, and the scope that the app-level token needs.
+    /// What to do with the manifest, and the scope that the app-level token needs.
     pub fn manifest_steps(&self, scope: &str) -> String {
         self.text("manifest-steps", [("scope", scope.into())])
     }
 
-    /// What is to be done with the tokens.
+    /// What to do with the tokens.
     pub fn manifest_next(&self) -> String {
         self.text("manifest-next", [])
     }

@@ -1,4 +1,4 @@
-//! What the model is told of what it wanted done, and of an answer that it is to pass on.
+//! What the model is told about the results of its directives, and about an answer that it should pass on.
 
 use super::Messages;
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Messages {
-    /// What became of a question to `mra`, as a user message or as a tool's result. Its first line is how an imported
-    /// history recognises it. A success still has to pass the policy's cap.
+    /// The outcome of a question to `mra`, as a user message or a tool result. An imported history recognizes it by its
+    /// first line. A success is still subject to the policy's cap.
     pub fn mra_outcome(&self, outcome: &Outcome) -> String {
         let call = outcome.question.shown();
         match &outcome.result {
@@ -23,7 +23,7 @@ impl Messages {
         }
     }
 
-    /// A question that was not put to `mra`. It begins as every failure of `mra` does.
+    /// A question that was not put to `mra`. It begins like every failure of `mra`.
     pub fn mra_refused(&self, call: &str, why: &str) -> String {
         format!("{}\n{why}", self.text("mra-went-wrong", [("call", call.into())]))
     }
@@ -66,7 +66,7 @@ impl Messages {
         }
     }
 
-    /// Why a tool call cannot be carried out, where these were offered.
+    /// Why a tool call cannot be carried out, given the offered directives.
     pub fn bad_call(&self, bad: &BadCall, offer: AvailableDirectives) -> String {
         match bad {
             BadCall::UnknownTool(tool) => {
@@ -84,13 +84,13 @@ impl Messages {
         }
     }
 
-    /// What is wrong with fenced directives, and how one is written.
+    /// What is wrong with fenced directives, and how to write one.
     pub fn flawed(&self, flaws: &[DirectiveError]) -> String {
         let flaws: Vec<String> = flaws.iter().map(|flaw| self.flaw(flaw)).collect();
         self.text("flawed", [("flaws", flaws.join("; ").into())])
     }
 
-    /// The same of those beside one that is carried out.
+    /// The same for directives beside one that is carried out.
     pub fn flawed_too(&self, flaws: &[DirectiveError]) -> String {
         self.text("flawed-too", [("flawed", self.flawed(flaws).into())])
     }
@@ -105,22 +105,22 @@ impl Messages {
         }
     }
 
-    /// It wants more than it may.
+    /// It requests more than is allowed.
     pub fn told_used_up(&self) -> String {
         self.text("told-used-up", [])
     }
 
-    /// It repeats a directive of somebody else's.
+    /// It repeats a directive that somebody else wrote.
     pub fn told_echo(&self) -> String {
         self.text("told-echo", [])
     }
 
-    /// It writes a directive beside its calls.
+    /// It writes a directive beside its tool calls.
     pub fn told_beside_calls(&self, kind: Kind) -> String {
         self.text("told-beside-calls", [("tool", kind.tool().into())])
     }
 
-    /// There is nothing for `mra` to look into.
+    /// There is no code for `mra` to search.
     pub fn told_no_code(&self) -> String {
         self.text("told-no-code", [])
     }
@@ -130,7 +130,7 @@ impl Messages {
         self.text("told-not-listed", [("repo", repo.into()), ("listed", listed.into())])
     }
 
-    /// Others were asked as often as may be within an hour; `of` is what that is counted for.
+    /// The hourly limit is reached; `of` is what the limit applies to.
     pub fn told_bounded(&self, most: u32, of: &'static str) -> String {
         match most {
             0 => self.text("told-switched-off", []),
@@ -138,17 +138,17 @@ impl Messages {
         }
     }
 
-    /// A contact's answer is there to be passed on.
+    /// A contact's answer is already there to be passed on.
     pub fn told_just_answered(&self) -> String {
         self.text("told-just-answered", [])
     }
 
-    /// It wants to ask a second question of people.
+    /// It wants to put a second question to people.
     pub fn told_already(&self) -> String {
         self.text("told-already", [])
     }
 
-    /// Its question would fill several messages: what is asked of people is read as it is, or not at all.
+    /// Its question would take several messages: contacts get a question in full, or not at all.
     pub fn told_too_long(&self) -> String {
         self.text("told-too-long", [])
     }
@@ -163,12 +163,12 @@ impl Messages {
         self.text("told-proposed", [])
     }
 
-    /// Its question is put to the contacts, in the thread or apart.
+    /// Its question was put to the contacts, in the thread or separately.
     pub fn told_asked(&self, apart: bool) -> String {
         self.text(if apart { "told-asked-apart" } else { "told-asked" }, [])
     }
 
-    /// What stands in the conversation for a contact's reply: what was asked, and the answer word for word.
+    /// The text in the conversation for a contact's reply: the question, and the answer verbatim.
     pub fn pass_on(&self, marker: &Marker, user: &str, reply: &str) -> String {
         let question = self.text("pass-on-question", [("question", marker.question.as_str().into())]);
         let mut text = format!("{}\n\n{question}\n", self.text("pass-on", []));
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// One of each.
+    /// One of each kind.
     pub(super) fn outcomes() -> Vec<Outcome> {
         let (stderr, stdout) = ("fatal: 42\n  at line 3".to_owned(), "[ask] reading\nno such index".to_owned());
         vec![

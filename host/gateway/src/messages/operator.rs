@@ -1,25 +1,25 @@
-//! What an operator's terminal shows: notices of the start, and how the gateway does.
+//! Texts of an operator's terminal: notices at the start, and the status of the gateway.
 
 use std::borrow::Cow;
 
 use super::{Messages, terminal};
 use crate::{chat::Connection, ledger::LedgerBacklog};
 
-/// Something that was chosen for the operator.
+/// A choice that was made for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The variable of that name keeps the gateway from writing to Slack.
     DryRun(&'static str),
     /// There are no tokens.
     Console,
-    /// There are none, although gateway.json is about Slack.
+    /// There are no tokens, although gateway.json has a Slack section.
     NoTokens,
-    /// No model is named.
+    /// No model is configured.
     Sim,
 }
 
 impl Messages {
-    /// What was chosen, and the hint that goes with it.
+    /// The choice, and its hint.
     pub fn notice(&self, notice: Notice) -> (String, String) {
         match notice {
             Notice::DryRun(variable) => {
@@ -31,17 +31,17 @@ impl Messages {
         }
     }
 
-    /// How well it does, in a word, by the name of its level.
+    /// The status level in words.
     pub fn status_level(&self, level: &str) -> String {
         self.text("status-level", [("level", level.into())])
     }
 
-    /// Why it does not do better, by the name of the reason and the number in it: a name and a value, as the following.
+    /// A reason for the level, with its count: a label and a value, as in the following functions.
     pub fn status_because(&self, reason: &str, count: u64) -> (String, String) {
         (self.text("status-because", []), self.text(&format!("reason-{reason}"), [("count", count.into())]))
     }
 
-    /// Both in one line.
+    /// The level and the reasons in one line.
     pub fn status_in_a_line<'a>(&self, level: &str, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
         let (level, reasons) = (self.status_level(level), self.status_reasons(reasons));
         if reasons.is_empty() {
@@ -50,31 +50,31 @@ impl Messages {
         self.text("status-in-a-line", [("level", level.into()), ("reasons", reasons.into())])
     }
 
-    /// Why it does not do better, all of it.
+    /// All reasons for the level.
     pub fn status_reasons<'a>(&self, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
         let reasons: Vec<String> =
             reasons.into_iter().map(|(reason, count)| self.status_because(reason, count).1).collect();
         reasons.join(&self.text("status-reasons-between", []))
     }
 
-    /// Which process it is.
+    /// The process id.
     pub fn status_process(&self, pid: u32) -> (String, String) {
         (self.text("status-process", []), pid.to_string())
     }
 
-    /// How far it is, and since when.
+    /// The phase, and since when.
     pub fn status_phase(&self, phase: &str, since: &str) -> (String, String) {
         let filled = [("phase", phase.into()), ("since", since.into())];
         (self.text("status-phase", []), self.text("status-phase-is", filled))
     }
 
-    /// Whether somebody starts it again.
+    /// Whether the gateway is supervised.
     pub fn status_supervised(&self, supervised: bool) -> (String, String) {
         let supervised = if supervised { "yes" } else { "no" };
         (self.text("status-supervised", []), self.text("status-supervised-is", [("supervised", supervised.into())]))
     }
 
-    /// Its heartbeat, so many seconds old where there is one.
+    /// The heartbeat, with its age in seconds if there is one.
     pub fn status_heartbeat(&self, heartbeat: &str, seconds: Option<u64>) -> (String, String) {
         let value = match seconds {
             Some(seconds) => {
@@ -85,7 +85,7 @@ impl Messages {
         (self.text("status-heartbeat", []), value)
     }
 
-    /// The database that the store is in, and who works on it, or why nobody can tell.
+    /// The database that the store is in, and how many hosts use it, or why that is unknown.
     pub fn status_store(&self, name: &str, hosts: Result<usize, &str>) -> (String, String) {
         let (state, hosts, error) = match hosts {
             Ok(0) => ("free", 0, Cow::default()),
@@ -101,8 +101,8 @@ impl Messages {
         (self.text("status-store", []), self.text("status-store-is", filled))
     }
 
-    /// A host of that database: which home on which machine, what it does and with which version, since when, and how many
-    /// seconds ago it was last heard of.
+    /// A host of that database: home and machine, state, version, since when, and the seconds since it was last heard
+    /// of.
     pub fn status_host(
         &self,
         name: String,
@@ -123,7 +123,7 @@ impl Messages {
         (self.text("status-host", []), self.text("status-host-is", filled))
     }
 
-    /// What decides on a host, and why that is not what was chosen for all of them.
+    /// The policies that decide on a host, and why they are not those chosen for all hosts.
     pub fn status_policies(&self, policies: String, refused: Option<&str>) -> (String, String) {
         let is_refused = if refused.is_some() { "yes" } else { "no" };
         let why = terminal::translated(refused.unwrap_or_default(), self.language).into_owned();
@@ -131,7 +131,7 @@ impl Messages {
         (self.text("status-policies", []), self.text("status-policies-is", filled))
     }
 
-    /// Its sockets.
+    /// The sockets of the connection.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled = [
             ("open", open.to_string().into()),
@@ -141,14 +141,14 @@ impl Messages {
         (self.text("status-sockets", []), self.text("status-sockets-are", filled))
     }
 
-    /// What keeps lines of the ledger from being written.
+    /// The error that keeps lines of the ledger from being written.
     pub fn status_ledger(&self, LedgerBacklog { error, since, .. }: &LedgerBacklog) -> (String, String) {
         let error = terminal::translated(error, self.language).into_owned();
         let filled = [("since", since.clone().into()), ("error", error.into())];
         (self.text("status-ledger", []), self.text("status-ledger-is", filled))
     }
 
-    /// What can be done about that.
+    /// What to do about that.
     pub fn status_ledger_hint(&self) -> String {
         self.text("status-ledger-hint", [])
     }

@@ -1,8 +1,9 @@
-//! What commands tell a person at the terminal: what went wrong and what to do about it, what was done, and the words of
-//! tables. All of it is English where it is made, and stays so in the log and for machines. Where it is printed it is found in a
-//! catalogue by the English template that it was made of, as gettext does it: `terminal/zh-TW.txt` and `terminal/tables.zh-TW.txt` have what the sources say,
-//! `terminal/foreign.zh-TW.txt` what the system and the libraries do. What is in neither stays as it is. What the policies that
-//! come along say of themselves is in `terminal/policies.zh-TW.txt`.
+//! Translates what commands print at the terminal: errors with their hints, results, and the words of tables. All of it
+//! is English where it is produced, and stays English in the log and for machines. When it is printed, its Chinese is
+//! looked up by the English template that it was made from, as in gettext: `terminal/zh-TW.txt` and
+//! `terminal/tables.zh-TW.txt` have the templates of the sources, `terminal/foreign.zh-TW.txt` those of the system and
+//! the libraries. Unknown text stays as it is. What the embedded policies say of themselves is in
+//! `terminal/policies.zh-TW.txt`.
 
 mod pages;
 #[cfg(test)]
@@ -16,22 +17,22 @@ use pmk_core::Language;
 
 const OURS: &str = concat!(include_str!("terminal/zh-TW.txt"), include_str!("terminal/tables.zh-TW.txt"));
 const FOREIGN: &str = include_str!("terminal/foreign.zh-TW.txt");
-/// What the policies that come along say of themselves.
+/// The descriptions of the embedded policies.
 const POLICIES: &str = include_str!("terminal/policies.zh-TW.txt");
 
-/// Made where somebody reads Chinese, and nowhere else.
+/// Loaded on the first use of Chinese.
 static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::read(&[OURS, FOREIGN]));
 
-/// Errors hold errors; so deep they are looked for.
+/// How deeply nested errors are looked up.
 const MOST_NESTED: usize = 6;
-/// A row with fewer letters than this, and no name in it, fits many a text that it is not made for, as that of `or` the whole of
-/// somebody else's sentence: it counts only where all that is in its holes is known, a number or code. Where it has none at
-/// all something has to be known.
+/// A template with fewer letters than this, and without a name, matches many texts that it was not made for; `or`, for
+/// example, matches whole sentences of others. It only applies if everything in its holes is known, a number or code.
+/// If it has no letters at all, something in its holes must be known.
 const FEW_LETTERS: usize = 5;
-/// What names stand between.
+/// The quotation marks of names.
 const QUOTES: [char; 2] = ['`', '\''];
 
-/// A text of this program in that language, as far as it is known.
+/// Translates a text of this program, as far as it is known.
 pub fn translated(text: &str, language: Language) -> Cow<'_, str> {
     match language {
         Language::English => Cow::Borrowed(text),
@@ -39,7 +40,7 @@ pub fn translated(text: &str, language: Language) -> Cow<'_, str> {
     }
 }
 
-/// What a policy says of itself or of a setting. One of somebody else's stays as it is, whatever it says.
+/// Translates the description of a policy or of a setting. That of a policy that is not embedded stays as it is.
 pub fn of_a_policy(text: &str, language: Language) -> Cow<'_, str> {
     let known = match language {
         Language::English => None,
@@ -48,41 +49,41 @@ pub fn of_a_policy(text: &str, language: Language) -> Cow<'_, str> {
     known.map_or(Cow::Borrowed(text), |(_, chinese)| Cow::Borrowed(chinese))
 }
 
-/// What went wrong, and below it what to do.
+/// An error, and below it the hint.
 pub fn error(what: &str, hint: Option<&str>, language: Language) -> String {
     format!("{}{}", language.pick("error: ", "錯誤："), notice(what, hint, language))
 }
 
-/// What is not as it should be, and below it what to do.
+/// A warning, and below it the hint.
 pub fn warning(what: &str, hint: Option<&str>, language: Language) -> String {
     format!("{}{}", language.pick("warning: ", "警告："), notice(what, hint, language))
 }
 
-/// What is to be known, and below it what to do.
+/// A notice, and below it the hint.
 pub fn notice(what: &str, hint: Option<&str>, language: Language) -> String {
     let what = translated(what, language).into_owned();
     hint.map_or_else(|| what.clone(), |hint| format!("{what}\n  {}", self::hint(hint, language)))
 }
 
-/// What to do, with the pages where they are.
+/// A hint, with the paths of its pages resolved.
 pub fn hint(hint: &str, language: Language) -> String {
     format!("{}{}", language.pick("hint: ", "提示："), pages::found(&translated(hint, language)))
 }
 
-/// What the sources say, and the Chinese of it.
+/// The templates of the sources, with their Chinese.
 #[cfg(test)]
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     pairs(OURS)
 }
 
-/// Rows of templates, those with the most literal characters first.
+/// Templates, those with the most literal characters first.
 struct Catalogue(Vec<Row>);
 
 struct Row {
-    /// What stands around the holes: one more than there are.
+    /// The literal parts around the holes: one more than there are holes.
     english: Vec<String>,
     chinese: Vec<String>,
-    /// Which hole of the English text each of the Chinese one is.
+    /// For each hole of the Chinese text, the number of the English one.
     order: Vec<usize>,
 }
 
@@ -93,7 +94,7 @@ impl Catalogue {
         Catalogue(rows)
     }
 
-    /// A text line by line, as far as it is known.
+    /// Translates a text line by line, as far as it is known.
     fn lines(&self, text: &str) -> String {
         let line = |line: &str| {
             let (indent, words) = line.split_at(line.len() - line.trim_start().len());
@@ -102,7 +103,7 @@ impl Catalogue {
         text.split('\n').map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// A text that is made of a row, or that ends in one which begins with a separator.
+    /// Translates a text that matches a template, or that ends in one which begins with a separator.
     fn known(&self, text: &str, nested: usize) -> Option<String> {
         let nested = nested.checked_sub(1)?;
         let whole = self.0.iter().find_map(|row| self.filled(row, &row.holes(text)?, nested));
@@ -116,7 +117,7 @@ impl Catalogue {
         })
     }
 
-    /// The Chinese of a row, with what is in its holes.
+    /// Returns the Chinese of a template, with its holes filled in.
     fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<String> {
         let known = |(at, hole): (usize, &&str)| if row.quote(at).is_some() { None } else { self.known(hole, nested) };
         let known: Vec<Option<String>> = holes.iter().enumerate().map(known).collect();
@@ -149,7 +150,7 @@ impl Row {
         Row { english: pieces(english).0, chinese, order }
     }
 
-    /// What is in the holes, if the text is made of this.
+    /// Returns the contents of the holes, if the text matches this template.
     fn holes<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
         let (first, rest) = self.english.split_first()?;
         let mut left = text.strip_prefix(first.as_str())?;
@@ -165,7 +166,8 @@ impl Row {
         holes.iter().enumerate().all(is_whole).then_some(holes)
     }
 
-    /// What that hole stands between, backticks as ours or quotes as clap's: then it is a name, whatever it spells.
+    /// The quotation mark around a hole, backticks of this program or quotes of clap: its content is a name and is not
+    /// translated.
     fn quote(&self, hole: usize) -> Option<char> {
         let (before, after) = self.english.get(hole).zip(self.english.get(hole + 1))?;
         QUOTES.into_iter().find(|quote| before.ends_with(*quote) && after.starts_with(*quote))
@@ -196,12 +198,12 @@ fn is_code(text: &str) -> bool {
     text.len() > 1 && text.starts_with('`') && text.ends_with('`')
 }
 
-/// Puts a text behind another one: a name, and what closes its quotes, as it is.
+/// Appends a text; a name, and what closes its quotes, without a change.
 fn put(text: &mut String, next: &str, is_quoted: bool) {
     if is_quoted { text.push_str(next) } else { join(text, next) }
 }
 
-/// Puts a text behind another one: there is a space between Chinese and Latin, and none between Chinese and Chinese.
+/// Appends a text, with a space between Chinese and Latin, and none between Chinese and Chinese.
 fn join(text: &mut String, next: &str) {
     let Some(begins) = next.chars().next() else { return };
     let is_chinese = |char: char| ('\u{3400}'..='\u{9fff}').contains(&char);
@@ -226,7 +228,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     rows.iter().map(|[english, chinese]| (*english, chinese.trim_start())).collect::<Vec<_>>().into_iter()
 }
 
-/// What stands around the holes of a template, and the numbers of those that have one.
+/// Splits a template into the literals around its holes and the numbers of the holes, where they have one.
 fn pieces(template: &str) -> (Vec<String>, Vec<Option<usize>>) {
     let (mut literals, mut numbers) = (vec![String::new()], vec![]);
     let mut chars = template.chars().peekable();

@@ -1,6 +1,7 @@
-//! What an operator changes while the gateway runs (specification 003 §11): who is which [`audience`](set_audience),
-//! who is [asked](add_contact), who the [admins](add_admin) are, and which [experiment](start_experiment) is on. Each change is one of gateway.json's and, refused or not, a line of the
-//! [log](AdminLog), which [`last_changes`] reads.
+//! Changes that an operator makes while the gateway runs (specification 003 §11): [audiences](set_audience), the people
+//! who are [asked](add_contact), the [admins](add_admin), and the [experiment](start_experiment) that is on. Each
+//! change is a change of gateway.json and, whether made or refused, a line of the [log](AdminLog), which
+//! [`last_changes`] reads.
 
 mod actor;
 mod admins;

@@ -1,4 +1,4 @@
-//! Telling the admins of gateway.json something.
+//! Notifies the admins of gateway.json.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     operator::permissions::Permissions,
 };
 
-/// Reaches whoever is an admin at that time.
+/// Sends notices to whoever is an admin at that time.
 #[derive(Clone)]
 pub struct Admins {
     front: Arc<dyn Front>,
@@ -20,13 +20,13 @@ pub struct Admins {
 }
 
 impl Admins {
-    /// By this front; what is still on its way when the gateway ends is waited for with these tasks.
+    /// Creates the notifier for this front. `tasks` tracks notices that are still being sent when the gateway ends.
     pub fn new(front: Arc<dyn Front>, people: Arc<Permissions>, tasks: TaskTracker) -> Admins {
         Admins { front, people, tasks }
     }
 
-    /// Tells them, beside whatever else is going on. A message that does not reach them is only logged: the ledger has it,
-    /// too.
+    /// Sends a notice to all admins in the background. A notice that does not arrive is only logged: the ledger has the
+    /// event, too.
     pub(crate) fn tell(&self, text: String) {
         for admin in self.people.admins() {
             let (front, text) = (Arc::clone(&self.front), text.clone());
@@ -34,20 +34,20 @@ impl Admins {
         }
     }
 
-    /// The same, and whether it has reached any of them.
+    /// Sends a notice to all admins and returns whether any of them received it.
     pub(crate) async fn reach(&self, text: &str) -> bool {
         let told = self.people.admins().into_iter().map(|admin| tell_one(&*self.front, admin, text.to_owned()));
         join_all(told).await.contains(&true)
     }
 
-    /// Whether there is anybody to tell.
+    /// Whether there are any admins to notify.
     pub(crate) fn are_any(&self) -> bool {
         !self.people.admins().is_empty()
     }
 }
 
 async fn tell_one(front: &dyn Front, admin: String, text: String) -> bool {
-    // A direct message: Slack takes the user's id for the channel.
+    // A direct message: Slack accepts the user's id as the channel.
     let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, MessageBody { text, pings: vec![] });
     let told = front.deliver(Delivery::notice("", &reply_to, &speech)).await;
     if let Err(error) = &told {

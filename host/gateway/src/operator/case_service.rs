@@ -1,5 +1,5 @@
-//! What people can do about cases, and what they are told. Who may is asked before; the words that lead here are the table
-//! of commands'.
+//! The operations on cases and the replies to them. Permission is checked by the caller; the commands are defined in
+//! the command table.
 
 use pmk_core::{FrontName, text};
 use pmk_system::clock::Clock;
@@ -11,21 +11,21 @@ use crate::{
     store::{Opened, Store, StoreError},
 };
 
-/// So many cases of a channel are listed; the operator sees all.
+/// The most cases of a channel that are listed; the operator can list all.
 const MOST_LISTED: usize = 20;
 
 /// Why nothing was done.
 #[derive(Debug, Error)]
 pub enum CaseServiceError {
-    /// It makes no sense now.
+    /// The operation is not possible now.
     #[error(transparent)]
     Refused(#[from] CaseRefusal),
-    /// It could not be kept, or looked up.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Carries it out.
+/// Carries out the operations on cases.
 #[derive(Clone, Copy)]
 pub struct CaseService<'a> {
     pub store: &'a Store,
@@ -34,10 +34,10 @@ pub struct CaseService<'a> {
 }
 
 impl CaseService<'_> {
-    /// Opens a case, and says so.
+    /// Opens a case and returns the reply.
     ///
     /// # Errors
-    /// One is open already; the title is none; the place is no channel; the store failed.
+    /// A case is already open; the title is invalid; the place is not a channel; the store failed.
     pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseServiceError> {
         is_channel(&order.channel)?;
         let title = title_of(title)?;
@@ -47,20 +47,20 @@ impl CaseService<'_> {
         }
     }
 
-    /// What is known of the case that is open in a channel.
+    /// Returns a description of the open case of a channel.
     ///
     /// # Errors
-    /// None is; the place is no channel; the store failed.
+    /// None is open; the place is not a channel; the store failed.
     pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseServiceError> {
         is_channel(channel)?;
         let case = self.store.open_case_of(front, channel).await?;
         Ok(self.messages.case_shown(&case.ok_or(CaseRefusal::NoneOpen)?))
     }
 
-    /// Closes the case that is open in a channel, and says so.
+    /// Closes the open case of a channel and returns the reply.
     ///
     /// # Errors
-    /// None is; the place is no channel; the store failed.
+    /// None is open; the place is not a channel; the store failed.
     pub async fn close(&self, order: &Order) -> Result<String, CaseServiceError> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, self.clock.now_ms()).await?;
@@ -68,10 +68,10 @@ impl CaseService<'_> {
         Ok(self.messages.case_closed(&case))
     }
 
-    /// The cases of a channel. Those of others are not told here: a private channel's are its own.
+    /// Lists the cases of a channel. Cases of other channels are not shown: a private channel's are its own.
     ///
     /// # Errors
-    /// The place is no channel; the store failed.
+    /// The place is not a channel; the store failed.
     pub async fn list(&self, front: FrontName, channel: &str) -> Result<String, CaseServiceError> {
         is_channel(channel)?;
         let cases = self.store.cases_of(front, channel).await?;

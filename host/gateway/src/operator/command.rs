@@ -1,9 +1,10 @@
-//! Commands: `/pmk …`, by slash command and as text in Slack, and on the console (specification 003 §11).
+//! Commands: `/pmk …`, as slash command and as text in Slack, and on the console (specification 003 §11).
 //!
-//! One [table](TABLE) says which there are, how they are written, what permission they take, and which of them the
-//! command line of the host has, too. [`Asked`] is what a text asks for by it, an [`Order`] what is to be done,
-//! [`CommandExecutor`] does what touches files and keeps the log, [`show`] and [`help`] put into words what comes of it. Who may
-//! is asked of [`authorization`](crate::access::authorization), by whoever carries a command out.
+//! One [table](TABLE) defines all commands: their words, their arguments, the permission that they need, and the
+//! equivalent command on the command line of the host. [`ParsedCommand`] is a text parsed by that table, an [`Order`] the
+//! operation it requests. [`CommandExecutor`] carries out what touches files and keeps the log; [`show`] and [`help`]
+//! write the replies. Whoever carries a command out checks permission with
+//! [`authorization`](crate::access::authorization).
 
 mod arguments;
 mod executor;

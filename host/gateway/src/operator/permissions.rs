@@ -1,4 +1,4 @@
-//! Who may do what: asked of gateway.json as it is now, and a no is noted.
+//! Checks permissions against the current gateway.json; refusals are recorded.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     ledger::{Event, Ledger},
 };
 
-/// What people may do here.
+/// The permission checks of a gateway.
 #[derive(Debug)]
 pub struct Permissions {
     watched: Arc<WatchedConfig>,
@@ -19,17 +19,17 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// By what gateway.json says.
+    /// Creates the checks against this configuration.
     pub fn new(watched: Arc<WatchedConfig>, ledger: Ledger) -> Permissions {
         Permissions { watched, ledger }
     }
 
-    /// Who is who, as of now.
+    /// Returns the people as currently configured.
     pub(crate) fn people(&self) -> Arc<People> {
         self.watched.now()
     }
 
-    /// Whether somebody may do this there. To be asked once for each thing that they do: a no is logged, and an event.
+    /// Whether somebody may do this there. To be called once per action: a refusal is logged and written to the ledger.
     pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> AccessDecision {
         let ruling = may(&self.watched.now(), actor, action, Venue::of(channel));
         if let AccessDecision::Refused { reason } = ruling {
@@ -40,26 +40,26 @@ impl Permissions {
         ruling
     }
 
-    /// Whether somebody is to be told things. Nobody has done anything, so a no is not noted.
+    /// Whether somebody may receive messages. A refusal is not recorded, since the person has done nothing.
     pub(crate) fn may_hear(&self, person: &str) -> bool {
         may(&self.watched.now(), person, Action::Hear, Venue::Nowhere).is_allowed()
     }
 
-    /// The admins who are to be told things.
+    /// Returns the admins who may receive messages.
     pub(crate) fn admins(&self) -> Vec<String> {
         let people = self.watched.now();
         let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Venue::Nowhere).is_allowed());
         told.cloned().collect()
     }
 
-    /// Whether anybody can be asked on somebody's behalf, about whatever it is.
+    /// Whether there is any contact, in any pool, other than the asker.
     pub(crate) fn has_contacts(&self, asker: &str) -> bool {
         let repos = self.watched.now();
         let repos = repos.escalation.repos.keys().map(|repo| Some(repo.as_str()));
         [None].into_iter().chain(repos).any(|repo| !self.contacts(repo, asker).is_empty())
     }
 
-    /// Whom to ask about a repository on somebody's behalf; empty where there is nobody.
+    /// Returns the contacts to ask about a repository on behalf of `asker`; empty if there are none.
     pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
         let people = self.watched.now();
         let may_hear = |contact: &str| may(&people, contact, Action::Hear, Venue::Nowhere).is_allowed();

@@ -1,9 +1,10 @@
-//! Experiments: several policies on live traffic, and an honest word on which of them is better.
+//! Experiments: several policies on live traffic, and a statistically sound comparison between them.
 //!
-//! [An operator writes it](crate::config::ExperimentConfig), [`arms`] loads it, [a lot](crate::store::assignment) gives a conversation its
-//! arm, which it keeps, and [`live`] does all that while the gateway runs. [`shadow`] asks the arms that only watch.
-//! [`signals`] are what people say without words: a question asked twice, a thumb up or down. [The guard rail](crate::guard_rail)
-//! takes an arm out that is worse than the control beyond doubt, [`figures`] says what is known of each.
+//! [The configuration](crate::config::ExperimentConfig) describes an experiment, [`arms`] loads its arms, [a hash
+//! draw](crate::store::assignment) assigns each conversation the arm that it keeps, and [`live`] runs all of that in a
+//! running gateway. [`shadow`] asks the arms that decide without any effect. [`signals`] detects implicit feedback: a
+//! question asked twice, a thumb up or down. [The guard rail](crate::guard_rail) stops an arm that is worse than the
+//! control beyond doubt; [`figures`] computes what is known of each arm.
 
 pub mod arms;
 pub mod figures;

@@ -1,7 +1,7 @@
-//! Policies that somebody has chosen on one host of a database decide on all of them, as long as one works.
+//! A policy choice made on one host of a database applies to all its hosts.
 //!
-//! Whoever chooses sends the components along; each host loads them as it would a file of its own, by its own gateway.json, and says
-//! what decides there. One that may not load them keeps what it has.
+//! The choosing host stores the components in the database. Every other host loads them as it would load its own files,
+//! under its own gateway.json, and reports what decides there. A host that may not load them keeps its policies.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::store::{Choice, HostPolicies, HostState, LayerUpload, SentLayer, StoreError};
 
-/// How often is looked whether somebody has chosen others.
+/// How often the database is checked for a choice made elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// So long is waited for other hosts to say what they make of a choice: a large component compiles for seconds.
+/// How long to wait for other hosts to report the outcome of a choice: a large component compiles for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The components of these layers but the embedded one, the last on top.
+/// Returns the components of a stack without the embedded one, the top one last.
 pub fn to_send(stack: &Stack) -> Vec<LayerUpload> {
     let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
     let layer = |layer: &Layer| {
@@ -30,13 +30,13 @@ pub fn to_send(stack: &Stack) -> Vec<LayerUpload> {
     above_the_base.iter().rev().map(layer).collect()
 }
 
-/// What a host has sent, each with what it is called.
+/// Pairs the components that a host has sent with a label for each.
 pub fn labelled(layers: &[SentLayer], host: &str, components: Vec<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
     layers.iter().map(|layer| format!("{} of {host}", layer.name)).zip(components).collect()
 }
 
 impl Swapper {
-    /// Has all hosts of the database go by these; the version of that choice, none where there is no database.
+    /// Publishes a choice to all hosts of the database. Returns its version, or `None` without a database.
     pub(super) async fn publish(&self, stack: &Stack) -> Result<Option<i64>, Failure> {
         let store = &self.ports.store;
         if !store.is_shared() {
@@ -45,7 +45,7 @@ impl Swapper {
         Ok(store.choose(to_send(stack)).await?)
     }
 
-    /// Goes by what was chosen on another host, where something was.
+    /// Applies a choice that another host has made, if there is a new one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -61,14 +61,14 @@ impl Swapper {
         let loaded = self.aside(move |loader, config| loader.take(config, &components)).await;
         let _alone = self.swapping.lock().await;
         let mut chosen = self.chosen();
-        // Somebody may have chosen others here meanwhile.
+        // Others may have been chosen here meanwhile.
         if chosen.shared_choice.knows(version, config) {
             return Ok(());
         }
         let mut refused = None;
         match loaded {
             Ok(stack) => {
-                // What was asked for here before is not what is wanted any more.
+                // Requests made here before are superseded.
                 chosen.overtake();
                 if identities(&stack) == self.serving() {
                     self.follow_no_files();
@@ -85,7 +85,8 @@ impl Swapper {
         Ok(())
     }
 
-    /// Keeps up with what is chosen on other hosts, and tells them what decides here; at once to an end where there can be none.
+    /// Follows the choices of other hosts and reports to them what decides here. Returns at once if the database is not
+    /// shared.
     pub async fn follow_hosts(&self) {
         let mut said = None;
         while self.ports.store.is_shared() {
@@ -109,12 +110,12 @@ impl Swapper {
         HostPolicies { layers: self.serving(), choice: *choice, refused: refused.as_ref().map(|(why, _)| why.clone()) }
     }
 
-    /// What the other hosts make of a choice, once all that work have said so or it takes too long.
+    /// Returns the outcome of a choice on the other hosts, once all live ones have reported it or the wait times out.
     pub(super) async fn on_hosts(&self, version: Option<i64>) -> Vec<OnHost> {
         let Some(version) = version else { return vec![] };
         let begun = Instant::now();
         loop {
-            // Nobody is told of, where nobody can be asked.
+            // If the store cannot be asked, no other host is reported.
             let others = self.ports.store.other_hosts().await.unwrap_or_default();
             let others = others.into_iter().filter(|host| host.state != HostState::Silent);
             let outcomes: Vec<OnHost> = others.map(|host| OnHost::of(host, version)).collect();

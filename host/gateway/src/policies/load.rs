@@ -1,5 +1,5 @@
-//! How components become layers: named by the command line, by gateway.json or by an operator of a running gateway,
-//! with the settings that hold for them, over the embedded standard policy.
+//! Loads components into layers: those named on the command line, in gateway.json or by an operator of a running
+//! gateway, with the settings that apply to them, over the embedded standard policy.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,23 +22,23 @@ use crate::{
     stderr::Spinner,
 };
 
-/// What the command line says of policies.
+/// The policy options of the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
-    /// Components, files or [embedded](crate::embedded) ones, the last on top; they replace the configured ones.
+    /// Components, files or [embedded](crate::embedded) ones, the top one last; they replace the configured ones.
     pub files: Vec<PathBuf>,
-    /// Settings, which go before all others.
+    /// Settings, which take precedence over all others.
     pub set: Vec<SetOverride>,
     /// Whether imports beyond the contract are refused, whatever gateway.json says.
     pub no_wasi: bool,
 }
 
-/// Where the components of an arm are.
+/// Where the components of an arm come from.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// Where gateway.json says.
+    /// The files that gateway.json names.
     Files,
-    /// Another host has sent them, each with what it is called, the last on top.
+    /// Components sent by another host, each with its label, the top one last.
     Host(&'a [(String, Vec<u8>)]),
 }
 
@@ -47,63 +47,63 @@ pub enum Origin<'a> {
 pub struct Loader {
     runtime: Runtime,
     named: Named,
-    /// What policies write in that say something themselves; their own default where nobody listens to them.
+    /// The language of the text that policies write themselves; `None` leaves each policy its own default.
     language: Option<Language>,
 }
 
 impl Loader {
-    /// Sets up the engine, with compiled components kept in the home.
+    /// Sets up the engine, with compiled components cached in the home.
     ///
     /// # Errors
-    /// The system does not let it run.
+    /// The system does not let the engine run.
     pub fn open(home: &Path, named: Named) -> Result<Loader, Failure> {
         Ok(Loader::of(open_runtime(home)?, named))
     }
 
-    /// With this engine.
+    /// Creates a loader with this engine.
     pub(super) fn of(runtime: Runtime, named: Named) -> Loader {
         Loader { runtime, named, language: None }
     }
 
-    /// The same for policies of a gateway that speaks this language.
+    /// Sets the language that the gateway speaks.
     #[must_use]
     pub fn speaking(self, language: Language) -> Loader {
         Loader { language: Some(language), ..self }
     }
 
-    /// The same for somebody who may stop waiting.
+    /// Returns a loader whose loading stops when this flag is set.
     pub(super) fn until(&self, abandon: &CancelFlag) -> Loader {
         Loader { runtime: self.runtime.until(abandon), ..self.clone() }
     }
 
-    /// What the command line says.
+    /// Returns the options of the command line.
     pub fn named(&self) -> &Named {
         &self.named
     }
 
-    /// The components of a start.
+    /// Returns the components that a start loads.
     pub fn files<'a>(&'a self, config: &'a PolicyConfig) -> &'a [PathBuf] {
         if self.named.files.is_empty() { &config.files } else { &self.named.files }
     }
 
-    /// The layers of a start.
+    /// Loads the layers of a start.
     ///
     /// # Errors
-    /// As [`load`](Loader::load), and `--set` for a policy that is not among them.
+    /// As [`load`](Loader::load), and a `--set` for a policy that is not among them.
     pub fn start(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
         let stack = self.load(config, self.files(config))?;
         self.check_settings(config, std::slice::from_ref(&stack))?;
         Ok(stack)
     }
 
-    /// Whether every `--set` is meant for a policy of these stacks.
+    /// Checks that every `--set` is meant for a policy of these stacks.
     ///
     /// # Errors
     /// One is not.
     pub fn check_settings(&self, config: &PolicyConfig, stacks: &[Stack]) -> Result<(), Failure> {
         let mut names: Vec<&str> = Vec::new();
         for layer in stacks.iter().flat_map(|stack| stack.layers()) {
-            // Every stack has the embedded policy.
+            // Every stack contains the embedded policy.
             if !names.contains(&layer.policy.name()) {
                 names.push(layer.policy.name());
             }
@@ -111,15 +111,15 @@ impl Loader {
         Ok(self.overrides(config).check_policies(names)?)
     }
 
-    /// Layers of these components, the last on top. Blocks while it compiles.
+    /// Loads layers of these components, the top one last. Blocks while it compiles.
     ///
     /// # Errors
-    /// One cannot be loaded, may not be, or does not take the settings that are meant for it.
+    /// One cannot or may not be loaded, or does not accept the settings meant for it.
     pub fn load(&self, config: &PolicyConfig, files: &[PathBuf]) -> Result<Stack, Failure> {
         self.assemble(config, files, &self.overrides(config))
     }
 
-    /// Layers of components that another host has sent, each with what it is called, the last on top.
+    /// Loads layers of components that another host has sent, each with its label, the top one last.
     ///
     /// # Errors
     /// As [`load`](Loader::load).
@@ -129,18 +129,19 @@ impl Loader {
         Ok(stack)
     }
 
-    /// The layers of an arm of an experiment: it is what it says itself, whatever the command line and the environment
-    /// say of the policies that serve.
+    /// Loads the layers of an arm of an experiment. The arm is defined by its own section alone; policy options of the
+    /// command line and the environment do not apply.
     ///
     /// # Errors
-    /// As [`load`](Loader::load); settings of a policy that it has not got.
+    /// As [`load`](Loader::load), and settings of a policy that the arm does not load.
     pub fn arm(&self, config: &PolicyConfig, from: Origin<'_>) -> Result<Stack, Failure> {
         let overrides = Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() };
         let (stack, odd) = match from {
             Origin::Files => self.layers(config, &config.files, &overrides),
             Origin::Host(components) => self.sent_layers(config, components, &overrides),
         }?;
-        // What serves may have settings of what somebody will load; an arm with such would be compared with itself.
+        // The serving policies may have settings for a policy that is loaded later; an arm with such idle settings
+        // would be compared with itself.
         let is_loaded = |name: &str| stack.layers().iter().any(|layer| layer.policy.name() == name);
         if let Some(idle) = config.settings.keys().find(|name| !is_loaded(name)) {
             let failure = Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"));
@@ -150,8 +151,8 @@ impl Loader {
         Ok(stack)
     }
 
-    /// The layers of a start, and what is odd about them: settings of a policy that is not among them, variables that
-    /// make no sense.
+    /// Loads the layers of a start, and returns them with warnings: settings of a policy that is not among them,
+    /// environment variables with invalid values.
     ///
     /// # Errors
     /// As [`start`](Loader::start).
@@ -193,7 +194,7 @@ impl Loader {
         self.over_the_base(config, load, overrides)
     }
 
-    /// What is loaded, the top one first, over the embedded policy.
+    /// Puts what `load` returns, top layer first, over the embedded policy.
     fn over_the_base(
         &self,
         config: &PolicyConfig,
@@ -226,7 +227,7 @@ impl Loader {
         Ok((stack, odd))
     }
 
-    /// Whether layers that were loaded before may still decide: the operator may have thought better of it.
+    /// Checks whether layers that were loaded before may still decide: gateway.json may have changed.
     ///
     /// # Errors
     /// One of them would not be loaded now.
@@ -256,16 +257,16 @@ fn tell_odd(odd: &[String]) {
     }
 }
 
-/// The digests that `policy.allow` names; `None` where any will do.
+/// The digests that `policy.allow` names; `None` where any component is allowed.
 fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
-    // What is under all others is allowed from a file, too.
+    // The standard policy is also allowed when it is loaded from a file.
     let standard = hex(&Sha256::digest(embedded::STANDARD));
     let allow = config.allow.as_ref()?;
     Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
 }
 
-/// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, and what compiling may use,
-/// for a component that is only looked at is compiled and run as well. What a decision may use is the default.
+/// Opens the engine for the authoring commands. `policy.allow` and the compile limits of the home apply as in a
+/// gateway, because a component that is only looked at is compiled and run as well. Decisions have the default limits.
 ///
 /// # Errors
 /// gateway.json cannot be read, or the system does not let the engine run.
@@ -276,7 +277,8 @@ pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
     Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
 
-/// The engine, with compiled components kept in the home where there is one: who only looks at a policy makes none.
+/// Opens the engine, with compiled components cached in the home if it exists: a command that only looks at a policy
+/// does not create one.
 ///
 /// # Errors
 /// The system does not let it run.

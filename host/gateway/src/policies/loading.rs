@@ -1,5 +1,5 @@
-//! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds, and on a busy
-//! machine each may.
+//! Loads a component and shows a spinner meanwhile: one that contains an interpreter compiles for seconds, and on a
+//! busy machine any may.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use pmk_system::error::Failure;
 
 use crate::{embedded, stderr::Spinner};
 
-/// Loads a component, a file or an [embedded](crate::embedded) one. Where that takes long, a terminal shows for how long already.
+/// Loads a component, a file or an [embedded](crate::embedded) one. If that takes long, a terminal shows the elapsed
+/// time.
 ///
 /// # Errors
 /// Everything that [`LoadError`] lists.
@@ -23,7 +24,7 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
     loaded
 }
 
-/// The same, with nothing to look at meanwhile.
+/// Loads a component without a spinner.
 ///
 /// # Errors
 /// As [`load`].

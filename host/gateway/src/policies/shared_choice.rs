@@ -1,11 +1,11 @@
-//! What becomes of a choice of policies on the hosts of a database.
+//! The outcome of a choice of policies on the hosts of a database.
 
 use pmk_system::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Host, HostPolicies};
 
-/// What another host makes of a choice.
+/// The outcome of a choice on another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnHost {
     pub machine: String,
@@ -14,20 +14,20 @@ pub struct OnHost {
     pub outcome: Outcome,
 }
 
-/// What came of it there.
+/// The outcome of a choice on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Outcome {
-    /// They decide there.
+    /// The chosen policies decide there.
     Decide,
-    /// It does not take them.
+    /// The host refused them.
     Refused { reason: String },
-    /// It has not said so yet.
+    /// The host has not reported yet.
     Unknown,
 }
 
 impl OnHost {
-    /// By what it says.
+    /// Derives the outcome from what the host has reported.
     pub(super) fn of(host: Host, version: i64) -> OnHost {
         let outcome = match host.decides {
             Some(HostPolicies { choice, refused, .. }) if choice.is_some_and(|knows| knows >= version) => match refused
@@ -41,30 +41,31 @@ impl OnHost {
     }
 }
 
-/// What a host knows of what was chosen for all.
+/// What a host knows of the choice for all hosts.
 #[derive(Debug, Default)]
 pub(super) struct SharedChoice {
-    /// The last version that it has taken, refused or made.
+    /// The last version that this host has applied, refused or made.
     pub version: Option<i64>,
     /// Whether it was made here.
     pub is_ours: bool,
-    /// Why it is not what decides here, and what gateway.json was then.
+    /// Why the choice does not decide here, and the stamp of gateway.json when it was refused.
     pub refused: Option<(String, Option<Stamp>)>,
 }
 
 impl SharedChoice {
-    /// Whether there is nothing to do about this one: what was refused may do once gateway.json, `config`, is another.
+    /// Whether there is nothing to do about this version. A refused one is tried again once gateway.json (`config`)
+    /// differs.
     pub fn knows(&self, version: i64, config: Option<Stamp>) -> bool {
         let may_do = self.refused.as_ref().is_some_and(|(_, then)| *then != config);
         self.version.is_some_and(|known| known >= version) && !may_do
     }
 
-    /// A choice that was made here, where it is for all.
+    /// Records a choice that was made here; `version` is set if it is for all hosts.
     pub fn made(&mut self, version: Option<i64>) {
         *self = SharedChoice { version, is_ours: version.is_some(), refused: None };
     }
 
-    /// One that was made elsewhere.
+    /// Records a choice that was made on another host.
     pub fn taken(&mut self, version: i64, refused: Option<(String, Option<Stamp>)>) {
         *self = SharedChoice { version: Some(version), is_ours: false, refused };
     }

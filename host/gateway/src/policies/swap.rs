@@ -1,9 +1,9 @@
-//! Other policies take over while the gateway runs.
+//! Swaps other policies in while the gateway runs.
 //!
-//! They are loaded and checked aside, on a thread that may block, with gateway.json as it is then; turns go on
-//! meanwhile, and so do other swaps: loading may take as long as its limits allow, and nothing waits for it. Only when
-//! everything about them is good do they replace those that serve, for the turns that begin from then on. Whatever is
-//! wrong with them leaves the others serving.
+//! They are loaded and checked in the background, on a blocking thread, with gateway.json as it is then. Meanwhile
+//! turns go on, and so do other swaps: loading may take as long as its limits allow, and nothing waits for it. Only
+//! when everything about the new policies is valid do they replace the serving ones, for the turns that begin from then
+//! on. If anything is wrong with them, the serving ones stay.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,18 +30,18 @@ use crate::{
     store::Store,
 };
 
-/// What made other policies take over.
+/// What triggered a swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwapTrigger {
-    /// An operator asked for them.
+    /// An operator chose them.
     Command,
-    /// The files of those that serve have changed.
+    /// The files of the serving policies have changed.
     File,
-    /// An operator asked for those that a start would load.
+    /// An operator sent the signal to load what a start would load.
     Signal,
-    /// An experiment ended with one of its arms.
+    /// An arm of an experiment was promoted.
     Promotion,
-    /// An operator asked for them on another host of the database.
+    /// An operator chose them on another host of the database.
     Host,
 }
 
@@ -57,20 +57,20 @@ impl SwapTrigger {
     }
 }
 
-/// A swap that was made, and what it is worth at the next start.
+/// A completed swap, and what the next start would load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swapped {
     /// The layers that decide from the next turn on, the top one first.
     pub serving: Vec<Identity>,
-    /// Those that decided until now.
+    /// The layers that decided until now.
     pub before: Vec<Identity>,
-    /// Where the new ones come from, the top one last; the embedded policy has no file.
+    /// The files of the new ones, the top one last; the embedded policy has no file.
     pub files: Vec<PathBuf>,
-    /// Whether that is what these files still hold.
+    /// Whether these files still hold what was loaded.
     pub files_unchanged: bool,
-    /// What a start would load, if the gateway were started as it was.
+    /// What a start would load if the gateway were started with the same arguments.
     pub next_start: NextStart,
-    /// What the other hosts of the database make of it.
+    /// The outcome on the other hosts of the database.
     #[serde(default)]
     pub hosts: Vec<OnHost>,
 }
@@ -82,19 +82,19 @@ pub struct NextStart {
     pub files: Vec<PathBuf>,
 }
 
-/// What says which policies a start loads.
+/// What determines the policies that a start loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// `--policy`, which goes before all else.
+    /// `--policy`, which takes precedence.
     CommandLine,
     /// `policy.files` of gateway.json.
     Config,
-    /// Nothing: the embedded policy decides alone.
+    /// Neither: the embedded policy decides alone.
     Default,
 }
 
-/// What a swap needs of the world.
+/// What a swap depends on.
 pub struct Ports {
     pub policies: Arc<Policies>,
     pub ledger: Ledger,
@@ -105,42 +105,42 @@ pub struct Ports {
     pub promotions: watch::Receiver<Option<Arc<Promotion>>>,
 }
 
-/// An arm that serves everybody from now on.
+/// A promoted arm, which serves everybody from now on.
 #[derive(Debug)]
 pub struct Promotion {
-    /// Where its policies come from.
+    /// The files of its policies.
     pub files: Vec<PathBuf>,
     pub serving: TurnPolicies,
-    /// What served until then.
+    /// The policies that served until then.
     pub before: TurnPolicies,
 }
 
-/// Has other policies take over.
+/// Swaps the policies of a running gateway.
 pub struct Swapper {
     pub(super) ports: Ports,
     loader: Loader,
     pub(super) home: PathBuf,
-    /// Held from what is told to other hosts to the swap here.
+    /// Held from publishing a choice to the other hosts until the swap on this host is done.
     pub(super) swapping: tokio::sync::Mutex<()>,
-    /// Locked for the moment of a swap.
+    /// Locked only for the moment of a swap.
     chosen: Mutex<Chosen>,
-    /// Where those that serve come from, for who watches their files. Sent anew by each swap.
+    /// The serving policies and their origins, for the watcher of their files. Every swap sends a new value.
     followed: watch::Sender<Followed>,
 }
 
-/// Policies that serve, and where they come from.
+/// Serving policies and their origins.
 #[derive(Clone)]
 pub(super) struct Followed {
     pub(super) from: Origins,
     serving: TurnPolicies,
 }
 
-/// Where policies that serve come from: nowhere here, where another host has sent them.
+/// Where the serving policies come from; no files if another host has sent them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Origins {
-    /// The last on top.
+    /// The top one last.
     pub(super) files: Vec<PathBuf>,
-    /// Whether they are what served before, whatever the files hold by now.
+    /// Whether the policies are those that served before, restored as loaded then, whatever the files hold now.
     is_back: bool,
 }
 
@@ -151,15 +151,15 @@ impl Followed {
 }
 
 pub(super) struct Chosen {
-    /// What served before, as it was then: its files may have changed since.
+    /// The policies that served before, as loaded then: their files may have changed since.
     previous: Option<Previous>,
-    /// Whether admins know that the files cannot be used as they are.
+    /// Whether the admins have been told that the files cannot be used as they are.
     told: bool,
-    /// The number of the last request for a swap, and of the one that serves. Loading takes its time; what was asked
-    /// for later goes before what is ready later.
+    /// The number of the last swap request, and of the request that was granted last. Loading takes time; a later
+    /// request takes precedence over an earlier one that finishes loading after it.
     asked: u64,
     granted: u64,
-    /// What is known of what was chosen for all hosts.
+    /// What is known of the choice for all hosts.
     pub(super) shared_choice: SharedChoice,
 }
 
@@ -171,19 +171,20 @@ struct Wanted {
     stack: Stack,
 }
 
-/// What a swap has to go by, once it is ready.
+/// What decides whether a loaded swap may still be made.
 enum Claim {
-    /// Somebody has asked for it, by this number, and for all hosts of the database.
+    /// Requested under this number, for all hosts of the database.
     Asked(u64),
-    /// The same, for what served before.
+    /// The same, for the policies that served before.
     Back(u64),
-    /// The files of these have changed. Nobody has asked for it: it is dropped where anything was done meanwhile.
+    /// The files of these policies have changed. As nobody requested it, it is dropped if anything else was swapped in
+    /// meanwhile.
     Changed(Followed),
 }
 
 /// Why a swap was not made.
 enum NotMade {
-    /// What somebody has asked for since, or what has come about since its files have changed, goes before it.
+    /// A later request, or a swap since the files changed, takes precedence.
     Outdated,
     Failed(Failure),
 }
@@ -198,15 +199,15 @@ impl From<NotMade> for Failure {
     }
 }
 
-/// What a swap has replaced by what.
+/// What a swap replaced, and with what.
 pub(super) struct Replaced {
     before: Vec<Identity>,
     serving: Vec<Identity>,
-    /// Of the choice for all hosts, where it is one.
+    /// The version of the choice for all hosts, if it is one.
     version: Option<i64>,
 }
 
-/// Stops what is being loaded when nobody waits for it any more.
+/// Cancels loading when its future is dropped.
 struct Waiting(CancelFlag);
 
 impl Drop for Waiting {
@@ -222,7 +223,7 @@ struct Previous {
 }
 
 impl Swapper {
-    /// For a gateway that was started with what this loader gave it.
+    /// Creates the swapper of a gateway that was started with the policies of this loader.
     pub fn new(home: &Path, ports: Ports, loader: Loader, config: &PolicyConfig) -> Swapper {
         let files = absolute(loader.files(config));
         let followed = Followed { from: Origins { files, is_back: false }, serving: ports.policies.serving() };
@@ -242,15 +243,15 @@ impl Swapper {
         }
     }
 
-    /// What serves and where it comes from.
+    /// Returns the serving policies and their origins.
     pub(super) fn followed(&self) -> watch::Receiver<Followed> {
         self.followed.subscribe()
     }
 
-    /// Has the components of these files take over, the last on top.
+    /// Swaps in the components of these files, the top one last.
     ///
     /// # Errors
-    /// They cannot be loaded, or may not be; those that served still do.
+    /// They cannot or may not be loaded; the serving policies stay.
     pub async fn choose(self: &Arc<Self>, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
         let (request, wanted) = (self.chosen().ask(), files.clone());
         let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
@@ -271,10 +272,10 @@ impl Swapper {
         }
     }
 
-    /// Has those take over again that served before, as they were then.
+    /// Swaps the policies back in that served before, as they were loaded then.
     ///
     /// # Errors
-    /// There are none, they may not be loaded any more, or others took over meanwhile.
+    /// There are none, they may no longer be loaded, or others were swapped in meanwhile.
     pub async fn go_back(self: &Arc<Self>) -> Result<Swapped, Failure> {
         let (previous, request) = {
             let mut chosen = self.chosen();
@@ -294,15 +295,15 @@ impl Swapper {
         self.swapped(replaced, files).await
     }
 
-    /// Whether a file holds another component than the one that was loaded from it: loading takes seconds where it
-    /// has to compile.
+    /// Whether a file holds another component than the one that was loaded from it. It may have changed during loading,
+    /// which takes seconds when it has to compile.
     pub(super) async fn is_stale(&self, followed: &Followed) -> bool {
         let Followed { from: Origins { files, is_back }, serving } = followed.clone();
-        // What another host has chosen is in no file here.
+        // Policies chosen by another host are in no file here.
         !is_back && !files.is_empty() && !offload(move || hold(&files, &identities(serving.stack()))).await
     }
 
-    /// Loads what a start would, because of a signal.
+    /// Loads what a start would load, because of a signal.
     pub async fn reload_start(self: &Arc<Self>) {
         let (request, before) = (self.chosen().ask(), self.followed.borrow().from.files.clone());
         let loading = self.aside(|loader, config| Ok((absolute(loader.files(config)), loader.start(config)?)));
@@ -315,8 +316,8 @@ impl Swapper {
         }
     }
 
-    /// Loads the files of those that serve anew, as one of them has changed. May be dropped at any time; then nothing is
-    /// swapped.
+    /// Reloads the files of the serving policies, as one of them has changed. The future may be dropped at any time;
+    /// then nothing is swapped.
     pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
         let (files, wanted) = (followed.from.files.clone(), followed.from.files.clone());
         let stack = match self.aside(move |loader, config| loader.load(config, &wanted)).await {
@@ -332,7 +333,7 @@ impl Swapper {
             .await;
     }
 
-    /// A swap that nobody waits for.
+    /// Makes a swap whose result no caller waits for.
     async fn replace_unheard(self: &Arc<Self>, wanted: Wanted) {
         let (by, files) = (wanted.by, wanted.files.clone());
         match self.replace(wanted).await {
@@ -344,7 +345,7 @@ impl Swapper {
         }
     }
 
-    /// Files cannot be used as they are. Whoever changed them does not listen, so the admins are told.
+    /// Reports files that cannot be used as they are. Whoever changed them gets no reply, so the admins are told.
     fn unusable(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         self.refused(by, files, failure);
         if !std::mem::replace(&mut self.chosen().told, true) {
@@ -352,7 +353,7 @@ impl Swapper {
         }
     }
 
-    /// Keeps up with arms that are promoted: they serve already.
+    /// Records promoted arms, which serve already, and publishes them to the other hosts.
     pub async fn follow_promotions(&self) {
         let mut promotions = self.ports.promotions.clone();
         while promotions.changed().await.is_ok() {
@@ -372,7 +373,7 @@ impl Swapper {
         }
     }
 
-    /// Does something with the loader and gateway.json as it is now, where blocking is no harm.
+    /// Runs work with the loader and the current gateway.json on a blocking thread.
     pub(super) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Loader, &PolicyConfig) -> Result<T, Failure> + Send + 'static,
@@ -386,8 +387,8 @@ impl Swapper {
         .await
     }
 
-    /// Makes a swap, on all hosts of the database where it is for all. It is done whole, whoever waits for it: what
-    /// others are told has to be so here.
+    /// Makes a swap, on all hosts of the database if it is for all. It runs to the end even if the caller stops
+    /// waiting: what was published to other hosts must hold here, too.
     async fn replace(self: &Arc<Self>, wanted: Wanted) -> Result<Replaced, NotMade> {
         let this = Arc::clone(self);
         let replacing = tokio::spawn(async move {
@@ -403,33 +404,33 @@ impl Swapper {
             }
             Ok(Replaced { version, ..replaced })
         });
-        // It has panicked, which was printed, or the gateway ends.
+        // The task has panicked, which was printed, or the gateway is ending.
         let ended = |ended| NotMade::Failed(Failure::new(format!("the policies were not swapped: {ended}")));
         replacing.await.unwrap_or_else(|error| Err(ended(error)))
     }
 
-    /// Whether a swap may be made still, and is for all hosts then.
+    /// Checks that a swap may still be made, and returns whether it is for all hosts.
     fn grant(&self, claim: &Claim) -> Result<bool, NotMade> {
         let mut chosen = self.chosen();
         let (may_be, is_for_all) = match claim {
             Claim::Asked(request) | Claim::Back(request) => (chosen.grant(*request), true),
             Claim::Changed(followed) => {
                 let serves = |followed: &Followed| self.ports.policies.serving().is(&followed.serving);
-                // What each host was started with it follows by itself.
+                // The policies that each host was started with, it follows by itself.
                 (self.followed.borrow().is(followed) && serves(followed), chosen.shared_choice.is_ours)
             }
         };
         may_be.then_some(is_for_all).ok_or(NotMade::Outdated)
     }
 
-    /// The moment of the swap.
+    /// Swaps the stack in.
     pub(super) fn take_over(&self, chosen: &mut Chosen, by: SwapTrigger, from: Origins, stack: &Stack) -> Replaced {
         let serving = TurnPolicies::new(stack);
         let replaced = self.ports.policies.swap(serving.clone());
         self.taken_over(chosen, by, from, serving, replaced)
     }
 
-    /// What follows from a swap.
+    /// Records a swap that was made: origins, previous policies, log and ledger.
     fn taken_over(
         &self,
         chosen: &mut Chosen,
@@ -449,7 +450,7 @@ impl Swapper {
         Replaced { before, serving: now, version: None }
     }
 
-    /// What decides is what was chosen elsewhere, and not what the files here come to hold.
+    /// Stops following files: the serving policies were chosen elsewhere and do not depend on files here.
     pub(super) fn follow_no_files(&self) {
         let serving = self.ports.policies.serving();
         self.followed.send_replace(Followed { from: Origins::default(), serving });
@@ -478,7 +479,7 @@ impl Swapper {
     }
 
     pub(super) fn chosen(&self) -> MutexGuard<'_, Chosen> {
-        // Changed field by field after the swap itself, so a panic in between leaves what still makes sense.
+        // The fields are changed one by one after the swap itself, so a panic in between leaves a valid state.
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -488,19 +489,19 @@ impl Swapper {
 }
 
 impl Chosen {
-    /// Numbers a request for a swap.
+    /// Numbers a swap request.
     fn ask(&mut self) -> u64 {
         self.asked += 1;
         self.asked
     }
 
-    /// Others have taken over that nobody has asked for here: whatever was, was asked for before.
+    /// Supersedes all earlier requests, because other policies were swapped in that nobody requested here.
     pub(super) fn overtake(&mut self) {
         self.asked += 1;
         self.granted = self.asked;
     }
 
-    /// Whether what was asked for by this request may take over.
+    /// Whether the policies of this request may be swapped in.
     fn grant(&mut self, request: u64) -> bool {
         let may_be = request >= self.granted;
         self.granted = self.granted.max(request);
@@ -518,17 +519,17 @@ pub fn names(layers: &[Identity]) -> String {
 }
 
 fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
-    // Only an empty path has no absolute one, and that is no file.
+    // Only an empty path cannot be made absolute, and it names no file.
     files.iter().map(|file| embedded::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }
 
-/// Whether files hold the components of these layers.
+/// Whether the files hold the components of these layers.
 fn hold(files: &[PathBuf], layers: &[Identity]) -> bool {
     let digest = |file: &PathBuf| match embedded::component(file) {
         Some(bytes) => Some(hex(&Sha256::digest(bytes))),
         None => files::read(file, files::MAX_TEXT_BYTES).ok().map(|bytes| hex(&Sha256::digest(bytes))),
     };
-    // The embedded policy is below all.
+    // The embedded policy is below all others.
     embedded::layers(files).count() + 1 == layers.len()
         && embedded::layers(files).rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
 }

@@ -1,8 +1,8 @@
-//! Follows the files of the policies that serve.
+//! Watches the files of the serving policies and reloads them when they change.
 //!
-//! The operating system tells that something has happened beside a file; whether the file is another one now is seen
-//! by its stamp. Where nobody tells, as on some network file systems, the stamps are looked at now and then. A file
-//! is only taken once it has stayed as it is for a moment, and one that is gone may just be about to be replaced.
+//! The operating system reports that something happened in a file's folder; the stamp shows whether the file itself has
+//! changed. Where nothing is reported, as on some network file systems, the stamps are polled. A changed file is only
+//! loaded once it has stayed the same for a moment; a missing one may be about to be replaced.
 
 use std::{
     collections::BTreeSet,
@@ -22,15 +22,15 @@ use tokio::{
 use super::swap::{Followed, Swapper};
 use crate::embedded;
 
-/// How long files must have stayed as they are.
+/// How long files must stay unchanged before they are loaded.
 const SETTLES_AFTER: Duration = Duration::from_millis(500);
-/// How often they are looked at although nobody has told of a change.
+/// How often the stamps are polled although no change was reported.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
-/// How long a file may be gone before that is told.
+/// How long a file may be missing before that is reported.
 const MAY_BE_GONE: Duration = Duration::from_secs(5);
 
-/// Has changed files take over, as long as it is polled. Which policies serve comes first: once others do, whatever was seen
-/// of the files before, and whatever they are loaded for, is of no use.
+/// Swaps changed files in, for as long as it is polled. A swap takes precedence: once other policies serve, what was
+/// seen of the previous files is discarded, and loading them is cancelled.
 pub async fn follow(swapper: Arc<Swapper>) {
     let mut serving = swapper.followed();
     let mut folders = Folders::default();
@@ -46,8 +46,8 @@ pub async fn follow(swapper: Arc<Swapper>) {
     }
 }
 
-/// Has the files of what serves take over as often as they change. Files that change while they are loaded are loaded anew:
-/// what takes long to be refused does not stand in the way of what is put in its place.
+/// Reloads the files of the serving policies whenever they change. Files that change while they are being loaded are
+/// loaded again: a component that takes long to be refused does not delay its replacement.
 async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
     let mut seen = stamps(files);
     let mut is_due = swapper.is_stale(followed).await;
@@ -55,7 +55,8 @@ async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf],
         seen = settled(files).await;
     }
     loop {
-        // What is loaded completely takes over, although its file may have changed by then; that is seen next.
+        // A component that has finished loading is swapped in even if its file may have changed by then; that is seen
+        // next.
         tokio::select! {
             biased;
             () = swapper.reload_changed(followed), if is_due => is_due = false,
@@ -67,12 +68,12 @@ async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf],
     }
 }
 
-/// The files that may change: what is embedded does not.
+/// The files that can change: embedded components cannot.
 fn on_disk(followed: &Followed) -> Vec<PathBuf> {
     followed.from.files.iter().filter(|file| embedded::component(file).is_none()).cloned().collect()
 }
 
-/// Waits until the files are no longer as they were seen.
+/// Waits until the files differ from these stamps.
 async fn other_than(seen: &[Option<Stamp>], files: &[PathBuf], folders: &Folders) {
     while stamps(files) == seen {
         tokio::select! {
@@ -83,7 +84,7 @@ async fn other_than(seen: &[Option<Stamp>], files: &[PathBuf], folders: &Folders
     }
 }
 
-/// The stamps of files once they no longer change.
+/// Returns the stamps of the files once they no longer change.
 async fn settled(files: &[PathBuf]) -> Vec<Option<Stamp>> {
     let begun = Instant::now();
     let mut seen = stamps(files);
@@ -102,8 +103,8 @@ fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
     files.iter().map(|file| Stamp::of(file)).collect()
 }
 
-/// The folders in which something may happen to the files. One watcher for all of them and for ever: each is a thread
-/// and one of few handles that the system gives out.
+/// The watched folders of the files. One watcher for all of them, kept for the whole run: each is a thread and one of
+/// few handles that the system provides.
 #[derive(Default)]
 struct Folders {
     told: Arc<Notify>,
@@ -112,13 +113,13 @@ struct Folders {
 }
 
 impl Folders {
-    /// Watches the folders of these files, and no others. What cannot be watched is looked at all the same.
+    /// Watches the folders of these files, and no others. Folders that cannot be watched are covered by polling.
     fn follow(&mut self, files: &[PathBuf]) {
         let wanted: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders_of(file)).collect();
         let followed = std::mem::take(&mut self.followed);
         let Some(watcher) = self.watcher() else { return };
         for gone in followed.difference(&wanted) {
-            // A folder that was deleted meanwhile is not watched any more anyway.
+            // A folder that was deleted meanwhile is no longer watched anyway.
             let _ = watcher.unwatch(gone);
         }
         let mut watch = |folder: &PathBuf| {
@@ -147,7 +148,7 @@ impl Folders {
     }
 }
 
-/// Where a file may be replaced: beside it, and where it really is if it is a link.
+/// The folders in which a file may be replaced: its own, and that of its target if it is a link.
 fn folders_of(file: &Path) -> Vec<PathBuf> {
     let real = file.canonicalize().ok();
     [Some(file), real.as_deref()].into_iter().flatten().filter_map(Path::parent).map(Path::to_owned).collect()
@@ -155,7 +156,7 @@ fn folders_of(file: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    //! In virtual time, on real files.
+    //! These tests run in virtual time, on real files.
 
     use super::*;
 

@@ -1,9 +1,9 @@
-//! The system prompts: ours, or the operator's.
+//! The system prompts: built in, or written by the operator.
 //!
-//! A prompt consists of a text for the audience and the toolbox, which says what the gateway can do for the model.
-//! The operator may replace the first part by `HOME/prompts/AUDIENCE.md`; the toolbox always comes from here,
-//! because the gateway's parser and the toolbox must agree. It stands where the file says `{{toolbox}}`,
-//! otherwise at the end.
+//! A prompt consists of a text for the audience and the toolbox, which tells the model what the gateway can do for it.
+//! The operator may replace the first part by `HOME/prompts/AUDIENCE.md`; the toolbox is always the built-in one,
+//! because the gateway's parser and the toolbox must agree. It is inserted where the file has `{{toolbox}}`, otherwise
+//! at the end.
 
 use std::{
     io,
@@ -17,12 +17,12 @@ use thiserror::Error;
 use super::Audience;
 use crate::directive::AvailableDirectives;
 
-/// The largest prompt file that is read, in bytes. It goes along with every request.
+/// The largest prompt file that is read, in bytes. The prompt is part of every request.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 10;
 
 const PLACEHOLDER: &str = "{{toolbox}}";
 
-/// How the model asks for what the gateway can do.
+/// How the model calls the tools of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolCallFormat {
     /// By fenced directives in its answer.
@@ -32,7 +32,7 @@ pub enum ToolCallFormat {
 }
 
 impl ToolCallFormat {
-    /// The part of a system prompt that explains what is offered; nothing where nothing is.
+    /// Returns the part of a system prompt that explains the available directives; empty if there are none.
     pub fn text(self, offer: AvailableDirectives, language: Language) -> String {
         let text = match (self, language) {
             (ToolCallFormat::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.zh-TW.md"),
@@ -44,7 +44,7 @@ impl ToolCallFormat {
     }
 }
 
-/// The lines that are about what is offered, and those that are about neither.
+/// Keeps the lines about available directives, and those that depend on none.
 fn offered(text: &str, offer: AvailableDirectives) -> String {
     let mut is_offered = true;
     let mut kept = String::with_capacity(text.len());
@@ -61,8 +61,8 @@ fn offered(text: &str, offer: AvailableDirectives) -> String {
 }
 
 impl Audience {
-    /// The text for this audience that comes with the gateway, without the toolbox. Of code and of what is known about
-    /// it, it speaks only where `mra` is there to ask.
+    /// The built-in text for this audience, without the toolbox. It mentions code and the knowledge base only if `mra`
+    /// is available.
     fn built_in(self, offer: AvailableDirectives, language: Language) -> String {
         let text = match self {
             Audience::Tech => language.pick(include_str!("prompts/tech.en.md"), include_str!("prompts/tech.zh-TW.md")),
@@ -74,15 +74,15 @@ impl Audience {
     }
 }
 
-/// The prompts of one start of the gateway.
+/// The prompts of one run of the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Prompts {
     overrides: [Option<String>; Audience::ALL.len()],
-    /// Of what is ours; the model answers in the language of the question.
+    /// The language of the built-in texts; the model answers in the language of the question.
     language: Language,
 }
 
-/// An override that is not used.
+/// A prompt file that is not used.
 #[derive(Debug, Error)]
 pub enum PromptProblem {
     #[error("cannot read `{}`, so the built-in prompt is used: {source}", path.display())]
@@ -96,8 +96,8 @@ pub enum PromptProblem {
 }
 
 impl Prompts {
-    /// Reads the operator's prompts, `HOME/prompts/{tech,pm,biz,exec}.md`, as far as there are any. One that
-    /// cannot be used is told and does not keep the gateway from starting.
+    /// Reads the operator's prompts, `HOME/prompts/{tech,pm,biz,exec}.md`, where they exist. One that cannot be used is
+    /// reported and does not keep the gateway from starting.
     pub fn load(home: &Path) -> (Prompts, Vec<PromptProblem>) {
         let mut prompts = Prompts::default();
         let mut problems = Vec::new();
@@ -110,23 +110,23 @@ impl Prompts {
         (prompts, problems)
     }
 
-    /// The audiences that the operator has written a prompt for.
+    /// Returns the audiences that the operator has written a prompt for.
     pub fn own(&self) -> impl Iterator<Item = Audience> {
         Audience::ALL.into_iter().filter(|audience| self.overrides[*audience as usize].is_some())
     }
 
-    /// The same with our own texts in this language.
+    /// Sets the language of the built-in texts.
     #[must_use]
     pub fn speaking(self, language: Language) -> Prompts {
         Prompts { language, ..self }
     }
 
-    /// The language of our own texts.
+    /// Returns the language of the built-in texts.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// The system prompt for an audience. It carries the toolbox of what is offered, exactly once.
+    /// Returns the system prompt for an audience. It contains the toolbox of the available directives exactly once.
     pub fn system(&self, audience: Audience, toolbox: ToolCallFormat, offer: AvailableDirectives) -> String {
         let text = match &self.overrides[audience as usize] {
             Some(text) => text.trim().to_owned(),

@@ -1,4 +1,4 @@
-//! An atom in somebody's editor: on a private copy, checked before it is saved, and never lost.
+//! Edits an atom in the operator's editor: on a private copy, which is checked before it is saved and never lost.
 
 use std::{
     env, fs, io,
@@ -18,14 +18,14 @@ use tempfile::TempDir;
 
 const NAME_ONE: &str = "set for example `EDITOR=nano` or `VISUAL='code --wait'`";
 
-/// What came of it.
+/// The outcome of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edited {
     Saved,
     Unchanged,
 }
 
-/// Opens an editor on an atom and saves what comes back, once it is checked.
+/// Opens an editor on an atom and saves the result once it is checked.
 pub(super) fn edit(home: &Path, files: &AtomFiles, atom: &Path) -> Result<Edited, Failure> {
     let editor = Editor::of_environment()?;
     let original = read_text(atom)?;
@@ -50,8 +50,8 @@ fn save(files: &AtomFiles, atom: &Path, original: &str, draft: &Draft) -> Result
     Ok(Edited::Saved)
 }
 
-/// The copy that is edited, in a folder of its own that only the operator can look into: editors write a new file
-/// and leave others beside it. It is in the home, so that it outlives even a machine that stops meanwhile.
+/// The copy that is edited, in a folder of its own that only the operator can read: editors write a new file and leave
+/// others beside it. It is in the home, so that it survives even if the machine stops meanwhile.
 struct Draft {
     folder: TempDir,
     file: PathBuf,
@@ -70,7 +70,7 @@ impl Draft {
             .or_hint("check that you own the folder and can write to it")
     }
 
-    /// Whether nothing is there that could be lost.
+    /// Whether there is no text that could be lost.
     fn is_empty(&self) -> bool {
         match fs::read(&self.file) {
             Ok(bytes) => bytes.trim_ascii().is_empty(),
@@ -82,7 +82,7 @@ impl Draft {
         fs::read(&self.file).is_ok_and(|bytes| bytes != original.as_bytes())
     }
 
-    /// Leaves the text where it is, and says so.
+    /// Keeps the text and says where it is.
     fn keep(self, failure: &Failure) -> Failure {
         let _folder = self.folder.keep();
         Failure::new(failure.message()).hint(format!(
@@ -111,13 +111,13 @@ impl Editor {
         Editor::parse(&value).ok_or_else(|| Failure::new(format!("{name} is not a command: `{value}`")).hint(NAME_ONE))
     }
 
-    /// The words of a command, by the quoting rules of a shell but without one.
+    /// Splits a command into words by the quoting rules of a shell, without running one.
     fn parse(command: &str) -> Option<Editor> {
         let mut words = shlex::split(command)?.into_iter();
         Some(Editor { program: words.next()?, arguments: words.collect() })
     }
 
-    /// Waits until the editor is closed.
+    /// Runs the editor and waits until it is closed.
     fn open(&self, file: &Path) -> Result<(), Failure> {
         let Editor { program, arguments } = self;
         let status = Command::new(program)

@@ -1,4 +1,4 @@
-//! The lanes of the demo as they fill, each a bar and a line under it.
+//! The lanes of the demo while they fill up: a bar for each, with lines of text below it.
 
 use std::{cell::RefCell, thread, time::Duration};
 
@@ -16,22 +16,22 @@ use crate::{evaluation::demo::Demo, messages::Messages};
 const FITS: &str = "{prefix:9} {wide_bar:.cyan} {human_pos:>6}";
 const REFUSED: &str = "{prefix:9} {wide_bar:.red} {human_pos:>6}";
 
-/// So many columns have room for what a lane tells on one line.
+/// With this many columns, the text of a lane fits on one line.
 const ROOMY_COLUMNS: usize = 76;
 
-/// How texts lie on the terminal.
+/// The layout of texts on the terminal.
 #[derive(Clone, Copy)]
 struct Layout {
     columns: usize,
-    /// Before what stands under a bar.
+    /// The indent of the text below a bar.
     indent: usize,
-    /// How many lines stand there.
+    /// The number of lines of that text.
     facts: usize,
 }
 
 impl Layout {
     fn of(columns: usize) -> Layout {
-        // The last column stays free: a cursor that stands there goes on to the next line on some terminals.
+        // The last column stays free: on some terminals a cursor there moves to the next line.
         let columns = columns.saturating_sub(1);
         match columns >= ROOMY_COLUMNS {
             true => Layout { columns, indent: 10, facts: 1 },
@@ -39,7 +39,7 @@ impl Layout {
         }
     }
 
-    /// A text in so many lines at least: what is below it does not jump.
+    /// Wraps a text and pads it to at least this many lines, so that what is below it does not move.
     fn filled(self, text: &str, indent: usize, lines: usize) -> String {
         let text = unbroken(text, "", Some(self.columns.saturating_sub(indent)));
         let there = text.lines().count();
@@ -51,7 +51,7 @@ impl Layout {
         self.filled(text, self.indent, self.facts)
     }
 
-    /// Facts beside each other, each on one line.
+    /// Joins facts, without breaking one across lines.
     fn facts(self, facts: &[String]) -> String {
         let room = self.columns.saturating_sub(self.indent);
         let mut lines: Vec<String> = vec![];
@@ -74,14 +74,14 @@ pub(super) struct Screen<'a> {
     /// How long a question is shown.
     pace: Duration,
     layout: Layout,
-    /// How many lines the longest question takes.
+    /// The number of lines of the longest question.
     asked_lines: usize,
 }
 
 struct Lane {
     bar: ProgressBar,
     line: ProgressBar,
-    /// What has happened in it.
+    /// The steps so far.
     steps: RefCell<Vec<Step>>,
 }
 
@@ -90,7 +90,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl<'a> Screen<'a> {
-    /// Empty lanes, which take so long to fill.
+    /// Shows empty lanes, to be filled in about `time`.
     pub fn over(demo: &'a Demo, messages: &'a Messages, display: ProgressDrawTarget, time: Duration) -> Screen<'a> {
         let all = MultiProgress::with_draw_target(display);
         let line = |template: &str| all.add(ProgressBar::new(WINDOW).with_style(style(template)));
@@ -104,7 +104,7 @@ impl<'a> Screen<'a> {
             Lane { bar, line: under, steps: RefCell::default() }
         });
         let lanes = lanes.collect();
-        // One beat at the beginning, for what the lanes are, and one for a refusal.
+        // Three beats at the beginning, for reading the lanes, and one for a refusal.
         let pace = time / (u32::try_from(demo.turns()).unwrap_or(u32::MAX).saturating_add(4));
         let mut screen = Screen { demo, messages, question, lanes, pace, layout, asked_lines: 1 };
         screen.asked_lines = (0..demo.turns()).map(|turn| screen.asked(turn).lines().count()).max().unwrap_or(1);
@@ -119,7 +119,7 @@ impl<'a> Screen<'a> {
         self.layout.filled(&asked, 0, self.asked_lines)
     }
 
-    /// A turn is done.
+    /// Shows the result of a turn.
     pub fn show(&self, turn: usize, steps: &[Step]) {
         let Screen { messages, layout, .. } = self;
         self.question.set_message(self.asked(turn));
@@ -139,7 +139,7 @@ impl<'a> Screen<'a> {
         thread::sleep(self.pace);
     }
 
-    /// Leaves the lanes as they are.
+    /// Leaves the lanes on the screen.
     pub fn leave(self) {
         self.question.abandon();
         for lane in self.lanes {
@@ -170,7 +170,7 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// Once, what did not fit was cut off: "recovered (trim", and the turns left out were lost.
+    /// Regression: what did not fit was cut off: "recovered (trim", and the number of turns left out was missing.
     #[test]
     fn no_fact_is_lost_and_none_is_torn() {
         let facts = ["refused once", "recovered (trim)", "16 turns left out"].map(str::to_owned);

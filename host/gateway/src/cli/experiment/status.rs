@@ -1,4 +1,4 @@
-//! `experiment status`: the arms, and an honest word on what differs.
+//! `experiment status`: the arms, and which differences are significant.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -177,13 +177,13 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
     let seconds = arm.latency_ms.map_or_else(|| "-".into(), |ms| format!("{:.1}", ms as f64 / 1_000.0));
     let weight = arm.weight.map_or_else(|| "-".into(), |weight| weight.to_string());
     let counts = [arm.conversations, arm.turns, arm.failed, arm.overflowed, arm.reasked, arm.likes, arm.dislikes];
-    // Nobody is answered by one that only watches.
+    // A shadow arm answers nobody.
     let shown = |count: u64| if arm.role == Role::Shadow { "-".to_owned() } else { count.to_string() };
     let counts = counts.into_iter().map(shown);
     [name, weight].into_iter().chain(counts).chain([per_turn(arm.tokens_in), seconds]).collect()
 }
 
-/// What is shown of one figure, and between which bounds the difference is.
+/// Describes one figure, and the interval of the difference.
 fn statement(difference: &Difference, page: &Page) -> String {
     let Difference { control, arm, interval, finding, .. } = difference;
     let [control, arm] = [*control, *arm].map(number);
@@ -197,7 +197,7 @@ fn statement(difference: &Difference, page: &Page) -> String {
     })
 }
 
-/// As many digits as say something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -1,9 +1,10 @@
-//! What has to be there where the gateway runs, and is not here: variables, and credentials of a service manager.
+//! Variables and credentials of a service manager that will be present where the gateway runs, but are not present
+//! here.
 
 use super::{super::arguments::variable, Answers, given::Kind, key_variable, needs_no_key};
 use crate::config::{Config, Secret};
 
-/// Them, by who cannot be looked at without.
+/// The missing variables and credentials, and by which check each is needed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Awaited {
     variables: Vec<String>,
@@ -13,7 +14,7 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// With what the file says by now.
+    /// Determines them from the answers and the written file.
     pub fn by(answers: &Answers, config: &Config) -> Awaited {
         let mut awaited = Awaited::default();
         let provider = answers.model.provider;
@@ -30,17 +31,17 @@ impl Awaited {
         awaited
     }
 
-    /// All variables, for people.
+    /// All variables, for display.
     pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// All credentials that a service manager has to hand over.
+    /// All credentials that a service manager must pass.
     pub fn credentials(&self) -> &[String] {
         &self.credentials
     }
 
-    /// The variable of a secret that goes before the file's own, and what awaits it.
+    /// Records the missing source of a secret, and returns it unless the overriding variable `own` is set.
     fn tell(&mut self, own: &str, in_file: Option<&Secret>) -> Vec<String> {
         let unset = if let Some(name) = in_file.and_then(Secret::awaited_credential) {
             self.credentials.push(name.to_owned());

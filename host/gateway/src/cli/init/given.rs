@@ -1,5 +1,5 @@
-//! Secrets as they are given to `init`: where they are, or at a terminal what they are. On the command line everybody could
-//! read them.
+//! Secrets as they are given to `init`: as a source, or at a terminal as the secret itself. A secret on the command
+//! line would be visible to others.
 
 use pmk_system::error::Failure;
 use secrecy::{ExposeSecret, SecretString};
@@ -10,7 +10,7 @@ use crate::{
     front::{FrontError, slack::credentials},
 };
 
-/// A secret, or where it is.
+/// A secret, or its source.
 #[derive(Clone, Debug)]
 pub(super) enum SecretGiven {
     Literal(SecretString),
@@ -19,7 +19,7 @@ pub(super) enum SecretGiven {
     Command(String),
 }
 
-/// Which of Slack's tokens.
+/// The two tokens of Slack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     App,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How they begin, but for those that are rotated.
+    /// Returns the usual prefix; rotated tokens have another one.
     pub fn begins(self) -> &'static str {
         match self {
             Kind::App => "xapp-",
@@ -35,10 +35,10 @@ impl Kind {
         }
     }
 
-    /// Whether a token is of this kind: what a start goes by, too.
+    /// Checks that a token is of this kind, with the check that a start uses.
     ///
     /// # Errors
-    /// It is another one, or none.
+    /// It is of another kind, or not a token.
     pub fn check(self, token: &SecretString) -> Result<(), Failure> {
         let checked = match self {
             Kind::App => credentials::check_app(token),
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The variable that goes before it.
+    /// The environment variable that takes precedence over it.
     pub fn variable(self) -> &'static str {
         match self {
             Kind::App => "PMK_SLACK_APP_TOKEN",
@@ -68,10 +68,10 @@ impl Kind {
 }
 
 impl SecretGiven {
-    /// What a flag says: `env:NAME`, `file:PATH` or `cmd:COMMAND`.
+    /// Parses a flag: `env:NAME`, `file:PATH` or `cmd:COMMAND`.
     ///
     /// # Errors
-    /// It says none of them. Nothing of the text is in the error: it may be a secret.
+    /// It is none of them. The error contains nothing of the text, which may be a secret.
     pub fn read(flag: &str, text: &str) -> Result<SecretGiven, Failure> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(SecretGiven::Env(name.to_owned())),
@@ -84,10 +84,10 @@ impl SecretGiven {
         }
     }
 
-    /// Whether it can be that token, as far as it is known already.
+    /// Checks that it can be that token, as far as it is known already.
     ///
     /// # Errors
-    /// It is another one.
+    /// It is of another kind.
     pub fn check(&self, kind: Kind) -> Result<(), Failure> {
         match self {
             SecretGiven::Literal(secret) => kind.check(secret),
@@ -96,7 +96,7 @@ impl SecretGiven {
         }
     }
 
-    /// As gateway.json has it.
+    /// Returns its form in gateway.json.
     pub fn json(&self) -> Json {
         let named = |key: &str, value: &str| {
             let mut object = Object::default();

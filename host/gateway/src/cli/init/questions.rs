@@ -1,5 +1,5 @@
-//! What is asked of a person at a terminal: what there is to know on lines of its own, and a short question, which a terminal
-//! of forty columns shows on one.
+//! Asks a person at a terminal: an explanation on lines of its own, then a short question, which fits on one line of a
+//! terminal with forty columns.
 
 use std::io;
 
@@ -30,13 +30,13 @@ use crate::{
 
 const PROVIDERS: [Provider; 4] = [Provider::AnthropicApi, Provider::OpenAi, Provider::ClaudeCli, Provider::Sim];
 
-/// Somebody at a terminal.
+/// A person at a terminal.
 struct Person {
     messages: Messages,
     terminal: Found,
 }
 
-/// Asks for what no flag says.
+/// Asks for what no flag gives.
 pub(super) fn ask(command: &InitCommand, given: Given) -> Result<Answers, Failure> {
     let terminal = Found::watched()?;
     let language = command.language.map_or_else(|| ask_language(&terminal), Ok)?;
@@ -74,7 +74,7 @@ pub(super) fn ask(command: &InitCommand, given: Given) -> Result<Answers, Failur
     Answers { language, model, api_key, base_url, slack }.checked()
 }
 
-/// In both languages, as nobody knows yet which one it is; that of the environment first.
+/// Asks in both languages, since the language is not known yet; that of the environment comes first.
 fn ask_language(terminal: &Found) -> Result<Language, Failure> {
     let mut languages = [(Language::English, "English"), (Language::TraditionalChinese, "繁體中文")];
     languages.sort_by_key(|(language, _)| *language != language::of_environment());
@@ -82,7 +82,7 @@ fn ask_language(terminal: &Found) -> Result<Language, Failure> {
     Ok(languages[chosen].0)
 }
 
-/// Which of these.
+/// Asks to choose one of the answers.
 fn choose(terminal: &Found, question: &str, answers: &[String]) -> Result<usize, Failure> {
     let theme = ColorfulTheme::default();
     let asked = Select::with_theme(&theme).with_prompt(question).items(answers).default(0);
@@ -94,11 +94,11 @@ impl Person {
         choose(&self.terminal, question, answers)
     }
 
-    /// Which model, and where it is.
+    /// Asks for the model and its address.
     fn model(&self, base_url: Option<Address>) -> Result<(ModelSpec, Option<Address>), Failure> {
         let names = PROVIDERS.map(|provider| self.messages.init_provider(provider.name()));
         let provider = match &base_url {
-            // Anthropic's own is not what one has an address for.
+            // An address of one's own is never that of Anthropic.
             Some(_) => Provider::OpenAi,
             None => PROVIDERS[self.choose(&self.messages.init_question(InitQuestion::Model), &names)?],
         };
@@ -121,7 +121,7 @@ impl Person {
         Ok((ModelSpec { provider, name, window: None }, base_url))
     }
 
-    /// Where a server is; nothing where it is OpenAI.
+    /// Asks for the address of a server; `None` for OpenAI itself.
     fn address(&self) -> Result<Option<Address>, Failure> {
         self.explain(InitExplanation::Address, "");
         let typed = self.text(InitQuestion::Address, Some(""), |text| {
@@ -156,13 +156,13 @@ impl Person {
         })
     }
 
-    /// What there is to know before an answer, and which variable does instead.
+    /// Prints the explanation of a question, with the variable that can be set instead.
     fn explain(&self, explanation: InitExplanation, variable: &str) {
         let told = self.messages.init_explanation(explanation, variable);
         note(unbroken(&told, "", columns(&Term::stderr())));
     }
 
-    /// A line; what stands there already is taken by Enter.
+    /// Asks for a line; Enter accepts the default.
     fn text(
         &self,
         question: InitQuestion,
@@ -174,7 +174,7 @@ impl Person {
         asked = match usual {
             Some("") => asked.allow_empty(true),
             Some(usual) => asked.default(usual.to_owned()),
-            // What is missing is told, and not just asked for again.
+            // Empty input is allowed here, so that the validation can say what is missing instead of just asking again.
             None => asked.allow_empty(true),
         };
         let asked = asked.validate_with(|text: &String| fits(text));
@@ -182,7 +182,7 @@ impl Person {
         Ok(typed.trim().to_owned())
     }
 
-    /// What nobody sees; nothing where nothing is typed.
+    /// Asks for a secret without showing it; `None` if nothing is typed.
     fn secret(
         &self,
         question: InitQuestion,
@@ -192,7 +192,7 @@ impl Person {
         let question = self.messages.init_question(question);
         let asked = Password::with_theme(&theme)
             .with_prompt(&question)
-            // It would show as many stars for nothing as for something.
+            // Its report would show as many stars for nothing as for something.
             .report(false)
             .allow_empty_password(true)
             .validate_with(|text: &String| fits(text.trim()));
@@ -207,7 +207,7 @@ impl Person {
     }
 }
 
-/// Somebody who does not want to go on, or who is not there any more.
+/// The failure if the person cancels, or the input has ended.
 fn unanswered(terminal: &Found, error: dialoguer::Error) -> Failure {
     let dialoguer::Error::IO(cause) = &error;
     if cause.kind() == io::ErrorKind::Interrupted {

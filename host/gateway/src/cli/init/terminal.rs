@@ -1,4 +1,4 @@
-//! Ctrl-C among the questions leaves the terminal as it was found: a choice hides the cursor, and a secret the echo.
+//! Restores the terminal on Ctrl-C during the questions: a choice hides the cursor, and a secret turns echo off.
 
 use std::{io, thread};
 
@@ -7,20 +7,20 @@ use pmk_system::error::Failure;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell says of a program that SIGINT has ended.
+/// The exit code by which shells report a program ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// How the terminal was found.
+/// The settings that the terminal had.
 #[derive(Clone)]
 pub(super) struct Found(Option<Termios>);
 
 impl Found {
-    /// Looks at it, and from now on leaves it so at SIGINT.
+    /// Records the settings, and from now on restores them on SIGINT.
     pub fn watched() -> Result<Found, Failure> {
         let found = Found(tcgetattr(io::stdin()).ok());
         let not_watched = |error: io::Error| Failure::new(format!("cannot start: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(not_watched)?;
-        // Before anything is asked, and not once the thread gets its turn.
+        // Registered before the first question, rather than when the thread runs.
         let mut interrupts = runtime.block_on(async { signal(SignalKind::interrupt()) }).map_err(not_watched)?;
         let left = found.clone();
         thread::spawn(move || {
@@ -31,14 +31,14 @@ impl Found {
         Ok(found)
     }
 
-    /// Ends the program.
+    /// Restores the terminal and ends the program.
     pub fn leave(&self) -> ! {
         if let Some(settings) = &self.0 {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
         }
         let term = Term::stderr();
         let _ = term.show_cursor();
-        // Where the cursor stands there is half a question.
+        // The cursor is in the line of a question.
         let _ = term.write_line("");
         std::process::exit(INTERRUPTED)
     }

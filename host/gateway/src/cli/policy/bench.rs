@@ -1,4 +1,4 @@
-//! `policy bench`: what a component costs.
+//! `policy bench`: measures what a component costs.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Bench {
     time: Duration,
 }
 
-/// A time on the command line.
+/// Parses a number of seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=3_600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),

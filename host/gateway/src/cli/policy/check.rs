@@ -1,4 +1,4 @@
-//! `policy check`: is a component sound?
+//! `policy check`: checks whether a component is sound.
 
 use std::path::PathBuf;
 

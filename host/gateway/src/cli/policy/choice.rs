@@ -1,4 +1,4 @@
-//! `policy use`: which policies decide in a running gateway.
+//! `policy use`: chooses the policies that decide in a running gateway.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Use {
 /// Whether a choice survives a restart.
 enum Survival {
     Yes,
-    /// What the next start has instead.
+    /// The reason why it does not.
     No(String),
 }
 
@@ -68,7 +68,7 @@ impl Use {
         }
     }
 
-    /// The gateway may have been started elsewhere.
+    /// Makes the paths absolute: the gateway may have been started in another folder.
     fn absolute(&self) -> Result<Vec<PathBuf>, Failure> {
         let each = self.files.iter().map(|file| embedded::absolute(file));
         each.collect::<Result<_, _>>()
@@ -127,9 +127,9 @@ impl Use {
     }
 }
 
-/// Writes down where they come from.
+/// Writes the files to gateway.json.
 fn persist(context: &Context, Swapped { files, serving, .. }: &Swapped) -> Result<(), Failure> {
-    // The embedded policy is below all, and in no file.
+    // The embedded policy is below all others, and in no file.
     if files.is_empty() && serving.len() > 1 {
         return Err(Failure::new("the policies decide now, but were chosen on another host and are in no file here")
             .hint("put their components into files on each host, and pass those with `--persist`"));
@@ -147,7 +147,7 @@ fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {
     })
 }
 
-/// What another host of the database makes of it.
+/// The outcome on another host of the database.
 fn on_host(page: &Page, OnHost { machine, home, outcome }: &OnHost) -> String {
     let name = format!("{machine}:{home}");
     match outcome {
@@ -157,7 +157,7 @@ fn on_host(page: &Page, OnHost { machine, home, outcome }: &OnHost) -> String {
     }
 }
 
-/// One line a layer.
+/// One line per layer.
 fn layers(layers: &[Identity]) -> String {
     let lines: Vec<String> = layers.iter().map(|layer| format!("{layer}  sha256 {}", layer.sha256)).collect();
     lines.join("\n          ")

@@ -1,4 +1,4 @@
-//! `policy dev`: what each save of a project changes.
+//! `policy dev`: shows what each saved change of a project affects.
 
 mod page;
 
@@ -85,27 +85,27 @@ pub(in crate::cli) struct Dev {
     once: bool,
 }
 
-/// A build, and what came of it.
+/// A build, and its outcome.
 struct Round {
     number: usize,
     took: Duration,
     outcome: Result<Tried, Failed>,
 }
 
-/// There is nothing new to try out.
+/// The build produced nothing to try.
 struct Failed {
     failure: Failure,
-    /// What the compiler said.
+    /// The compiler output.
     said: String,
 }
 
-/// What a round is told about.
+/// The context in which rounds are reported.
 struct Told {
-    /// How many conversations, and where they are from.
+    /// A description of the conversations and where they come from.
     all: String,
-    /// How many there are.
+    /// The number of conversations.
     count: usize,
-    /// What was there before the first build.
+    /// The component that existed before the first build.
     before: Option<PathBuf>,
 }
 
@@ -131,7 +131,7 @@ impl Dev {
         })
     }
 
-    /// What builds are tried on.
+    /// Sets up what builds are tried on.
     fn desk(&self, context: &Context) -> Result<(Desk, Told), Failure> {
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
@@ -167,7 +167,7 @@ impl Dev {
         self.window.is_some() || self.budget.is_some()
     }
 
-    /// The conversations, and what they are in words.
+    /// Returns the conversations, and a description of them.
     fn sessions(&self, context: &Context, setup: &Setup) -> Result<(Vec<Session>, String), Failure> {
         let sources = match &self.histories {
             Some(folder) => {
@@ -197,7 +197,7 @@ impl Dev {
         Ok((found, all))
     }
 
-    /// A round, and after every save another one.
+    /// Runs a round, and another one after every save.
     async fn work(
         &self,
         context: &Context,
@@ -236,7 +236,7 @@ impl Dev {
     }
 }
 
-/// Builds, and tries out what was built. What fails leaves the build before as it is.
+/// Builds the project, and tries the result. A failure leaves the previous build as it is.
 async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
     let begun = Instant::now();
     let waiting = Spinner::now(&format!("building with {}", builder.what()));
@@ -258,7 +258,7 @@ async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Res
     Ok(Round { number, took: begun.elapsed(), outcome })
 }
 
-/// Does what takes long on a thread of its own, so that whoever wants to leave need not wait for it.
+/// Does slow work on a separate thread, so that an interrupt need not wait for it.
 async fn aside<T: Send + 'static>(
     desk: &mut Option<Desk>,
     work: impl FnOnce(&mut Desk) -> T + Send + 'static,
@@ -276,7 +276,7 @@ async fn aside<T: Send + 'static>(
 }
 
 impl Round {
-    /// What a program that looks at the exit code is told.
+    /// Returns the result for the exit code.
     fn verdict(self) -> Result<(), Failure> {
         match self.outcome {
             Err(failed) => Err(failed.failure),
@@ -312,7 +312,7 @@ impl From<BuilderError> for Failure {
     }
 }
 
-/// A file as the author would name it.
+/// The path as the author would write it.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(&here).unwrap_or(path).display().to_string()

@@ -1,4 +1,4 @@
-//! `policy inspect`: what a component is, before it decides anything.
+//! `policy inspect`: shows what a component is, without any decision.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ impl Inspect {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = policies::open_for_authoring(&context.home)?;
         let policy = policies::load(&runtime, &self.file)?;
-        // One that is not allowed is not loaded.
+        // A component that is not allowed does not load.
         let allowed = runtime.trust().allow.is_some();
         if context.json {
             print_json(&document(&policy, allowed))
@@ -53,13 +53,13 @@ fn document(policy: &Policy, allowed: bool) -> Value {
         "imports": policy.imports(),
         "capabilities": policy.capabilities(),
         "wasi": wasi(policy),
-        // `null`: nobody was asked.
+        // `null` means that `policy.allow` is not configured.
         "allowed": allowed.then_some(true),
         "settings": description.settings,
     })
 }
 
-/// The interfaces of WASI that it imports.
+/// The WASI interfaces that it imports.
 fn wasi(policy: &Policy) -> Vec<&str> {
     let foreign = policy.capabilities().iter().filter(|capability| !capability.is_of_contract());
     foreign.map(|capability| capability.interface.as_str()).collect()
@@ -112,12 +112,12 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
     out.done()
 }
 
-/// What a function belongs to, where it is a method.
+/// The resource of a method.
 fn resource(function: &str) -> Option<&str> {
     function.split_once('.').map(|(resource, _)| resource)
 }
 
-/// The methods of one resource, or functions of an interface, on one line.
+/// The methods of one resource, or the functions of an interface, on one line.
 fn methods(functions: &[String]) -> String {
     let Some(resource) = functions.first().and_then(|first| resource(first)) else { return functions.join(", ") };
     let names = functions.iter().filter_map(|function| function.split_once('.')).map(|(_, method)| method);

@@ -1,4 +1,4 @@
-//! `policy new`: a project to begin with.
+//! `policy new`: creates a project to start from.
 
 use std::path::{Path, PathBuf};
 

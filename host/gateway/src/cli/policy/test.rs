@@ -1,4 +1,4 @@
-//! `policy test`: does a component still decide what it is expected to?
+//! `policy test`: checks whether a component still decides as expected.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::{
     policies,
 };
 
-/// How much of a line is shown where it differs.
+/// The most characters shown of a line that differs.
 const SHOWN_CHARS: usize = 600;
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! How a run ends: it is asked to, its input is over, or it cannot go on.
+//! How a run ends: it is asked to stop, its input ends, or it cannot go on.
 
 use std::{pin::pin, sync::Arc};
 
@@ -13,14 +13,14 @@ use crate::{
     store::StoreError,
 };
 
-/// The end of a gateway that has lost its store.
+/// Stops a gateway that has lost its store.
 pub(super) fn lost(ledger: &Ledger, stop: &CancellationToken, how: StoreError) -> Failure {
     stop.cancel();
     ledger.note(Event::StoreLost { reason: how.to_string() });
     how.into()
 }
 
-/// What presence needs of the services.
+/// Returns what presence needs of the services.
 pub(super) fn presence(
     services: &Services,
     gateway: &Gateway,
@@ -43,7 +43,8 @@ pub(super) fn presence(
     }
 }
 
-/// Runs the gateway, and says goodbye when it is asked to end or its input has ended; before that, that it is `leaving`.
+/// Runs the gateway, and announces its departure when it is asked to stop or its input has ended. `leaving` is called
+/// before that.
 pub(super) async fn while_present(
     gateway: &Gateway,
     presence: &Presence,
@@ -68,8 +69,8 @@ pub(super) async fn while_present(
     }
 }
 
-/// The first SIGINT or SIGTERM lets running turns finish, the second ends the process: everything
-/// accepted is stored. That somebody asked is told before anything stops.
+/// Handles SIGINT and SIGTERM: the first one lets running turns finish, the second one ends the process, since
+/// everything accepted is stored. `asked` is cancelled before anything stops.
 pub(super) fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToken) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));

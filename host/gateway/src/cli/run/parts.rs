@@ -1,4 +1,4 @@
-//! What a running gateway has beside policies, model, front and store.
+//! The parts of a running gateway besides policies, model, front and store.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::{
     preambles::Preamble,
 };
 
-/// What a window must leave for a conversation: a question of a few sentences.
+/// The room that a window must leave for a conversation, in tokens: a question of a few sentences.
 const LEAST_ROOM: u64 = 64;
 
-/// The system prompts, the operator's before ours.
+/// Loads the system prompts; the operator's take precedence over the built-in ones.
 pub(super) fn prompts(home: &Path) -> Prompts {
     let (prompts, problems) = Prompts::load(home);
     for problem in problems {
@@ -27,10 +27,10 @@ pub(super) fn prompts(home: &Path) -> Prompts {
     prompts
 }
 
-/// A window in which nobody could ask anything is a slip.
+/// Refuses a window that leaves no room for a question.
 ///
 /// # Errors
-/// The model's window has no room beside the longest system prompt, the tools and the answer.
+/// The model's window has no room besides the longest system prompt, the tools and the answer.
 pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config) -> Result<(), Failure> {
     let has_tools = model.has_tools();
     let system = Audience::ALL
@@ -53,7 +53,7 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
     .hint(format!("use a `--window` of at least {least}, or omit it")))
 }
 
-/// What opens a session.
+/// Returns the seeder, which provides the documents that open a session.
 pub(super) fn seeder(config: &Config) -> Option<Seeder> {
     let ingest = config.default_ingest.clone()?;
     if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {

@@ -1,5 +1,5 @@
-//! What operators have a running gateway do: say how it does, take parked messages up again, and have other policies take over, by a
-//! command, a changed file, a hangup signal, or an arm of an experiment that is promoted.
+//! The operator's requests to a running gateway: its status, retrying parked messages, and swapping policies by a
+//! command, a changed file, a hangup signal, or the promotion of an experiment's arm.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     services::Services,
 };
 
-/// Starts to listen to all of them. A gateway that nobody can command still answers.
+/// Starts listening for all of them. Without a control socket the gateway still answers people.
 pub(super) fn start(
     lock: &HomeLock,
     swapper: Swapper,
@@ -38,7 +38,7 @@ pub(super) fn start(
         }
         Err(error) => tracing::warn!("there is no control socket, so commands cannot reach this gateway: {error}"),
     }
-    // A terminal that hangs up takes its chat with it.
+    // If the terminal hangs up, its chat ends.
     if !at_a_terminal {
         let hangup = signal(SignalKind::hangup())
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
@@ -52,7 +52,7 @@ pub(super) fn start(
     Ok(tasks)
 }
 
-/// What swaps need of the services.
+/// Returns what swaps need of the services.
 pub(super) fn ports(services: &Services) -> Ports {
     Ports {
         policies: Arc::clone(&services.policies),
@@ -64,7 +64,7 @@ pub(super) fn ports(services: &Services) -> Ports {
     }
 }
 
-/// How the gateway does, for an operator.
+/// Returns the function that reports the gateway's status to an operator.
 pub(super) fn report(services: &Services) -> Reporter {
     let (front, store) = (Arc::clone(&services.front), services.store.clone());
     let (ledger, policies) = (services.ledger.clone(), Arc::clone(&services.policies));

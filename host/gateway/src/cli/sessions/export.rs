@@ -1,4 +1,4 @@
-//! `sessions export`: conversations as files. Nothing is ever written over.
+//! `sessions export`: writes conversations to files. Nothing is ever overwritten.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -41,7 +41,7 @@ pub(in crate::cli) struct Export {
     to: PathBuf,
 }
 
-/// What is written where.
+/// What to write, and where.
 struct Work<'a> {
     context: &'a Context,
     store: &'a Store,
@@ -54,9 +54,9 @@ impl Export {
         let to =
             std::path::absolute(&self.to).map_err(|source| TransferError::Write { path: self.to.clone(), source })?;
         let keys = match &self.key {
-            // Asked for by name: one that is not there is an error before anything is written.
+            // Requested by name: if it does not exist, that is an error before anything is written.
             Some(key) => vec![store.session(key).await?.key],
-            // The oldest first, so that an import puts them in the same order.
+            // The oldest first, so that an import restores the same order.
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
         let waiting = Spinner::when_long(&format!("writing {}", conversations(keys.len())));
@@ -79,7 +79,7 @@ impl Export {
         }
     }
 
-    /// One of all that cannot be read keeps no other from being written.
+    /// Reads a conversation. With `--all`, one that cannot be read does not prevent the others from being written.
     async fn dump(&self, context: &Context, store: &Store, key: &SessionKey) -> Result<Option<SessionDump>, Failure> {
         match store.dump(key).await {
             Ok(dump) => Ok(Some(dump)),
@@ -131,7 +131,7 @@ impl Export {
     }
 }
 
-/// Makes a file that is not there yet, with the folders above it; readable by the owner alone.
+/// Creates a new file, with the folders above it, readable only by its owner.
 pub(in crate::cli) fn create(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! `sessions import`: conversations of a pmk, or of another store of ours.
+//! `sessions import`: imports conversations of pmk, or of another store of this program.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// How many repairs of one conversation are told singly, and how many conversations that stay outside.
+/// The most repairs of one conversation, and the most conversations not imported, that are listed individually.
 const MOST_TOLD: usize = 20;
 
 /// The largest `meta.json` that is read.
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Import {
 impl Import {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let imported = block_on(async {
-            // Before the store, so that a wrong path leaves no home behind.
+            // Before the store is opened, so that a wrong path does not create a home.
             let source = self.source()?;
             let store = match Store::open_existing(context.place()?) {
                 Err(StoreError::Missing { .. }) => Store::open(context.place()?)?,
@@ -106,28 +106,28 @@ impl Import {
 enum Source {
     Full(full::Conversations),
     Pmk {
-        /// Conversation, file, and older files of the same.
+        /// Conversation, file, and older files of the same conversation.
         found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
         problems: Vec<TransferError>,
-        /// Whether it is one file that was named.
+        /// Whether a single file was named.
         is_alone: bool,
-        /// Where channels have their cases.
+        /// The files with the cases of channels.
         metas: Vec<tree::Meta>,
     },
 }
 
-/// What has come of the import so far.
+/// The results of the import so far.
 struct Tally<'a> {
     context: &'a Context,
     store: &'a Store,
     replace: bool,
-    /// One document a conversation.
+    /// One document per conversation.
     done: Vec<Value>,
-    /// One a case.
+    /// One document per case.
     cases: Vec<Value>,
-    /// How many conversations stay outside because they were there already.
+    /// How many conversations were not imported because they already exist.
     there_already: usize,
-    /// All conversations that stay outside, with what they are called.
+    /// All conversations that were not imported, with their names.
     failures: Vec<(String, Failure)>,
     waiting: Spinner,
 }
@@ -155,7 +155,7 @@ impl Tally<'_> {
         self.failures.extend(problems.into_iter().map(|error| ("a folder".to_owned(), error.into())));
         for (key, path, superseded) in found {
             match pmk::read(&path, key.as_ref(), clock::now_ms()) {
-                // In a folder there may be people who have said nothing yet.
+                // A folder may contain people who have said nothing yet.
                 Ok(pmk::Imported { dump, .. }) if is_alone && dump.messages.is_empty() => {
                     self.failures.push(("a file".to_owned(), TransferError::NoMessage { path }.into()));
                 }
@@ -176,7 +176,7 @@ impl Tally<'_> {
     /// Stores a conversation.
     ///
     /// # Errors
-    /// The store cannot be written: the next conversation would fare no better.
+    /// The store cannot be written: the next conversation would fail, too.
     async fn take_in(&mut self, dump: SessionDump, mut repairs: Vec<String>) -> Result<(), Failure> {
         let key = dump.key.clone();
         let (turns, dropped_turns) = (dump.turns, dump.dropped_turns);
@@ -206,7 +206,8 @@ impl Tally<'_> {
         }
     }
 
-    /// Takes over the cases that are open in pmk's channels. One that cannot be read keeps nothing else outside.
+    /// Imports the open cases of pmk's channels. One that cannot be read does not prevent anything else from being
+    /// imported.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -277,7 +278,7 @@ impl Tally<'_> {
             };
             let what = format!("{}{cases}", conversations(imported));
             let said = match &*self.done {
-                // What one file says of itself may be less than people think.
+                // The key that the file itself gives may not be the one that people expect, so it is shown.
                 [one] if path.is_file() => {
                     format!(
                         "{what} imported from `{}` as `{}`",

@@ -1,4 +1,4 @@
-//! `sessions parked` and `sessions retry`: messages that could not be answered, and once more.
+//! `sessions parked` and `sessions retry`: messages that could not be answered, and retrying them.
 
 use clap::Args;
 use pmk_core::SessionKey;
@@ -15,7 +15,7 @@ use crate::{
     store::{Parked, Store},
 };
 
-/// Lists what is parked, the oldest first.
+/// Lists the parked messages, the oldest first.
 pub(super) async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
     let parked = store.parked().await?;
     if context.json {
@@ -78,7 +78,7 @@ impl Retry {
         Ok(())
     }
 
-    /// The running gateway takes them up.
+    /// Asks the running gateway to retry them.
     fn ask(self, context: &Context) -> Result<(usize, usize), Failure> {
         match control::ask(&context.home, &Request::SessionsRetry { key: self.key })? {
             Reply::Retried { messages, unreadable } => Ok((messages, unreadable)),

@@ -1,4 +1,4 @@
-//! `sessions reset`: a conversation starts afresh, or goes on from an earlier turn.
+//! `sessions reset`: a conversation starts over, or continues from an earlier turn.
 
 use clap::Args;
 use pmk_core::SessionKey;
@@ -11,7 +11,7 @@ use crate::{
     store::{Cut, Store},
 };
 
-/// As the admin log has it.
+/// The action in the admin log.
 const ACTION: &str = "sessions.reset";
 
 #[derive(Debug, Args)]

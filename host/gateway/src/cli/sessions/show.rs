@@ -28,7 +28,7 @@ pub(in crate::cli) struct Show {
     turns: Option<Turns>,
 }
 
-/// Some turns in a row, counted from 1; both ends are among them.
+/// A range of turns, counted from 1, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turns {
     from: usize,
@@ -36,7 +36,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// The messages of these turns. Where a tool call ties a turn to its neighbour, that is among them.
+    /// Returns the messages of these turns. If a tool call ties a turn to its neighbour, the neighbour is included.
     fn range(self, structure: &Structure, len: usize) -> Range<usize> {
         let Structure { turn_starts, cuts, .. } = structure;
         let Some(&start) = turn_starts.get(self.from - 1) else { return len..len };
@@ -108,7 +108,7 @@ impl Show {
         print(&pages.concat())
     }
 
-    /// What stands for the turns that were dropped, where the model would see it.
+    /// Returns the marker for the dropped turns, if the model would see it.
     fn marker(&self, session: &SessionSummary) -> Option<Marker> {
         if self.full || self.turns.is_some() || session.dropped_turns == 0 {
             return None;
@@ -119,7 +119,7 @@ impl Show {
         })
     }
 
-    /// The original in full, else what the model would see.
+    /// Returns the original if `--full` is set, otherwise what the model would see.
     fn shown<'a>(&self, stored: &'a StoredMessage) -> &'a Message {
         if self.full { stored.entry.source() } else { &stored.entry.message }
     }
@@ -160,7 +160,7 @@ impl Show {
     }
 }
 
-/// A block as people read it.
+/// A block as text.
 fn block_text(block: &Block) -> String {
     match block {
         Block::Text { text } => text.clone(),

@@ -1,4 +1,4 @@
-//! Slack's tokens as gateway.json says now, for a gateway that runs.
+//! Slack's tokens as gateway.json has them now, for a running gateway.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::{
     front::slack::{TokenPair, TokenSource},
 };
 
-/// The tokens of a home. Those of the environment go before them, and stay.
+/// The tokens of a home. Those of the environment take precedence, and never change.
 #[derive(Debug)]
 pub(in crate::cli) struct OfHome(pub PathBuf);
 
@@ -24,7 +24,7 @@ impl OfHome {
         }
     }
 
-    /// gateway.json, and what it names.
+    /// Returns gateway.json, and the files that it names.
     fn files(&self) -> Vec<PathBuf> {
         let config = Config::load(&self.0).map(|(config, _)| config).unwrap_or_default();
         let Tokens { app, bot } = Tokens::of(&config.slack);
@@ -44,7 +44,7 @@ impl TokenSource for OfHome {
 
     async fn get(&self) -> Result<TokenPair, String> {
         let home = self.0.clone();
-        // A command may take its time.
+        // The source may be a command that takes long.
         let got = tokio::task::spawn_blocking(move || OfHome::pair(&home)).await.map_err(|error| error.to_string())?;
         got.map_err(|failure| failure.message().to_owned())
     }

@@ -1,4 +1,4 @@
-//! What the ledger tells of the arms of experiments.
+//! Counts the events of the arms of experiments.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ pub type Arms = BTreeMap<String, BTreeMap<String, Arm>>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Arm {
     pub turns: u64,
-    /// The host's estimate of what was sent.
+    /// The host's estimate of the tokens sent.
     pub tokens_sent: u64,
-    /// What the provider counted.
+    /// The tokens counted by the provider.
     pub tokens_in: u64,
     pub tokens_out: u64,
     pub overflows: u64,
@@ -27,18 +27,18 @@ pub struct Arm {
     pub asked_again: u64,
     pub thumbs_up: u64,
     pub thumbs_down: u64,
-    /// From question to delivered reply, at the middle and at 95 of 100 turns.
+    /// The latency from question to delivered reply: the median and the 95th percentile over its turns.
     pub latency_ms_p50: Option<u64>,
     pub latency_ms_p95: Option<u64>,
-    /// Why the guard rail has stopped it.
+    /// Why the guard rail stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// What it would have done, where it only watches.
+    /// Its decisions, if it is a shadow arm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
 }
 
-/// The decisions of a shadow arm beside those that were carried out.
+/// The decisions of a shadow arm compared with those that were carried out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Shadow {
     pub decisions: u64,
@@ -47,7 +47,7 @@ pub struct Shadow {
     pub tokens: u64,
     pub acting_tokens: u64,
     pub failures: u64,
-    /// Decisions that it was too busy for.
+    /// Decisions that it was too busy to make.
     pub sat_out: u64,
 }
 
@@ -119,7 +119,7 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
     }
 }
 
-/// Why an arm was stopped.
+/// Describes why an arm was stopped.
 fn verdict(worse: &str, of_arm: u64, of_control: u64) -> String {
     format!("{worse} in {of_arm} conversations, the control's in {of_control}")
 }

@@ -1,23 +1,23 @@
-//! What refusals have taught of a model's window, as an operator reads it.
+//! The learned bounds of a model's window, for display.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::calibration::bounds::{Bounds, Hold, Named, Refused};
 
-/// One bound, and where it came from.
+/// One bound, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bound {
-    /// `refused`: requests of that size and above are not sent. `window`: a window that a refusal has named.
+    /// `refused`: requests of that size and above are not sent. `window`: a window size that a refusal named.
     pub kind: &'static str,
-    /// In the host's estimate of a whole request, or for a window in the provider's tokens.
+    /// In the host's estimate of a whole request; for a window, in the provider's tokens.
     pub tokens: u64,
     /// The largest request that is sent while the bound holds, in the host's estimate.
     pub most: Option<u64>,
     /// How it is known: `named`, `refused`, `unexplained`, `empty`.
     pub source: &'static str,
     pub learnt: String,
-    /// From then on a larger request is tried.
+    /// When it expires: after that a larger request is tried.
     pub until: String,
     /// How often something above it was refused.
     pub times: u32,
@@ -30,7 +30,7 @@ impl Bound {
     }
 }
 
-/// All that are known of a model.
+/// Returns all bounds known of a model.
 pub(super) fn shown(bounds: &Bounds) -> Vec<Bound> {
     let refused = bounds.refused.as_ref();
     let refused = refused.map(|refused @ Refused { size, source, hold, .. }| {

@@ -1,4 +1,4 @@
-//! Counting events.
+//! Counts the events of the ledger.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,20 +13,20 @@ use crate::{
     store::ModelCalibration,
 };
 
-/// A pending atom that is older should have been promoted.
+/// A pending atom older than this should have been promoted.
 const STUCK_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// A question that waits longer needs another one to ask.
+/// A question that has waited longer than this should be put to somebody else.
 const FORGOTTEN_MS: i64 = 48 * 60 * 60 * 1_000;
 
-/// What the audit is made from, beside the events.
+/// The current state that the audit uses besides the events.
 pub struct Now<'a> {
     pub at: Timestamp,
     pub atoms: &'a [Atom],
     pub pending: &'a [Marker],
     /// How many messages are parked.
     pub parked: u64,
-    /// What was learnt of each provider and model.
+    /// The calibration of each provider and model.
     pub learnt: &'a [ModelCalibration],
 }
 
@@ -34,7 +34,7 @@ pub struct Now<'a> {
 pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>) -> Audit {
     let mut audit = Audit { days, unreadable_lines, experiments: arms::arms(records), ..Audit::default() };
     let mut durations = Vec::new();
-    // A thread may ask again before it is answered: the first question is the first that is answered.
+    // A thread may ask again before it is answered; answers are matched to its questions in order.
     let mut waiting: HashMap<(String, String), VecDeque<Timestamp>> = HashMap::new();
     let mut replies = Vec::new();
     let mut atoms_shown = Vec::new();
@@ -144,7 +144,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
 
 fn turn(audit: &mut Audit, event: &Value) {
     let audience = text(event, "audience");
-    // Nobody was spoken to by a model.
+    // No model took part in this turn.
     if audience.is_empty() {
         audit.conversations.orders += 1;
         return;
@@ -158,7 +158,7 @@ fn turn(audit: &mut Audit, event: &Value) {
     audit.atoms.turns_with_atoms += u64::from(injected > 0);
 }
 
-/// Files of the ledger are gone: of the days that are counted, those of their months are missing.
+/// Counts deleted files of the ledger: if their months belong to the window, its beginning is missing.
 fn forgotten(audit: &mut Audit, event: &Value, at: Timestamp) {
     let files = event["files"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let Some(last) = files.filter_map(|name| Month::of_file(Series::Events, name)).max() else { return };
@@ -210,14 +210,14 @@ fn corpus(audit: &mut Audit, now: &Now<'_>) {
     audit.escalate.pending = now.pending.len() as u64;
 }
 
-/// The anti-patterns of specification 003 §12, and those of 000.
+/// The anti-patterns of specification 003 §12 and of specification 000.
 fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
     let at_ms = now.at.as_millisecond();
     let stuck = now
         .atoms
         .iter()
         .filter(|atom| atom.meta.status == Status::Pending && at_ms - atom.meta.created_at > STUCK_MS)
-        // One that is flagged waits for a person, however long.
+        // A flagged atom waits for a person, however long.
         .filter(|atom| !atom.meta.flagged)
         .count();
     let forgotten = now
@@ -300,7 +300,7 @@ fn text(event: &Value, key: &str) -> String {
     event[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// What lies in the middle, or between the two that do.
+/// Returns the middle value, or the average of the two middle values.
 fn median(mut values: Vec<u64>) -> Option<f64> {
     values.sort_unstable();
     let upper = *values.get(values.len() / 2)?;
@@ -308,12 +308,12 @@ fn median(mut values: Vec<u64>) -> Option<f64> {
     Some((lower as f64 + upper as f64) / 2.0)
 }
 
-/// A share of a whole, to three digits; `None` of nothing.
+/// Returns a share of a whole, rounded to three digits; `None` if the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (part as f64 / whole as f64 * 1_000.0).round() / 1_000.0)
 }
 
-/// What was taken for an overflow, and what came of doing something about it.
+/// The cause of a suspected overflow, and whether a smaller request helped.
 fn about(because: &str, helped: bool) -> String {
     match helped {
         true => format!("{because}: helped"),

@@ -1,4 +1,4 @@
-//! Reading the ledger: the monthly files, and pmk's single `events.log` where there is one.
+//! Reads the ledger: the monthly files, and pmk's single `events.log` if it exists.
 
 use std::{
     fs::{self, File},
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::Record;
 
-/// A longer line is no event.
+/// A longer line is not an event.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The events since a moment, oldest file first, and how many lines were none. A folder that does not exist
-/// has none.
+/// Returns the events since a time, oldest file first, and the number of lines that are not events. A folder that does
+/// not exist has none.
 ///
 /// # Errors
 /// The folder, or a file of it, cannot be read.
@@ -40,11 +40,11 @@ pub fn events(folder: &Path, since: Timestamp) -> io::Result<(Vec<Record>, u64)>
     Ok((records, unreadable))
 }
 
-/// The file, unless a running gateway has just deleted it: its month is not kept any more.
+/// Opens the file, unless a running gateway has just deleted it because its month is no longer kept.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     match fs::metadata(path) {
-        // A pipe in the place of the file would never end.
+        // Reading from a pipe in the file's place would never end.
         Ok(found) if !found.is_file() => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
         Ok(_) => File::open(path).map(Some).or_else(|error| if is_gone(&error) { Ok(None) } else { Err(error) }),
         Err(error) if is_gone(&error) => Ok(None),
@@ -62,7 +62,7 @@ fn record(line: &[u8]) -> Option<Record> {
     Some(Record { at, event })
 }
 
-/// The files that may hold events since that moment.
+/// Returns the files that may contain events since that time.
 fn files(folder: &Path, since: Timestamp) -> io::Result<Vec<PathBuf>> {
     let first_month = since.strftime("events-%Y-%m.log").to_string();
     let entries = match fs::read_dir(folder) {

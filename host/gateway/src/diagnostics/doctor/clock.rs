@@ -1,4 +1,4 @@
-//! This machine's clock, against that of a server that has just answered.
+//! Checks this machine's clock against that of a server that has just answered.
 
 use jiff::SignedDuration;
 
@@ -7,12 +7,12 @@ use crate::messages::{ClockOf, DoctorRemark, Messages};
 
 pub(super) const NAME: &str = "clock";
 
-/// So far off, times in ledger and conversations mislead.
+/// With a larger difference, times in the ledger and in conversations are misleading.
 const ODD: SignedDuration = SignedDuration::from_secs(60);
-/// So far off, what is signed, bounded or repeated in time goes wrong.
+/// With a larger difference, signatures, time limits and retries fail.
 const BAD: SignedDuration = SignedDuration::from_secs(300);
 
-/// How far it is ahead of Slack's, or else of the model's.
+/// Reports how far the clock is ahead of Slack's, or else of the model's.
 pub(super) fn look(slack: Option<SignedDuration>, model: Option<SignedDuration>, messages: &Messages) -> Finding {
     let (whose, ahead) = match (slack, model) {
         (Some(ahead), _) => (ClockOf::Slack, ahead),

@@ -1,4 +1,4 @@
-//! gateway.json: as `config check` looks at it.
+//! Checks gateway.json, as `config check` does.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
 const NAME: &str = "gateway.json";
 const PAGE: &str = "docs/settings.md";
 
-/// Of a home that cannot be used.
+/// The finding if the home cannot be used.
 pub(super) fn left_out(messages: &Messages) -> Vec<Finding> {
     vec![Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfHome))]
 }

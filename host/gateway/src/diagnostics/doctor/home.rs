@@ -1,5 +1,4 @@
-//! The home: whose it is, who may look in, whether files can be made there, how much room there is, and on what kind of
-//! disk.
+//! Checks the home: owner, permissions, whether files can be created there, free space, and the kind of file system.
 
 use std::{
     fs::{self, Metadata},
@@ -16,12 +15,12 @@ use crate::messages::{DoctorRemark, HomeFound, Messages};
 
 const NAME: &str = "home";
 
-/// Others may read here, or go through.
+/// Permission bits for group and others.
 const FOR_OTHERS: u32 = 0o077;
 
-/// With less room than this, in bytes, a busy week may fill the disk.
+/// With less free space than this, in bytes, a busy week may fill the disk.
 const LITTLE: u64 = 200 << 20;
-/// With less than this the store cannot be relied on for an hour.
+/// With less than this, the store may fail within an hour.
 const NO_ROOM: u64 = 20 << 20;
 
 pub(super) fn look(home: &Path, messages: &Messages) -> Vec<Finding> {
@@ -49,7 +48,7 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Findi
         findings.push(Finding::odd(NAME, what, format!("`chmod go-rwx '{quoted}'`")));
     }
     for folder in [home.to_owned(), home::gateway_dir(home)] {
-        // It has no name, and is gone before anybody could see it.
+        // The file has no name and is removed at once.
         match tempfile::tempfile_in(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let what = messages.doctor_home(&folder, HomeFound::NotWritten { error: &error.to_string() });
@@ -76,10 +75,10 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Findi
     findings
 }
 
-/// The kind of file system, where that is one that several machines share.
+/// Returns the kind of the file system, if it is a network file system.
 #[cfg(target_os = "linux")]
 fn network(home: &Path) -> Option<&'static str> {
-    // As statfs(2) numbers them; the width of the field differs between machines, and so does its sign.
+    // The numbers of statfs(2); the width and signedness of the field differ between machines.
     let kind = rustix::fs::statfs(home).ok()?.f_type as u32;
     match kind {
         0x6969 => Some("NFS"),

@@ -1,4 +1,4 @@
-//! The model: whether it answers, asked for one token, or `claude` for a word.
+//! Checks whether the model answers: asks it for one token, or `claude` for a word.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,17 +15,17 @@ const PAGE: &str = "docs/models.md";
 
 /// `claude` starts a whole program for a question.
 pub const CLAUDE_PATIENCE: Duration = Duration::from_secs(30);
-/// An answer that is longer than it may be is an error of `claude`'s.
+/// `claude` reports an error if the answer exceeds the limit, so it gets more than one token.
 const CLAUDE_ANSWER_TOKENS: u32 = 64;
 
 /// The model that would answer.
 pub struct Answering {
     pub model: Arc<dyn Model>,
-    /// It stands in for one that nobody has named.
+    /// Whether it is the stand-in, because no model was configured.
     pub is_unnamed: bool,
 }
 
-/// What is found, and how far this machine's clock is ahead of the provider's.
+/// Returns the finding, and how far this machine's clock is ahead of the provider's.
 pub(super) async fn look(
     answering: Part<Answering>,
     offline: bool,
@@ -65,7 +65,8 @@ async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
     }
 }
 
-/// What waiting mends, or is about so small a request alone, does not keep a gateway from serving.
+/// The finding for an error. Errors that go away by waiting, or that concern only so small a request, do not keep a
+/// gateway from serving.
 fn refused(name: &str, error: &ModelError, messages: &Messages) -> Finding {
     let what = format!("{name}: {error}");
     let (state, hint) = match error {

@@ -1,4 +1,4 @@
-//! The policies: whether each layer loads, takes its settings, and speaks this host's contract.
+//! Checks whether each layer of policies loads, accepts its settings, and uses this host's contract.
 
 use pmk_policy::Stack;
 use pmk_system::threads::offload;
@@ -9,7 +9,7 @@ use crate::messages::{DoctorRemark, Messages};
 pub(super) const NAME: &str = "policies";
 const PAGE: &str = "docs/policies.md";
 
-/// Compiling has a bound of its own, `policy.limits.compileCpuSeconds`.
+/// Has no time limit: compiling is limited by `policy.limits.compileCpuSeconds`.
 pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>, messages: &Messages) -> Finding {
     let (stack, odd) = match offload(policies).await {
         Ok(loaded) => loaded,

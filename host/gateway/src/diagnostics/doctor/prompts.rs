@@ -1,4 +1,4 @@
-//! The operator's own system prompts, where there are any: whether they are used.
+//! Checks the operator's own system prompts, if there are any: whether they are used.
 
 use std::path::Path;
 

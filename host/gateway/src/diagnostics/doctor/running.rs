@@ -1,4 +1,4 @@
-//! Whether a gateway runs in this home, and how it does.
+//! Checks whether a gateway runs in this home, and its status.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Slack: both tokens and their kinds, whose the bot token is and what it may do, and Socket Mode.
+//! Checks Slack: the kinds of both tokens, the bot token's owner and scopes, and Socket Mode.
 
 use jiff::SignedDuration;
 use tokio::time::timeout;
@@ -22,17 +22,17 @@ const SCOPES: &str = "slack scopes";
 const SOCKET: &str = "slack socket";
 const PAGE: &str = "docs/slack.md#the-app";
 
-/// What there is to connect with.
+/// How to connect to Slack.
 #[derive(Debug)]
 pub enum Access {
-    /// Nobody has set a token: people talk at the console.
+    /// No token is set: people talk at the console.
     None,
-    /// Nobody has, and somebody wants it so.
+    /// No token is set, as requested.
     Console,
     Tokens(Box<SlackConfig>),
 }
 
-/// What is found, and how far this machine's clock is ahead of Slack's.
+/// Returns the findings, and how far this machine's clock is ahead of Slack's.
 pub(super) async fn look(
     access: Part<Access>,
     offline: bool,

@@ -1,4 +1,4 @@
-//! The store: whether a gateway could start with it. It is opened to be read, and never changed.
+//! Checks whether a gateway could start with the store. It is opened for reading only.
 
 use pmk_system::{error::Failure, home};
 
@@ -11,7 +11,7 @@ use crate::{
 const NAME: &str = "store";
 const PAGE: &str = "docs/backups.md";
 
-/// What is wrong with the home keeps the store in it from being used, and is said there.
+/// Checks the store. If it cannot be used because of the home, the home check reports that.
 pub(super) fn look(place: &Result<Place, Failure>, home_is_bad: bool, messages: &Messages) -> Finding {
     let place = match place {
         Ok(place) => place,

@@ -1,4 +1,4 @@
-//! Whom TLS trusts.
+//! Checks which root certificates are trusted.
 
 use super::Finding;
 use crate::{

@@ -1,4 +1,4 @@
-//! What answers questions about code.
+//! Checks `mra`, which answers questions about code.
 
 use pmk_system::child;
 
@@ -10,7 +10,7 @@ use crate::{
 
 pub(super) const NAME: &str = "mra";
 
-/// It serves where there is a workspace, or a command of the operator's.
+/// `mra` is used if there is a workspace, or if the operator has configured a command.
 pub(super) fn look(config: &Config, messages: &Messages) -> Finding {
     let program = config.program.to_string_lossy();
     let is_there = child::is_installed(&config.program, &config.environment);

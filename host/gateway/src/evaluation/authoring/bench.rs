@@ -1,4 +1,5 @@
-//! What a policy costs: decisions a second, fuel and memory by the length of a conversation, and loading.
+//! Measures what a policy costs: decisions per second, fuel and memory by the length of a conversation, and loading
+//! time.
 
 use std::{
     path::Path,
@@ -21,39 +22,39 @@ use super::{
 };
 use crate::policies;
 
-/// Messages of the conversations; the last is the longest real session seen.
+/// The message counts of the conversations; the last is that of the longest real session seen.
 const SIZES: [usize; 3] = [100, 1_000, 15_276];
 
-/// Older messages of each, which are no longer in view and can be searched.
+/// Older messages of each conversation, which are no longer in the window and can be searched.
 pub const ARCHIVED: usize = 10_000;
 
-/// Decisions that are timed at least, however long they take.
+/// The least number of decisions that are timed, however long they take.
 const LEAST: usize = 10;
 
-/// Characters of the text that is capped.
+/// The number of characters of the text that is capped.
 const TEXT_CHARS: usize = 100_000;
 
 /// One decision, timed many times.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Which.
+    /// The kind of decision.
     pub decision: Decision,
-    /// Messages that it is about; none for a cap and a recovery.
+    /// The number of messages of the conversation; none for a cap and a recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<usize>,
-    /// How often on one thread in a second, guard included.
+    /// Decisions per second on one thread, guard included.
     pub per_second: f64,
     /// The same on all cores together.
     pub per_second_all_cores: f64,
-    /// Half of them took no longer, in microseconds.
+    /// The median time, in microseconds.
     pub p50_us: u64,
-    /// All but one in twenty took no longer.
+    /// The 95th percentile of the time.
     pub p95_us: u64,
-    /// Fuel of one.
+    /// The fuel of one decision.
     pub fuel: u64,
-    /// The most linear memory of one, in bytes.
+    /// The peak linear memory of one decision, in bytes.
     pub peak_bytes: u64,
-    /// Why the policy's answer could not be used, where it could not.
+    /// Why the policy's answer was unusable, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -61,15 +62,16 @@ pub struct Measured {
 /// How long loading takes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Loading {
-    /// When it has to be compiled, in milliseconds.
+    /// With compiling, in milliseconds.
     pub cold_ms: f64,
-    /// When it was compiled before.
+    /// From the cache of compiled code.
     pub cached_ms: f64,
-    /// What compiling took of the process that did it.
+    /// What compiling used in the process that did it.
     pub compiled: Option<Taken>,
 }
 
-/// Loads a component, a file or an [embedded](crate::embedded) one, with an empty cache and again with what that left in it. `scratch` is an empty folder.
+/// Loads a component, a file or an [embedded](crate::embedded) one, first with an empty cache and then with the cache
+/// filled. `scratch` is an empty folder.
 ///
 /// # Errors
 /// It cannot be loaded.
@@ -86,7 +88,7 @@ pub fn loading(file: &Path, limits: Limits, scratch: &Path) -> Result<Loading, F
     Ok(Loading { cold_ms, cached_ms, compiled })
 }
 
-/// Times every decision that the policy makes, for about so long each. `started` is told what comes next.
+/// Times every decision that the policy makes, for about `time` each. `started` is called with the name of each.
 pub fn run(stage: &Stage, time: Duration, started: &mut dyn FnMut(&str)) -> Vec<Measured> {
     let exports = stage.policy().exports();
     let stack = stage.with_defaults();
@@ -117,7 +119,8 @@ pub fn run(stage: &Stage, time: Duration, started: &mut dyn FnMut(&str)) -> Vec<
     measured
 }
 
-/// Half of the conversation has to go. What is searched is in memory, and indexed before the first one counts.
+/// Requires half of the conversation to be removed. The archive is in memory, and is indexed before the first timed
+/// decision.
 fn prune(stack: &Stack, transcript: &Arc<Transcript>) -> Vec<Record> {
     let limit = transcript.total_tokens() / 2;
     stack
@@ -140,7 +143,7 @@ fn measure(
     time: Duration,
     ask: &(dyn Fn() -> Vec<Record> + Sync),
 ) -> Measured {
-    // Code and data are warm before the first one counts.
+    // The first decision warms code and data and is not timed.
     let record = ask().into_iter().next();
     let mut took = timed(time, ask);
     took.sort_unstable();

@@ -1,12 +1,12 @@
-//! Golden files: a question to a policy and the answer that is expected, one JSON file each.
+//! Golden files: a question to a policy and the expected answer, one JSON file each.
 //!
 //! ```json
 //! {"history": "histories/long.json", "budget": 8000, "settings": {"keep-turns": 5},
 //!  "expect": {"outcome": "accepted", "kept": "0-1, 62-82", "dropped": "2-61", "tokens": "41200 to 7312"}}
 //! ```
 //!
-//! `decision` says what is asked when it is not which messages stay: `cap` with an `incoming`, `summarize` with a
-//! `history` and a `budget`, `recover` with an `overflow`.
+//! `decision` names the decision if it is not `prune`: `cap` with an `incoming`, `summarize` with a `history` and a
+//! `budget`, `recover` with an `overflow`.
 
 mod answer;
 mod file;
@@ -18,30 +18,30 @@ use serde::Serialize;
 
 pub use self::{answer::Answer, file::Case};
 use super::stage::{self, Stage};
-/// What became of one case.
+/// The result of one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tried {
     /// The file's name.
     pub case: String,
-    /// What became of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub enum Outcome {
     /// The answer is the expected one.
     Passed,
-    /// The expected answer was written, or written anew.
+    /// The expected answer was written, or overwritten.
     Blessed {
-        /// What is different from before; everything is where nothing was expected.
+        /// The differences from the previous expectation; every line if there was none.
         differences: Vec<Difference>,
     },
-    /// The answer is another one.
+    /// The answer differs from the expected one.
     Failed {
-        /// Where.
+        /// The differences.
         differences: Vec<Difference>,
     },
 }
@@ -49,15 +49,15 @@ pub enum Outcome {
 /// One line of an answer that is not as expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Which.
+    /// The name of the line.
     pub line: String,
-    /// What is expected, if anything.
+    /// The expected text, if any.
     pub expected: Option<String>,
-    /// What there is, if anything.
+    /// The actual text, if any.
     pub found: Option<String>,
 }
 
-/// The cases in a folder, in order of their names.
+/// Returns the cases in a folder, sorted by name.
 ///
 /// # Errors
 /// The folder cannot be read, or has none.
@@ -80,15 +80,15 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Asks what a case asks; with `bless` an answer that is not the expected one becomes it, unless it is none.
+/// Runs a case. With `bless`, a different answer becomes the expected one, unless the policy failed.
 ///
 /// # Errors
-/// The case makes no sense, or cannot be written.
+/// The case is invalid, or cannot be written.
 pub fn run(stage: &Stage, path: &Path, bless: bool) -> Result<Tried, Failure> {
     let mut case = Case::read(path)?;
     let answer = stage::quietly(|| case.ask(stage, path))?;
     let differences = answer.differences(&case.expect);
-    // Nobody expects a policy to fail.
+    // A failure of the policy never becomes the expected answer.
     let outcome = match (differences.is_empty(), bless && !answer.has_failed) {
         (true, _) => Outcome::Passed,
         (false, false) => Outcome::Failed { differences },

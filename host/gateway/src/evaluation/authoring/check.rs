@@ -1,6 +1,6 @@
-//! Is a policy sound? Every decision that it makes is asked for many times: about conversations of all kinds, at
-//! several budgets, with its settings at their extremes. Each answer goes before the host's own guard, and the same
-//! question must have the same answer twice.
+//! Checks whether a policy is sound. Every decision that it makes is asked for many times: about conversations of all
+//! kinds, at several budgets, with its settings at their extremes. Each answer is judged by the host's own guard, and
+//! the same question must get the same answer twice.
 
 mod examiner;
 mod judgement;
@@ -18,37 +18,37 @@ use super::{
     stage::{self, Stage},
 };
 
-/// Beyond this, in a quick check and with extreme settings, the length of a conversation adds nothing but time.
+/// The longest conversation in a quick check and with extreme settings: longer ones only add time.
 const SHORT_MESSAGES: usize = 500;
 
-/// What came of it all.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Questions of one kind each.
+    /// The results by kind of question.
     pub checks: Vec<Check>,
-    /// The dearest single decision.
+    /// The highest cost of a single decision.
     pub cost: Cost,
 }
 
 impl Report {
-    /// How many questions had a bad answer.
+    /// Returns how many questions had a bad answer.
     pub fn failed(&self) -> u32 {
         self.checks.iter().map(|check| check.failed).sum()
     }
 
-    /// How many were not asked, for so many of their kind had failed.
+    /// Returns how many questions were not asked because too many of their kind had failed.
     pub fn not_asked(&self) -> u32 {
         self.checks.iter().map(|check| check.not_asked).sum()
     }
 
-    /// How many questions were asked.
+    /// Returns how many questions were asked.
     pub fn asked(&self) -> u32 {
         self.checks.iter().map(Check::asked).sum()
     }
 }
 
-/// Asks a policy what most mistakes show in: its defaults, on conversations that are not long. `asked` is called after
-/// each question.
+/// Runs the questions that reveal most mistakes: default settings, on conversations that are not long. `asked` is
+/// called after each question.
 pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
@@ -58,7 +58,7 @@ pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dy
     examiner.report()
 }
 
-/// Asks a policy everything. `asked` is called after each question, for whoever shows progress.
+/// Runs all questions. `asked` is called after each question, for showing progress.
 pub fn run(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let exports = stage.policy().exports();
     let mut examiner = Examiner::new(limits, asked);

@@ -1,7 +1,8 @@
-//! A policy while it is written: each build is checked, and held against the build before on recorded conversations.
+//! Live feedback while a policy is written: each build is checked, and compared with the previous build on recorded
+//! conversations.
 //!
-//! [`builder`] makes the component, [`watch`] tells when to, [`sessions`] are what it is tried on and
-//! [`difference`] is what is told. Decisions are those of a replay, as in [`compare`](crate::evaluation::compare).
+//! [`builder`] makes the component, [`watch`] detects changes, [`sessions`] are the conversations it is tried on, and
+//! [`difference`] is what is reported. Decisions are those of a replay, as in [`compare`](crate::evaluation::compare).
 
 pub mod builder;
 pub mod difference;
@@ -28,7 +29,7 @@ use crate::{
     policies::Loader,
 };
 
-/// What builds are tried on, and the last good one.
+/// The conversations that builds are tried on, and the last good build's result.
 pub struct Desk {
     pub loader: Loader,
     pub config: PolicyConfig,
@@ -37,30 +38,32 @@ pub struct Desk {
     last: Option<Vec<Standing>>,
 }
 
-/// What a build came to.
+/// The result of a build.
 pub struct Tried {
     pub policy: Identity,
     pub check: Report,
     pub sums: Sums,
-    /// Against the build before, where there was one: what all came to then, and the conversations that are left otherwise.
+    /// The comparison with the previous build, if there was one: its sums, and the conversations that ended
+    /// differently.
     pub against: Option<(Sums, Vec<Changed>)>,
 }
 
 impl Desk {
-    /// With no build yet.
+    /// Starts without a previous build.
     pub fn new(loader: Loader, config: PolicyConfig, sessions: Vec<Session>, questions: Option<Questions>) -> Desk {
         Desk { loader, config, sessions, questions, last: None }
     }
 
-    /// Takes a component for the build before. One that cannot be loaded is none.
+    /// Uses a component as the previous build, if it can be loaded.
     pub fn begin_with(&mut self, component: &Path) {
         self.last = self.arm(component).ok().map(|arm| self.replay(&arm));
     }
 
-    /// Checks a build in the quick form, and holds it against the last good one. Where it passes it is that itself from now on.
+    /// Runs the quick check on a build, and compares it with the last good one. If the check passes, it becomes the
+    /// last good one.
     ///
     /// # Errors
-    /// It cannot be loaded. Then the build before stays.
+    /// It cannot be loaded. The previous build stays.
     pub fn try_out(&mut self, component: &Path) -> Result<Tried, Failure> {
         let arm = self.arm(component)?;
         let Some(layer) = arm.stack.top() else { return Err(Failure::new("there is no policy to try out")) };

@@ -1,4 +1,4 @@
-//! Conversations to try a policy on: some that are always there, the same on every machine, and those of files.
+//! Conversations to try a policy on: built-in ones, the same on every machine, and those of files.
 
 mod writer;
 
@@ -12,7 +12,7 @@ use pmk_system::error::{Failure, OrHint};
 
 use self::writer::Writer;
 use super::recorded::Recorded;
-/// A conversation, and what it is called.
+/// A conversation with its name.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The name of a built-in one, or the file.
@@ -21,13 +21,13 @@ pub struct Named {
     pub transcript: Arc<Transcript>,
 }
 
-/// Random conversations among the built-in ones. They are short: what they vary is the structure.
+/// The number of random built-in conversations. They are short: what they vary is the structure.
 const RANDOM: u64 = 20;
 
-/// Messages of the longest built-in one.
+/// Messages of the longest built-in conversation.
 const LONG: usize = 3_000;
 
-/// The conversations that every policy is tried on.
+/// Returns the conversations that every policy is tried on.
 pub fn built_in() -> Vec<Named> {
     let made = [
         ("nothing at all", Writer::new(1).stored()),
@@ -49,20 +49,20 @@ pub fn built_in() -> Vec<Named> {
     made.chain(random).map(|(name, transcript)| Named { name, transcript: Arc::new(transcript) }).collect()
 }
 
-/// A conversation of so many stored messages, and a question.
+/// A conversation with this many stored messages, and a question.
 pub fn long(messages: usize) -> Transcript {
     Writer::new(13).turns(messages / 2).asks()
 }
 
-/// The same with so many older messages that only the archive has.
+/// The same with this many older messages that are only in the archive.
 pub fn long_with_archive(messages: usize, archived: usize) -> Transcript {
     Writer::new(13).turns((archived + messages) / 2).asks_when_gone(archived)
 }
 
-/// The conversations of these files and of the `*.json` and `*.jsonl` in these folders.
+/// Reads the conversations of these files and of the `*.json` and `*.jsonl` files in these folders.
 ///
 /// # Errors
-/// One of them cannot be read, is no history, or holds nothing to decide about.
+/// One of them cannot be read, is not a history, or contains nothing to decide about.
 pub fn given(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
     let mut found = Vec::new();
     for path in paths {

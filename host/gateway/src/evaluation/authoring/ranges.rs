@@ -1,4 +1,4 @@
-//! Many messages in few words.
+//! Formats lists of message indexes.
 
 /// Ascending indexes, as `0-1, 62-82`.
 pub fn ranges(indexes: &[usize]) -> String {

@@ -11,16 +11,16 @@ use pmk_search::MemoryArchive;
 use pmk_system::error::{Failure, OrHint};
 use pmk_system::files;
 
-/// A conversation from outside, and where its messages stand in the file.
+/// A conversation from a file, with the positions of its messages in the file.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The system prompt, where the file has one.
+    /// The system prompt, if the file has one.
     pub system: Option<String>,
     /// What a policy sees; a last user message that starts a turn is the new one.
     pub transcript: Arc<Transcript>,
-    /// Messages of the file that no request can hold.
+    /// Messages of the file that no request can contain.
     pub left_out: Vec<usize>,
-    /// How many messages the file has.
+    /// The number of messages in the file.
     pub total: usize,
     /// What could not be read or had to be repaired, one line each.
     pub oddities: Vec<String>,
@@ -40,10 +40,10 @@ impl Recorded {
         Recorded::parse(&text, &format!("the history `{}`", path.display()))
     }
 
-    /// The same from memory; `label` is what errors call it.
+    /// Parses the same from memory; errors refer to it as `label`.
     ///
     /// # Errors
-    /// The text is no history.
+    /// The text is not a history.
     pub fn parse(text: &str, label: &str) -> Result<Recorded, Failure> {
         let history =
             History::parse(text).map_err(|error| Failure::new(format!("{label}: {error}")).hint(error.hint()))?;
@@ -59,7 +59,7 @@ impl Recorded {
         let entries: Vec<Entry> =
             messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
         let current = if starts_turn { entries.len() - 1 } else { entries.len() };
-        // Nothing was dropped before: what the policy drops now is what it can search.
+        // Nothing was dropped before: the policy can search what it drops now.
         let archive = Arc::new(MemoryArchive::of(&entries[..current]));
         Recorded {
             system,
@@ -71,12 +71,12 @@ impl Recorded {
         }
     }
 
-    /// Where a message of the transcript stands in the file; past the end is the end.
+    /// Returns the position in the file of a message of the transcript; past the end, the end of the file.
     pub fn file_index(&self, index: u32) -> usize {
         self.indexes.get(index as usize).copied().unwrap_or(self.total)
     }
 
-    /// The same for several.
+    /// The same for several messages.
     pub fn file_indexes(&self, indexes: &[u32]) -> Vec<usize> {
         indexes.iter().map(|&index| self.file_index(index)).collect()
     }

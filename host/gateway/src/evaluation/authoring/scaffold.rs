@@ -1,7 +1,8 @@
-//! Writes a project for a policy: one that builds, is tested and keeps the newest turns.
+//! Writes a project for a policy that builds, is tested, and keeps the newest turns.
 //!
-//! What an author reads and changes is a handful of files. All else is in one folder, [`VENDORED`]: the contract, and for
-//! Rust the SDK, which is on no registry, as this program has it embedded, unless the project is told where one is.
+//! The author reads and changes only a few files. Everything else is in one folder, [`VENDORED`]: the contract, and for
+//! Rust the SDK, which is on no registry. The SDK is the one embedded in this program, unless the folder of another is
+//! given.
 
 mod embedded;
 mod name;
@@ -17,10 +18,10 @@ use thiserror::Error;
 
 pub use self::name::{Name, NameError};
 
-/// The folder of a project that nobody has to look into.
+/// The folder of a project with the files that need no attention.
 pub const VENDORED: &str = "vendor";
 
-/// What a policy is written in.
+/// The language that a policy is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// With the SDK, by cargo-component or plain cargo.
@@ -31,13 +32,13 @@ pub enum Language {
     Python,
 }
 
-/// Why there is no project.
+/// Why no project was written.
 #[derive(Debug, Error)]
 pub enum ScaffoldError {
-    /// Nothing is written over.
+    /// Nothing is overwritten.
     #[error("`{}` already exists", .0.display())]
     Exists(PathBuf),
-    /// The folder that was named holds no SDK.
+    /// The given folder contains no SDK.
     #[error("`{}` does not contain `pmk-policy-sdk`", .0.display())]
     NoSdk(PathBuf),
     /// The SDK is for Rust.
@@ -49,7 +50,7 @@ pub enum ScaffoldError {
 }
 
 impl ScaffoldError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             ScaffoldError::Exists(_) => "choose another name, or another parent folder",
@@ -60,23 +61,23 @@ impl ScaffoldError {
     }
 }
 
-/// A project that was written.
+/// A written project.
 #[derive(Debug)]
 pub struct Written {
     /// Its folder.
     pub folder: PathBuf,
-    /// The files that an author reads, sorted.
+    /// The files for the author, sorted.
     pub own: Vec<String>,
-    /// How many files are in [`VENDORED`].
+    /// The number of files in [`VENDORED`].
     pub vendored: usize,
 }
 
-/// A project that is yet to be written.
+/// A project to be written.
 #[derive(Debug)]
 pub struct Project {
     name: Name,
     language: Language,
-    /// An SDK that is there already.
+    /// The folder of an existing SDK.
     sdk: Option<PathBuf>,
 }
 
@@ -84,7 +85,7 @@ impl Project {
     /// Describes a project; `sdk` is the folder of an SDK to use instead of the embedded one.
     ///
     /// # Errors
-    /// There is no SDK in that folder, or no use for it.
+    /// There is no SDK in that folder, or the language does not use it.
     pub fn new(name: Name, language: Language, sdk: Option<&Path>) -> Result<Project, ScaffoldError> {
         let sdk = match sdk {
             None => None,
@@ -97,7 +98,7 @@ impl Project {
     /// Writes it into a new folder of its name.
     ///
     /// # Errors
-    /// The folder is there already, or something cannot be written.
+    /// The folder already exists, or something cannot be written.
     pub fn write(&self, parent: &Path) -> Result<Written, ScaffoldError> {
         let folder = parent.join(self.name.as_str());
         fs::create_dir(&folder).map_err(|source| match source.kind() {
@@ -116,7 +117,7 @@ impl Project {
         Ok(Written { folder, own, vendored: vendored.len() })
     }
 
-    /// What to type next, one command a line.
+    /// Returns the next commands to run, one per line.
     pub fn next_steps(&self) -> Vec<String> {
         let name = self.name.as_str();
         let steps: Vec<String> = match self.language {
@@ -131,7 +132,7 @@ impl Project {
         std::iter::once(format!("cd {name}")).chain(steps).collect()
     }
 
-    /// Every file of it, by its path in the project.
+    /// Returns all files, by their path in the project.
     fn files(&self) -> Vec<(String, String)> {
         match self.language {
             Language::Rust => {
@@ -149,7 +150,7 @@ impl Project {
         self.template(template).into_iter().chain(embedded::copies(&embedded::OTHERS)).collect()
     }
 
-    /// The files of a template, filled in.
+    /// Returns the files of a template, with the values filled in.
     fn template(&self, language: &str) -> Vec<(String, String)> {
         let (sdk, wit) = match &self.sdk {
             None => (format!("{VENDORED}/rust/sdk"), format!("{VENDORED}/wit/policy.wit")),
@@ -159,7 +160,7 @@ impl Project {
             ("{{name}}", self.name.as_str().to_owned()),
             ("{{crate}}", self.name.library()),
             ("{{Type}}", self.name.type_name()),
-            // Strings of TOML are quoted as those of JSON.
+            // TOML strings are quoted like JSON strings.
             ("\"{{sdk}}\"", Value::from(sdk).to_string()),
             ("{{wit}}", wit),
             ("{{contract}}", contract::VERSION.to_owned()),
@@ -175,7 +176,7 @@ fn is_vendored(path: &str) -> bool {
     Path::new(path).starts_with(VENDORED)
 }
 
-/// The absolute path of an SDK.
+/// Returns the absolute path of an SDK.
 fn find_sdk(folder: &Path) -> Result<PathBuf, ScaffoldError> {
     let none = || ScaffoldError::NoSdk(folder.to_owned());
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).map_err(|_| none())?;

@@ -1,4 +1,4 @@
-//! One policy alone: no layer under it, so that what is seen is its own.
+//! Asks one policy alone, without a layer under it, so that only its own behavior is seen.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,33 +11,33 @@ use tracing::subscriber::NoSubscriber;
 pub struct Stage(Arc<Policy>);
 
 impl Stage {
-    /// Puts a policy on it.
+    /// Creates a stage for a policy.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Stage {
         Stage(policy.into())
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.0
     }
 
-    /// The policy with its defaults.
+    /// Returns the policy with its default settings.
     pub fn with_defaults(&self) -> Stack {
         self.stack(Settings::defaults(self.0.description()))
     }
 
-    /// The policy with these settings, as `--set` gives them.
+    /// Returns the policy with these settings, in the form of `--set`.
     ///
     /// # Errors
-    /// A setting that the policy does not declare, or a value that it does not take.
+    /// A setting that the policy does not declare, or a value that it does not accept.
     pub fn with_set(&self, set: Vec<SetOverride>) -> Result<Stack, SettingError> {
         self.with(&Overrides { set, ..Overrides::default() })
     }
 
-    /// The policy with these settings, as gateway.json gives them.
+    /// Returns the policy with these settings, in the form of gateway.json.
     ///
     /// # Errors
-    /// A setting that the policy does not declare, or a value that it does not take.
+    /// A setting that the policy does not declare, or a value that it does not accept.
     pub fn with_values(&self, values: Map<String, Value>) -> Result<Stack, SettingError> {
         let config = BTreeMap::from([(self.0.name().to_owned(), values)]);
         self.with(&Overrides { config, ..Overrides::default() })
@@ -53,8 +53,8 @@ impl Stage {
     }
 }
 
-/// Runs what asks a policy on purpose for more than it may be able to do: the host's log of that would only stand
-/// in the way of the report.
+/// Runs code without logging. It deliberately asks a policy for more than it may be able to do, and the log would
+/// clutter the report.
 pub(super) fn quietly<T>(ask: impl FnOnce() -> T) -> T {
     tracing::subscriber::with_default(NoSubscriber::default(), ask)
 }

@@ -1,4 +1,4 @@
-//! What a turn of a recording was begun from, beside the conversation.
+//! The inputs of a recorded turn other than the conversation.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use pmk_core::Message;
 
 use crate::preambles::Preamble;
 
-/// As its receipt has it.
+/// The inputs of a turn, from its receipt.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub preamble: Arc<Preamble>,
     pub window: u64,
     /// The hard limit.
     pub limit: u64,
-    /// What was shown with the new message.
+    /// Messages shown together with the new message.
     pub shown: Vec<Message>,
-    /// Whether it is the turn's own receipt, not the one of the turn before.
+    /// Whether this is the turn's own receipt, not that of another turn.
     pub is_own: bool,
 }

@@ -1,4 +1,4 @@
-//! The conversations of a folder, one after the other.
+//! Finds the conversations of a folder and opens them one by one.
 
 use std::{
     collections::HashSet,
@@ -18,22 +18,22 @@ use crate::store::{
     },
 };
 
-/// A file that holds conversations.
+/// A file that contains conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryFile {
     /// Its path within the folder, which names the conversation.
     pub name: String,
     pub path: PathBuf,
-    /// Which conversation it is, where its path tells.
+    /// The key of the conversation, if the path reveals it.
     pub key: Option<SessionKey>,
 }
 
-/// Where a conversation is.
+/// Where a conversation comes from.
 #[derive(Clone)]
 pub enum Source {
-    /// In a file, maybe with others.
+    /// A file, which may contain several.
     File(HistoryFile),
-    /// In the store of a home.
+    /// The store of a home.
     Kept(Store, SessionKey),
 }
 
@@ -45,19 +45,19 @@ impl From<HistoryFile> for Source {
 
 /// A conversation to be replayed.
 pub enum Conversation {
-    /// Not read yet.
+    /// In a file, not read yet.
     File(HistoryFile),
-    /// Not read from its store yet.
+    /// In a store, not read yet.
     Kept(Store, SessionKey),
-    /// Out of a full export.
+    /// Already read from a full export.
     Read { name: String, recording: Box<Recording> },
 }
 
 impl Conversation {
-    /// The conversation itself, and the names that questions may have for it, the report's own first.
+    /// Returns the conversation, and the names by which questions may refer to it; the first is the name in the report.
     ///
     /// # Errors
-    /// The file cannot be read, or is no history.
+    /// The file cannot be read, or is not a history.
     pub fn open(self) -> Result<(Vec<String>, Recording), TransferError> {
         match self {
             Conversation::File(HistoryFile { name, path, key }) => {
@@ -78,8 +78,8 @@ impl Conversation {
     }
 }
 
-/// The files of a folder that may hold conversations, in the order of their paths, and what of it cannot be
-/// read. `except` is no history.
+/// Finds the files of a folder that may contain conversations, sorted by path, and returns the problems of what cannot
+/// be read. `except` is a file that is not a history.
 ///
 /// # Errors
 /// The folder itself cannot be read.
@@ -87,7 +87,7 @@ pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<HistoryFile>, V
     let except = except.and_then(|path| path.canonicalize().ok());
     let (conversations, mut problems) = tree::scan(folder);
     let mut found: Vec<HistoryFile> = Vec::new();
-    // Of a pmk's tree, only what goes on is replayed.
+    // Of a tree written by pmk, only conversations that are still active are replayed.
     let superseded: HashSet<PathBuf> = conversations.iter().flat_map(|found| found.superseded.clone()).collect();
     let mut folders = vec![folder.to_owned()];
     let mut is_first = true;
@@ -117,14 +117,14 @@ pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<HistoryFile>, V
     Ok((found, problems))
 }
 
-/// Whether a file may hold conversations. pmk keeps what it knows of a channel beside its messages.
+/// Whether a file may contain conversations. pmk stores data about a channel beside its messages.
 fn is_history(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("json" | "jsonl" | "ndjson")) && path.file_name().is_some_and(|name| name != "meta.json")
         || full::is_full(path)
 }
 
-/// The conversations of a source, each read when its turn comes.
+/// Returns the conversations of a source; each is read when it is needed.
 pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
     let found = match source {
         Source::File(found) => found,

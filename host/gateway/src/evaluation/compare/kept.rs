@@ -1,4 +1,4 @@
-//! A conversation of a home: what was said, and by its receipts what each turn was begun from.
+//! A recording of a stored conversation: its messages, and the inputs of each turn from the receipts.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     store::{Digest, Receipt, Reference, Replayable},
 };
 
-/// The recording of a stored conversation.
+/// Creates the recording of a stored conversation.
 pub(super) fn recording(kept: Replayable) -> Recording {
     let Replayable { dump, receipts, texts } = kept;
     let mut recording = Recording::of_dump(dump);
@@ -39,7 +39,7 @@ pub(super) fn recording(kept: Replayable) -> Recording {
     recording
 }
 
-/// What stands last in the window of a turn's first request.
+/// Returns the last message in the window of a turn's first request.
 fn new_message(receipt: &Receipt) -> Option<i64> {
     match receipt.before.messages.last()? {
         Reference::Whole(id) | Reference::Reduced(id, _) => Some(*id),
@@ -47,7 +47,7 @@ fn new_message(receipt: &Receipt) -> Option<i64> {
     }
 }
 
-/// `None` where a text is missing or cannot be read.
+/// Returns `None` if a text is missing or cannot be read.
 fn read(receipt: &Receipt, texts: &BTreeMap<Digest, String>) -> Option<Given> {
     let text = |digest: &Digest| texts.get(digest).map(String::as_str);
     let tools: Vec<Tool> = serde_json::from_str(text(&receipt.tools)?).ok()?;
@@ -56,13 +56,13 @@ fn read(receipt: &Receipt, texts: &BTreeMap<Digest, String>) -> Option<Given> {
         Reference::Text { text: digest } => text(digest).and_then(|json| serde_json::from_str::<Message>(json).ok()),
         _ => None,
     });
-    // The replay has a marker of its own.
+    // The replay writes its own marker and recalls.
     let shown = blocks.filter(|block| !matches!(block.origin, Origin::Marker | Origin::Recall)).collect();
     let (window, limit) = (receipt.budget.window, receipt.budget.limit);
     Some(Given { preamble: Arc::new(preamble), window, limit, shown, is_own: true })
 }
 
-/// Turns without a receipt go by the one before, at the beginning by the first.
+/// Turns without a receipt use that of the turn before; those at the beginning use the first one.
 fn filled(given: Vec<Option<Given>>) -> Vec<Given> {
     let borrowed = |given: &Given| Given { shown: vec![], is_own: false, ..given.clone() };
     let mut last = given.iter().flatten().next().map(borrowed);

@@ -1,4 +1,4 @@
-//! What is counted. Of a conversation only sums are kept, of all calls only a histogram, so that memory does
+//! The metrics of a comparison. Only sums are kept per conversation, and histograms over all calls, so that memory does
 //! not grow with what is replayed.
 
 use std::{collections::BTreeMap, ops::AddAssign, time::Duration};
@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use super::questions::{Score, Scores};
 
-/// What came of one conversation with one policy.
+/// The result of one conversation with one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Messages of people.
     pub turns: u64,
-    /// Requests to the model, those of summaries included.
+    /// Requests to the model, including those for summaries.
     pub calls: u64,
-    /// What all requests held.
+    /// Tokens of all requests.
     pub tokens_sent: u64,
-    /// What of that repeated the start of the request before.
+    /// Tokens that repeated the beginning of the request before.
     pub tokens_reused: u64,
-    /// What of it was refused, which nobody pays for.
+    /// Tokens of refused requests, which cost nothing.
     pub tokens_refused: u64,
-    /// What of it went out to have something summed up.
+    /// Tokens sent to have something summarized.
     pub tokens_summarised: u64,
-    /// The recorded answers, and summaries.
+    /// Tokens of the recorded answers, and of summaries.
     pub tokens_answered: u64,
-    /// Requests that would have been over the limit, had nothing been done.
+    /// Requests that would have exceeded the limit without the policy.
     pub overflows_predicted: u64,
     /// Requests that the model refused.
     pub overflows_met: u64,
@@ -33,21 +33,21 @@ pub struct Tally {
     pub rungs: [u64; 4],
     /// Requests that were planned again when no rung was left.
     pub replans: u64,
-    /// Messages that got no answer: refused to the end, or too long alone.
+    /// Messages without an answer: refused to the end, or too long alone.
     pub unanswered: u64,
     pub turns_dropped: u64,
     pub results_dropped: u64,
-    /// Messages that were shortened in the window, and contents that were when they were stored.
+    /// Messages that were shortened in the window, and contents that were capped when they were stored.
     pub messages_replaced: u64,
     pub contents_capped: u64,
-    /// Messages that were quoted again, each time.
+    /// Recalled messages, counted each time.
     pub messages_recalled: u64,
-    /// Turns that a summary stands for.
+    /// Turns that were replaced by a summary.
     pub turns_summarised: u64,
-    /// Questions to a policy of whatever kind.
+    /// Decisions of all kinds that were asked for.
     pub decisions: u64,
     pub fuel: u64,
-    /// Answers that a policy failed to give, and answers that the guard refused.
+    /// Decisions in which a policy failed, and answers that the guard refused.
     pub failures: u64,
     pub rejections: u64,
     /// Answers whose text the guard corrected.
@@ -55,7 +55,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The number of times a rung was taken.
+    /// Returns the counter of a rung.
     pub fn rung(&mut self, rung: Rung) -> &mut u64 {
         &mut self.rungs[usize::from(rung.code()) - 1]
     }
@@ -89,7 +89,7 @@ impl AddAssign<&Tally> for Tally {
     }
 }
 
-/// How often which size occurred, to within one percent.
+/// A histogram of sizes, accurate to one percent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: BTreeMap<u32, u64>,
@@ -97,18 +97,18 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Each doubling is divided so often, as a power of two.
+/// The number of buckets per doubling, as a power of two.
 const PRECISION: u32 = 7;
 
 impl Histogram {
-    /// Takes a value in.
+    /// Adds a value.
     pub fn add(&mut self, value: u64) {
         *self.counts.entry(bucket(value)).or_default() += 1;
         self.count += 1;
         self.max = self.max.max(value);
     }
 
-    /// Takes in all that another has.
+    /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (&bucket, count) in &other.counts {
             *self.counts.entry(bucket).or_default() += count;
@@ -117,7 +117,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The value that this share of all values does not exceed; 0 without any.
+    /// Returns the value that this share of all values does not exceed; 0 if there are none.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
@@ -130,7 +130,7 @@ impl Histogram {
         self.max
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> u64 {
         self.max
     }
@@ -138,21 +138,21 @@ impl Histogram {
 
 fn bucket(value: u64) -> u32 {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(PRECISION + 1);
-    // Small values are their own bucket; of larger ones the leading bits count.
+    // Small values have their own bucket; of larger ones, the leading bits count.
     (shift << PRECISION) + (value >> shift) as u32
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn largest(bucket: u32) -> u64 {
     let shift = (bucket >> PRECISION).saturating_sub(1);
     let leading = u64::from(bucket - (shift << PRECISION));
     (leading << shift) + ((1 << shift) - 1)
 }
 
-/// The most turns that the curve tells apart.
+/// The most turns in the curve.
 const MAX_CURVE: usize = 2_000;
 
-/// What came of all conversations with one policy, beside the sums.
+/// The results of all conversations with one policy, besides the sums.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// The size of each request.
@@ -160,13 +160,13 @@ pub struct Totals {
     /// The time of each decision, in microseconds.
     pub times: Histogram,
     pub time: Duration,
-    /// Turn by turn: what the first request of the turn held, in sum, and in how many conversations.
+    /// By turn: the sum of the sizes of first requests, and the number of conversations.
     pub curve: Vec<(u64, u64)>,
     pub scores: Scores,
 }
 
 impl Totals {
-    /// Takes in the first request of a turn.
+    /// Adds the first request of a turn.
     pub fn add_turn(&mut self, turn: usize, tokens: u64) {
         let turn = turn.min(MAX_CURVE - 1);
         if self.curve.len() <= turn {
@@ -176,7 +176,7 @@ impl Totals {
         self.curve[turn].1 += 1;
     }
 
-    /// Takes in all that another thread has counted.
+    /// Adds the results of another thread.
     pub fn merge(&mut self, other: Totals) {
         self.sizes.merge(&other.sizes);
         self.times.merge(&other.times);
@@ -194,7 +194,7 @@ impl Totals {
     }
 }
 
-/// What is kept of one conversation with one policy.
+/// The result that is kept of one conversation with one policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArmOutcome {
     pub tally: Tally,

@@ -1,4 +1,4 @@
-//! What models cost.
+//! The prices of models.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::metrics::Tally;
 
-/// The table that goes without saying.
+/// The default table.
 const SHIPPED: &str = include_str!("prices.toml");
 
 /// A table of prices.
@@ -18,7 +18,7 @@ pub struct Prices {
     models: BTreeMap<String, Price>,
 }
 
-/// What a model costs, in dollars for a million tokens.
+/// The price of a model, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Price {
@@ -29,7 +29,7 @@ pub struct Price {
     pub output: f64,
 }
 
-/// Why there are no prices.
+/// Why prices cannot be loaded.
 #[derive(Debug, Error)]
 pub enum PricesError {
     #[error("cannot read the prices `{path}`: {source}")]
@@ -39,7 +39,7 @@ pub enum PricesError {
 }
 
 impl Prices {
-    /// The prices of a file, or the ones that are shipped.
+    /// Loads the prices of a file, or the default table.
     ///
     /// # Errors
     /// [`PricesError`] says what is wrong with the file.
@@ -65,7 +65,7 @@ impl Prices {
         Ok(prices)
     }
 
-    /// The price of a model, by how its name begins. A router's prefix is left out.
+    /// Returns the price of a model, by the longest matching prefix of its name. A router's prefix is ignored.
     pub fn of(&self, model: &str) -> Option<Price> {
         let model = model.rsplit('/').next().unwrap_or(model);
         let begins = |prefix: &str| {
@@ -76,7 +76,7 @@ impl Prices {
 }
 
 impl Price {
-    /// What a conversation costs, in dollars. What was refused costs nothing.
+    /// Returns the cost of a conversation, in dollars. Refused requests cost nothing.
     pub fn of(&self, tally: &Tally) -> f64 {
         let read = tally.tokens_sent.saturating_sub(tally.tokens_refused);
         let new = read.saturating_sub(tally.tokens_reused);

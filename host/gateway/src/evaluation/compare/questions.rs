@@ -1,4 +1,4 @@
-//! Questions about recorded conversations: is what answers them still in view when they are asked?
+//! Questions about recorded conversations: is their evidence still visible when they are asked?
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::recording::{Recording, id};
 
-/// The category of a question that names none.
+/// The category of a question without one.
 const NO_CATEGORY: &str = "-";
 
 /// A question.
@@ -20,12 +20,12 @@ const NO_CATEGORY: &str = "-";
 pub struct Question {
     pub id: String,
     pub text: String,
-    /// What a right answer says.
+    /// The text that a right answer contains.
     pub answer: Option<String>,
     /// The messages that answer it.
     pub evidence: Vec<String>,
     pub category: String,
-    /// The message after which it is asked; at the end without one.
+    /// The message after which it is asked; without one, at the end.
     pub after: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Questions {
     pub count: usize,
 }
 
-/// Why a file holds no questions.
+/// Why questions cannot be read.
 #[derive(Debug, Error)]
 pub enum QuestionsError {
     #[error("cannot read the questions `{path}`: {source}")]
@@ -50,10 +50,10 @@ pub enum QuestionsError {
 }
 
 impl Questions {
-    /// Reads a JSON list of questions, or lines of them.
+    /// Reads a JSON list of questions, or one question per line.
     ///
     /// # Errors
-    /// [`QuestionsError`] names the question that is wrong.
+    /// [`QuestionsError`] names the invalid question.
     pub fn read(path: &Path) -> Result<Questions, QuestionsError> {
         let name = path.display().to_string();
         let text = files::read_text(path).map_err(|source| QuestionsError::Read { path: name.clone(), source })?;
@@ -101,7 +101,7 @@ impl Questions {
         Ok(questions)
     }
 
-    /// The questions about the conversation that has these names.
+    /// Returns the questions about the conversation with these names.
     pub fn about(&self, names: &[String]) -> Vec<&Question> {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort_unstable();
@@ -110,7 +110,7 @@ impl Questions {
     }
 }
 
-/// A question in its place in a recording.
+/// A question with its position in a recording.
 #[derive(Clone, Debug)]
 pub struct Placed<'a> {
     pub question: &'a Question,
@@ -120,7 +120,7 @@ pub struct Placed<'a> {
     pub evidence: Vec<usize>,
 }
 
-/// The questions in the order in which they are asked, and what is wrong with the others.
+/// Returns the questions in the order in which they are asked, and the problems with the others.
 pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Placed<'a>>, Vec<String>) {
     let mut placed = Vec::with_capacity(questions.len());
     let mut problems = Vec::new();
@@ -147,14 +147,14 @@ pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Pl
     (placed, problems)
 }
 
-/// How questions went.
+/// The results of questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Questions of which the evidence is known.
+    /// Questions with known evidence.
     pub with_evidence: u64,
     /// Those of which all evidence was visible.
     pub visible: u64,
-    /// Questions of which the answer is known.
+    /// Questions with a known answer.
     pub with_answer: u64,
     /// Those that the reader answered.
     pub answered: u64,
@@ -169,10 +169,10 @@ impl std::ops::AddAssign for Score {
     }
 }
 
-/// How questions went, by category.
+/// The results of questions, by category.
 pub type Scores = BTreeMap<String, Score>;
 
-/// Whether a reader's words hold the answer. Case and white space do not count.
+/// Whether a reader's text contains the answer. Case and white space are ignored.
 pub fn says(words: &str, answer: &str) -> bool {
     let plain = |text: &str| collapse_whitespace(text).to_lowercase();
     let answer = plain(answer.trim_end_matches(['.', '。', '!', '！']));

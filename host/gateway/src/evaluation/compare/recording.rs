@@ -14,32 +14,32 @@ use serde_json::Value;
 use super::given::Given;
 use crate::store::{SessionDump, transfer::TransferError};
 
-/// Fields that name a message in the words of the questions.
+/// Fields with the ids by which questions refer to a message.
 const ID_FIELDS: [&str; 3] = ["id", "ids", "dia_id"];
 
-/// What some editors begin a file with.
+/// Some editors begin a file with this.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A conversation as it was recorded.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Which conversation of the gateway it is, where that is known.
+    /// The key of the conversation, if known.
     pub key: Option<SessionKey>,
-    /// The system prompt, where it was recorded.
+    /// The system prompt, if it was recorded.
     pub system: String,
-    /// What the system prompt costs.
+    /// The tokens of the system prompt.
     pub system_tokens: u64,
     /// The messages, numbered from 1.
     pub entries: Vec<Entry>,
-    /// What questions call each message.
+    /// The ids by which questions refer to each message.
     pub ids: Vec<Vec<String>>,
-    /// The turns, each with all that belongs to it.
+    /// The turns, each with all its messages.
     pub turns: Vec<Range<usize>>,
     /// Turns that were dropped before the recording begins.
     pub dropped_turns: u32,
-    /// What was done to make it whole: one line each.
+    /// The repairs that were necessary, one line each.
     pub repairs: Vec<String>,
-    /// What each turn was begun from, by its receipt; nothing where none has one.
+    /// The inputs of each turn, from the receipts; empty if there are none.
     pub(crate) given: Vec<Given>,
 }
 
@@ -47,7 +47,7 @@ impl Recording {
     /// Reads a file: JSON with `messages`, a JSON list of messages, or lines of messages.
     ///
     /// # Errors
-    /// It cannot be read, or is no history.
+    /// It cannot be read, or is not a history.
     pub fn read(path: &Path, key: Option<SessionKey>) -> Result<Recording, TransferError> {
         let wrong = |source| TransferError::History { path: path.to_owned(), source };
         let failed = |source| TransferError::Read { path: path.to_owned(), source };
@@ -80,8 +80,8 @@ impl Recording {
         Ok(Recording::of(key, history.system.unwrap_or_default(), messages, repairs))
     }
 
-    /// A conversation out of a full export: all of it, as people and model wrote it. What the policy of that
-    /// time had made of it stays behind.
+    /// Creates the recording of a conversation from a full export: all messages, as people and the model wrote them.
+    /// What the policy of that time made of them is left out.
     pub fn of_dump(dump: SessionDump) -> Recording {
         let said = dump.messages.into_iter().filter(|stored| stored.message.origin != Origin::Summary);
         let messages = (1..).zip(said).map(|(at, stored): (i64, _)| {
@@ -91,7 +91,7 @@ impl Recording {
         Recording::of(Some(dump.key), String::new(), messages.collect(), vec![])
     }
 
-    /// A conversation of these messages, each with what questions call it.
+    /// Creates a recording of these messages, each with the ids by which questions refer to it.
     pub fn of(
         key: Option<SessionKey>,
         system: String,
@@ -114,11 +114,11 @@ impl Recording {
                     let turns = marker::parse(&message.plain_text()).unwrap_or(0);
                     recording.dropped_turns = recording.dropped_turns.saturating_add(turns);
                 }
-                // Shown for one request alone, by the policy of that time.
+                // Shown in one request only, by the policy of that time.
                 Origin::Retrieval | Origin::Recall => {}
                 _ => {
                     let at = recording.entries.len();
-                    // What came with a message is told with it.
+                    // An attachment belongs to the turn of the message that follows it.
                     let goes_with = |turn: &Range<usize>| is_attached(&recording.entries[turn.clone()]);
                     if structure::starts_turn(&message) && !recording.turns.last().is_some_and(goes_with) {
                         recording.turns.push(at..at);
@@ -134,23 +134,23 @@ impl Recording {
         recording
     }
 
-    /// What stands before the first turn.
+    /// Returns the messages before the first turn.
     pub fn opening(&self) -> &[Entry] {
         &self.entries[..self.turns.first().map_or(self.entries.len(), |turn| turn.start)]
     }
 
-    /// The message that questions call so.
+    /// Returns the message that questions refer to by this id.
     pub fn find(&self, id: &str) -> Option<usize> {
         self.ids.iter().position(|ids| ids.iter().any(|other| other == id))
     }
 
-    /// The turn that a message belongs to.
+    /// Returns the turn that a message belongs to.
     pub fn turn_of(&self, index: usize) -> usize {
         self.turns.partition_point(|turn| turn.start <= index).saturating_sub(1)
     }
 }
 
-/// Whether there is nothing but what came with a message that is still to come.
+/// Whether these are only attachments, whose message is still to come.
 fn is_attached(entries: &[Entry]) -> bool {
     entries.iter().all(|entry| entry.message.origin == Origin::Attachment)
 }
@@ -183,7 +183,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Lines that are no messages are passed over, half a line after a crash for one.
+    /// Lines that are not messages are skipped, for example a line cut off by a crash.
     fn line(&mut self, number: usize, line: &str) {
         let line = line.trim_start_matches(BYTE_ORDER_MARK).trim();
         if line.is_empty() {
@@ -200,7 +200,7 @@ impl Reader {
     }
 }
 
-/// What a message is called: by its fields, else by its place.
+/// Returns the ids of a message: from its fields, or else its position.
 fn ids(message: &Value, number: usize) -> Vec<String> {
     let named = ID_FIELDS.iter().filter_map(|field| message.get(field));
     let ids: Vec<String> = named

@@ -1,11 +1,10 @@
-//! One recorded conversation with one policy, turn by turn, as the gateway would have it: caps when something
-//! is stored, a plan before every call that stays with the conversation, recovery where the model refuses. All of that
-//! is [the gateway's own](crate::exchange); here is [the world](world) that it meets, and what was recorded.
+//! Replays one recorded conversation with one policy, turn by turn, as in the gateway: caps when something is stored, a
+//! plan before every call that stays with the conversation, and recovery where the model refuses. All of that is [the
+//! gateway's own code](crate::exchange); this module provides [the environment](world) and the recorded messages.
 //!
-//! Two things cannot be as they would be. The model is the stand-in, which counts and refuses but does not
-//! write; so where the model would sum something up, the policies' own summary stands in its place, and what the
-//! model would have been sent for it is counted. And what is known of how a model counts begins anew with every
-//! conversation, so that none depends on the others.
+//! Two things differ from the gateway. The model is the simulated one, which counts and refuses but does not write; so
+//! where the model would write a summary, the policies' own summary is used, and the tokens that would have been sent
+//! to the model are counted. And calibration starts anew with every conversation, so that none depends on the others.
 
 mod keep;
 mod world;
@@ -45,39 +44,39 @@ use world::World;
 /// A policy of the comparison, with the layers under it.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// What the report calls it.
+    /// Its name in the report.
     pub label: String,
     pub stack: Stack,
 }
 
-/// What all policies have in common.
+/// The settings that all policies share.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The model's window, as far as the gateway knows.
+    /// The model's window, as the gateway knows it.
     pub window: u64,
-    /// The hard limit, where it is not what the window leaves.
+    /// The hard limit, if it does not follow from the window.
     pub budget: Option<u64>,
-    /// What counts, refuses by the window that it has, and reads.
+    /// The simulated model, which counts tokens, refuses what exceeds its window, and answers questions.
     pub sim: Sim,
     pub seed_may_go: bool,
-    /// The most turns of a direct message that stay in view.
+    /// The most turns of a direct message that stay in the window.
     pub history_turns: Option<NonZeroU32>,
-    /// Whether window and limit are those of the receipts, where a conversation has any.
+    /// Whether window and limit are those of the receipts, if a conversation has any.
     pub by_receipts: bool,
 }
 
-/// How a turn went.
+/// The result of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The largest request, refused or not, and the one that was sent last, in tokens.
     pub tokens_largest: u64,
     pub tokens_sent: u64,
-    /// How often the model refused, and the rungs that were used, by name.
+    /// The number of refusals, and the names of the rungs that were used.
     pub refusals: u64,
     pub rungs: Vec<&'static str>,
-    /// Turns that are out of view by now, since the beginning.
+    /// Turns that have left the window since the beginning.
     pub turns_out_of_view: u32,
-    /// Messages out of view that the model was shown again.
+    /// Archived messages that the model was shown again.
     pub recalled: usize,
     pub answered: bool,
 }
@@ -92,51 +91,51 @@ pub struct Call {
     pub tokens: u64,
 }
 
-/// What has come of a conversation so far.
+/// The results of a conversation so far.
 #[derive(Default)]
 pub struct Seen {
     pub tally: Tally,
     pub calls: Vec<Call>,
-    /// In which turns how many were dropped.
+    /// The number of dropped turns, by the turn in which they were dropped.
     pub drops: BTreeMap<usize, u64>,
     /// The time of every decision, in microseconds.
     pub times: Vec<u64>,
     /// The last request that was answered.
     pub last: Vec<Entry>,
-    /// Messages that a summary stands for.
+    /// Messages that were replaced by a summary.
     pub summarised: HashSet<i64>,
-    /// The turn under way, and how often the model was asked in it.
+    /// The current turn, and the number of requests in it.
     turn: usize,
     calls_of_turn: u32,
 }
 
-/// A conversation under way.
+/// A replay in progress.
 pub struct Replay<'a> {
     world: World<'a>,
     recording: &'a Recording,
     preamble: Arc<Preamble>,
     live: Live,
-    /// What was said before this turn, whatever of it is still in view.
+    /// What was said before this turn, in the window or not.
     archive: Arc<MemoryArchive>,
 }
 
-/// The only conversation of its calibration.
+/// The id of the only session of its calibration.
 fn only() -> SessionId {
     SessionId::of(0)
 }
 
-/// A replay waits for nobody: nothing in it ever sleeps.
+/// Polls a future once: nothing in a replay ever waits.
 fn at_once<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never().expect("the world of a replay answers at once")
 }
 
-/// Its store cannot fail.
+/// Unwraps a store result: the store of a replay cannot fail.
 fn stored<T>(kept: Result<T, crate::store::StoreError>) -> T {
     kept.expect("the world of a replay has no disk")
 }
 
 impl<'a> Replay<'a> {
-    /// The conversation before its first turn.
+    /// Creates the replay before the first turn.
     pub fn new(arm: &'a Arm, setup: &'a Setup, recording: &'a Recording) -> Replay<'a> {
         let live = Live { dropped_turns: recording.dropped_turns, ..Live::default() };
         let given = recording.given.first();
@@ -150,7 +149,7 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// All turns, and the questions where they belong.
+    /// Replays all turns, and asks the questions at their positions.
     pub fn run(&mut self, questions: &[Placed<'_>], mut scored: impl FnMut(&str, Score)) {
         let mut questions = questions.iter().peekable();
         for number in 0..self.recording.turns.len() {
@@ -161,12 +160,12 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// What has come of it.
+    /// Returns the results.
     pub fn seen(self) -> Seen {
         self.world.into_seen()
     }
 
-    /// The turn of that number: the message, and what was recorded of what followed.
+    /// Replays one turn: its message, and what was recorded after it.
     pub fn take(&mut self, number: usize) -> Step {
         let recording = self.recording;
         self.world.seen().turn = number;
@@ -187,7 +186,7 @@ impl<'a> Replay<'a> {
         let shown = given.map_or(&[][..], |given| &given.shown);
         let mut exchange = self.begin(message, shown, attached);
         let answered = self.converse(&mut exchange, rest);
-        // A turn that was given up has left nothing in view.
+        // A turn that was given up leaves nothing in the window.
         let is_given_up = given.is_some_and(|given| given.is_own) && rest.is_empty();
         let step = self.step(&exchange, answered, refused);
         self.live = exchange.window.into_live(answered && !is_given_up);
@@ -198,7 +197,7 @@ impl<'a> Replay<'a> {
         step
     }
 
-    /// How an exchange went; `refused` is what was counted before it.
+    /// The result of an exchange; `refused` is the number of refusals before it.
     fn step(&self, exchange: &Exchange, answered: bool, refused: u64) -> Step {
         let seen = self.world.seen();
         let calls = seen.calls.iter().rev().take_while(|call| call.turn == seen.turn);
@@ -213,7 +212,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The window with the new message, as the policy leaves it.
+    /// Creates the window with the new message, as the policy leaves it.
     fn begin(&mut self, message: &Entry, shown: &[Message], attached: Option<&Entry>) -> Exchange {
         let live = std::mem::take(&mut self.live);
         let archive: Arc<dyn Archive> = self.archive.clone();
@@ -247,7 +246,8 @@ impl<'a> Replay<'a> {
         exchange
     }
 
-    /// Calls, and what was recorded of each answer and of what came of it. False: nobody answers.
+    /// Makes the calls of a turn, with the recorded answers and their results. Returns `false` if a call is not
+    /// answered.
     fn converse(&mut self, exchange: &mut Exchange, rest: &[Entry]) -> bool {
         let mut rest = rest.iter().peekable();
         loop {
@@ -274,7 +274,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The model is asked until it takes the request. False: it never does.
+    /// Asks the model until it accepts the request. Returns `false` if it never does.
     fn call(&self, exchange: &mut Exchange) -> bool {
         let before = exchange.tally.rungs.len();
         let outcome = stored(at_once(call::call(&self.world, exchange)));
@@ -286,7 +286,8 @@ impl<'a> Replay<'a> {
         is_answered
     }
 
-    /// What of the request the provider has read before, for the one that was answered last.
+    /// Counts the tokens that the request shares with the beginning of the last answered one, as a provider's cache
+    /// would.
     fn answered(&self, exchange: &Exchange) {
         let mut seen = self.world.seen();
         let last = std::mem::take(&mut seen.last);
@@ -298,7 +299,7 @@ impl<'a> Replay<'a> {
         seen.last = exchange.window.entries().cloned().collect();
     }
 
-    /// The same conversation for a question that it does not remember.
+    /// A copy of the conversation, for a question that it does not remember.
     fn aside(&self) -> Replay<'a> {
         Replay {
             world: self.world.aside(),
@@ -309,7 +310,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// What the stand-in says to a question now, if it takes the request, and how that went.
+    /// Returns the simulated model's answer to a question now, if it accepts the request, and the result of the turn.
     pub fn question(&self, text: &str) -> (Option<String>, Step) {
         let mut aside = self.aside();
         // No message of the recording has this number.
@@ -319,7 +320,7 @@ impl<'a> Replay<'a> {
         (said, aside.step(&exchange, takes, 0))
     }
 
-    /// A question of the comparison.
+    /// Asks a question of the comparison.
     fn ask(&self, placed: &Placed<'_>) -> Score {
         let question = placed.question;
         let mut aside = self.aside();
@@ -347,13 +348,13 @@ impl<'a> Replay<'a> {
             if entry.id == wanted.id && entry.original.is_none() {
                 return true;
             }
-            // Where the host put something in, its words may be there.
+            // Messages inserted by the host may quote it.
             let is_inserted = matches!(entry.message.origin, Origin::Summary | Origin::Recall | Origin::Retrieval);
             is_inserted && unquoted(&entry.message.plain_text()).contains(text.trim())
         })
     }
 
-    /// What the stand-in finds in the request.
+    /// Returns the simulated model's answer to the request.
     fn said(&self, exchange: &Exchange) -> Option<String> {
         let request = Request {
             system: exchange.preamble.system.clone(),
@@ -366,7 +367,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A text without the signs that quoted lines begin with.
+/// Removes the quotation marks at the beginning of quoted lines.
 pub(super) fn unquoted(text: &str) -> String {
     text.replace("\n> ", "\n")
 }

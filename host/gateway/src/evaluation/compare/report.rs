@@ -1,4 +1,4 @@
-//! What a comparison says: for people in a [`table`] and on a [`page`], for machines in JSON.
+//! The report of a comparison: for people as a [`table`] and a [`page`], for machines in JSON.
 
 mod chart;
 pub mod diff;
@@ -26,19 +26,19 @@ use super::{
 };
 use crate::{exchange::recover::replan, messages::terminal};
 
-/// What the report is about.
+/// What was compared.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub model: String,
-    /// Nothing where each conversation goes by the window of its receipts.
+    /// `None` if each conversation uses the window of its receipts.
     pub window: Option<u64>,
-    /// The hard limit, where it was given.
+    /// The hard limit, if it was given.
     pub budget: Option<u64>,
     pub price: Option<Price>,
     pub seed: u64,
 }
 
-/// What a comparison says. The first policy is what the others are held against.
+/// The report. The first policy is the baseline of the others.
 pub struct Report {
     pub subject: Subject,
     pub policies: Vec<PolicyReport>,
@@ -47,23 +47,23 @@ pub struct Report {
     pub elapsed: Duration,
 }
 
-/// One policy.
+/// The results of one policy.
 #[derive(Clone, Debug)]
 pub struct PolicyReport {
     pub label: String,
     /// The layers, the deciding one first.
     pub layers: Vec<Identity>,
-    /// All conversations together.
+    /// The sums over all conversations.
     pub outcome: ArmOutcome,
-    /// In dollars, where the price is known.
+    /// In dollars, if the price is known.
     pub cost: Option<f64>,
-    /// Tokens of a turn, and where that lies.
+    /// Tokens per turn, with the confidence interval.
     pub tokens_a_turn: (f64, (f64, f64)),
-    /// The share of questions whose evidence was visible, and where that lies.
+    /// The share of questions whose evidence was visible, with the confidence interval.
     pub evidence: Option<(f64, (f64, f64))>,
 }
 
-/// One policy held against the first.
+/// One policy compared with the baseline.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub baseline: usize,
@@ -72,7 +72,7 @@ pub struct Comparison {
 }
 
 impl Report {
-    /// Works the results up.
+    /// Computes the report from the results.
     pub fn new(arms: &[Arm], subject: Subject, results: Results, elapsed: Duration) -> Report {
         let settings = Settings::seeded(subject.seed);
         let policies =
@@ -81,7 +81,7 @@ impl Report {
         Report { subject, policies, comparisons, results, elapsed }
     }
 
-    /// The plain words, in the reader's language: what is shown of each policy against the first.
+    /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline.
     pub fn verdicts(&self, language: Language) -> Vec<String> {
         self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
     }
@@ -105,7 +105,7 @@ impl Report {
         })
     }
 
-    /// The whole report for machines. Everything but `timings` is the same whenever the seed is.
+    /// Returns the whole report for machines. For the same seed everything is identical except `timings`.
     pub fn document(&self) -> Value {
         let Report { subject, results, .. } = self;
         let settings = Settings::seeded(subject.seed);
@@ -187,7 +187,7 @@ impl Report {
         document
     }
 
-    /// How long it took, the only thing that differs from run to run.
+    /// The durations, which are the only part that differs from run to run.
     fn timings(&self) -> Value {
         let policies: Map<String, Value> = self
             .policies
@@ -211,12 +211,12 @@ impl Report {
         })
     }
 
-    /// How many decisions were made.
+    /// Returns how many decisions were made.
     pub fn decisions(&self) -> u64 {
         self.policies.iter().map(|policy| policy.outcome.tally.decisions).sum()
     }
 
-    /// How fast they were made.
+    /// Returns how fast they were made.
     pub fn decisions_a_minute(&self) -> u64 {
         (self.decisions() as f64 * 60.0 / self.elapsed.as_secs_f64().max(1e-3)) as u64
     }
@@ -268,12 +268,12 @@ impl PolicyReport {
     }
 }
 
-/// A value and where it lies.
+/// A value with its interval.
 fn estimate((value, (low, high)): &(f64, (f64, f64))) -> Value {
     json!({"value": value, "interval": [low, high]})
 }
 
-/// What the first request of each turn held, on average.
+/// The average size of the first request of each turn.
 fn curve(totals: &Totals) -> Vec<u64> {
     totals.curve.iter().map(|(sum, count)| sum.checked_div(*count).unwrap_or(0)).collect()
 }
@@ -301,7 +301,7 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
     }
 }
 
-/// All policies against the first, all metrics looked at together.
+/// Compares all policies with the first; all metrics are tested together.
 fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Settings) -> Vec<Comparison> {
     let metrics: Vec<Metric> =
         Metric::ALL.into_iter().filter(|metric| metric.is_measured(subject.price, &results.conversations)).collect();
@@ -339,7 +339,7 @@ fn questions(score: &Score) -> Value {
     json!({"visible": part(score.visible, score.with_evidence), "answered": part(score.answered, score.with_answer)})
 }
 
-/// So much of so many; nothing has no share.
+/// Returns `part` / `whole`; `None` if the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

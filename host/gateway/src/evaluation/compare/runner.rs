@@ -1,4 +1,4 @@
-//! All conversations, several at a time. Each is read when its turn comes and forgotten when it is done.
+//! Replays all conversations, several at a time. Each is read when it is needed and dropped when it is done.
 
 use std::{
     collections::BTreeMap,
@@ -25,54 +25,54 @@ pub struct Comparison<'a> {
     pub arms: &'a [Arm],
     pub setup: &'a Setup,
     pub questions: Option<&'a Questions>,
-    /// Conversations at a time.
+    /// The number of conversations replayed at a time.
     pub jobs: usize,
 }
 
-/// A conversation that was replayed.
+/// A replayed conversation.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Its place among all.
+    /// Its position among all.
     pub number: usize,
     pub name: String,
     pub turns: usize,
-    /// One of each policy.
+    /// One for each policy.
     pub outcomes: Vec<ArmOutcome>,
-    /// In which turns each policy dropped how many, the turns counted from 0.
+    /// For each policy the number of dropped turns, by the turn in which they were dropped, counted from 0.
     pub drops: Vec<BTreeMap<usize, u64>>,
 }
 
-/// What came of all.
+/// The results of all conversations.
 #[derive(Debug, Default)]
 pub struct Results {
     pub conversations: Vec<Replayed>,
-    /// One of each policy.
+    /// One for each policy.
     pub totals: Vec<Totals>,
-    /// Questions that were asked.
+    /// The number of questions asked.
     pub asked: u64,
     /// What could not be read or asked, one line each.
     pub problems: Vec<String>,
 }
 
-/// A replay panicked, which is a bug. What the others came to is worth nothing without it: each policy is to be
-/// measured on the same conversations.
+/// A replay panicked, which is a bug. The other results are discarded: all policies must be measured on the same
+/// conversations.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a replay failed because of a bug in this program: {0}")]
 pub struct Panicked(String);
 
-/// What happens meanwhile.
+/// Receives progress.
 pub trait Watch: Sync {
     /// A conversation is done.
     fn done(&self);
-    /// There are more conversations than files.
+    /// A file contained one more conversation.
     fn more(&self);
 }
 
-/// A conversation and its place among all.
+/// A conversation and its position among all.
 type Job = (usize, Conversation);
 
-/// Where workers find what is to be done. They alone own it: when the last of them is gone, nothing more can be
-/// sent, so whoever sends never waits for nobody.
+/// The queue that the workers take conversations from. Only the workers own it: when the last of them is gone, sending
+/// fails instead of blocking forever.
 type Waiting = Arc<Mutex<Receiver<Job>>>;
 
 impl Comparison<'_> {
@@ -91,10 +91,10 @@ impl Comparison<'_> {
             let workers: Vec<_> = (0..self.jobs).map(start).collect();
             drop(waiting);
             let mut unread = Vec::new();
-            // It only fails where no worker is left, and why is known once they are joined.
+            // This fails only if no worker is left, and the cause is known once they are joined.
             let _ = hand_out(found, &jobs, &mut unread, watch);
             drop(jobs);
-            // All of them, so that the scope does not panic for one that was not asked.
+            // All workers are joined, because the scope panics for a panicked one that is not.
             let parts: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
             (parts, unread)
         });
@@ -109,7 +109,7 @@ impl Comparison<'_> {
                 totals.merge(other);
             }
         }
-        // In the order of the files, whoever was first.
+        // Sorted by file, independently of which finished first.
         results.conversations.sort_by_key(|replayed| replayed.number);
         unread.sort();
         results.problems = unread.into_iter().map(|(_, problem)| problem).collect();
@@ -119,7 +119,7 @@ impl Comparison<'_> {
     fn work(&self, waiting: &Waiting, watch: &dyn Watch) -> Part {
         let mut part = Part { totals: vec![Totals::default(); self.arms.len()], ..Part::default() };
         loop {
-            // Another worker's panic leaves nothing half taken.
+            // Another worker's panic cannot leave a job half taken.
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((number, conversation)) = next else { return part };
             match conversation.open() {
@@ -167,10 +167,10 @@ impl Comparison<'_> {
     }
 }
 
-/// Gives every conversation to the workers, and notes which cannot be read.
+/// Sends every conversation to the workers, and records those that cannot be read.
 ///
 /// # Errors
-/// There are no workers any more.
+/// There are no workers left.
 fn hand_out(
     found: Vec<Source>,
     jobs: &SyncSender<Job>,
@@ -196,7 +196,7 @@ fn hand_out(
     Ok(())
 }
 
-/// One worker's part.
+/// The results of one worker.
 #[derive(Default)]
 struct Part {
     conversations: Vec<Replayed>,
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_comparison_whose_workers_all_panic_ends_and_says_so() {
         let (ended, outcome) = channel();
-        // On a thread of its own, so that a comparison that hangs fails and does not hang the test.
+        // Runs on a thread of its own, so that a comparison that hangs fails the test instead of hanging it.
         thread::spawn(move || {
             let setup = Setup {
                 window: 8_000,
@@ -240,7 +240,7 @@ mod tests {
             let found = |n| {
                 Source::File(HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None })
             };
-            // More than the workers take before they are gone, and more than can wait for them.
+            // More than the workers take before they are gone, and more than the queue holds.
             ended.send(comparison.run((0..100).map(found).collect(), &Panics).map(drop))
         });
         let outcome = outcome.recv_timeout(Duration::from_secs(30)).expect("it hangs");

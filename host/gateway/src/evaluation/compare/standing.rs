@@ -1,4 +1,4 @@
-//! Where a policy leaves a recorded conversation: what of it the last request held.
+//! The state of a recorded conversation after a replay: what of it the last request contained.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,16 +14,16 @@ use super::{
     replay::{Arm, Replay, Setup, unquoted},
 };
 
-/// What became of a message.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Kept,
-    /// A part of it stands for it.
+    /// Shortened or digested.
     Shortened,
-    /// It is gone, and quoted again for this request.
+    /// Removed, and quoted again for this request.
     Recalled,
-    /// A summary stands for it.
+    /// Replaced by a summary.
     Summarised,
     Dropped,
 }
@@ -33,18 +33,18 @@ pub enum State {
 pub struct Standing {
     /// Tokens of its messages.
     pub tokens: u64,
-    /// What the host put in.
+    /// The messages that the host inserted.
     pub inserted: Vec<Arc<Message>>,
-    /// How each question went, in the order in which they were asked.
+    /// The result of each question, in the order in which they were asked.
     pub scores: Vec<Score>,
-    /// Recorded messages by their id, and whether they stand whole.
+    /// Recorded messages by their id, and whether they are whole.
     standing: HashMap<i64, bool>,
     summarised: HashSet<i64>,
     recalled: Vec<String>,
 }
 
 impl Standing {
-    /// Replays a conversation to its last request, and asks these questions where they belong.
+    /// Replays a conversation to its last request, and asks these questions at their positions.
     pub fn of(arm: &Arm, setup: &Setup, recording: &Recording, questions: &[Placed<'_>]) -> Standing {
         let mut replay = Replay::new(arm, setup, recording);
         let mut scores = Vec::with_capacity(questions.len());
@@ -62,12 +62,12 @@ impl Standing {
         }
     }
 
-    /// The number of the newest recorded message in it; 0 without any.
+    /// Returns the number of the newest recorded message in it; 0 if there is none.
     pub fn newest(&self) -> i64 {
         self.standing.keys().max().copied().unwrap_or(0)
     }
 
-    /// What became of a recorded message.
+    /// Returns the state of a recorded message.
     pub fn state(&self, entry: &Entry) -> State {
         match self.standing.get(&entry.id) {
             Some(true) => State::Kept,
@@ -81,7 +81,7 @@ impl Standing {
     }
 }
 
-/// What is in a message; a call of a tool by its name.
+/// Returns the text of a message, and its tool calls.
 pub fn words(entry: &Entry) -> String {
     let calls = entry.message.blocks.iter().filter_map(|block| match block {
         Block::ToolUse { name, input, .. } => Some(format!("[{name} {input}]")),

@@ -1,22 +1,23 @@
-//! Pages that a hint names. In a clone of the repository they are where they are called; a package has them beside the program.
+//! The documentation pages that a hint names. In a clone of the repository the paths are right as they are; a package
+//! has the pages beside the program.
 
 use std::{borrow::Cow, path::Path, sync::LazyLock};
 
 use regex::{Captures, Regex};
 
-/// Where a package has them, from the folder above the program's.
+/// Where a package has the pages, relative to the folder above the program's.
 const IN_A_PACKAGE: &str = "share/doc/pmk-host/docs";
 
 static FOLDER: LazyLock<Option<String>> = LazyLock::new(|| beside(&std::env::current_exe().ok()?));
 static PAGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(^|[^A-Za-z0-9./_-])docs/([a-z-]+\.md)").ok());
 
-/// The folder of the pages that came with this program.
+/// Returns the folder of the pages that were installed with this program.
 fn beside(program: &Path) -> Option<String> {
     let folder = program.parent()?.parent()?.join(IN_A_PACKAGE);
     folder.is_dir().then(|| folder.display().to_string())
 }
 
-/// The same hint, with its pages as somebody can open them.
+/// Replaces the pages in a hint with paths that can be opened.
 pub(super) fn found(hint: &str) -> Cow<'_, str> {
     match (&*FOLDER, &*PAGE) {
         (Some(folder), Some(page)) => placed(hint, folder, page),

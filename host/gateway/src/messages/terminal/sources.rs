@@ -1,7 +1,7 @@
-//! What the sources can say when something goes wrong, found where it is written: the templates of errors and hints, and of
-//! whatever else a command tells about what it does. A name is followed to what it stands for in its file: to what it is
-//! bound to, to what is given for it where it is an argument, and into functions that return a text. So a text may be put
-//! together in another place than the one that says it.
+//! Collects every text that the sources can print about errors, hints and results: the templates where they are
+//! written. A name is followed to what it stands for in its file: to what it is bound to, to what is passed for it if
+//! it is an argument, and into functions that return a text. So a text may be assembled elsewhere than where it is
+//! printed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// Functions and methods that say their arguments, or hand them on to who does.
+/// Functions and methods that print their arguments, or pass them on to one that does.
 const SAY: [&str; 28] = [
     "new",
     "hint",
@@ -45,13 +45,13 @@ const SAY: [&str; 28] = [
     "named",
     "filled",
 ];
-/// The levels that a terminal shows in the language of whoever reads there.
+/// The log levels that a terminal shows in the user's language.
 const LOGS: [&str; 2] = ["warn", "error"];
-/// Those of which a single word wants a row, too.
+/// Functions whose arguments need a row even if they are a single word.
 const LABEL: [&str; 8] = ["line", "tell", "say", "section", "row", "summed", "counts", "translated"];
-/// What the heading of a table is bound to.
+/// The name that the heading of a table is bound to.
 const HEADING: &str = "heading";
-/// Functions, and closures, of which every text is said.
+/// Functions and closures of which every text is printed.
 const SAID: [&str; 13] = [
     "hint",
     "noun",
@@ -67,12 +67,12 @@ const SAID: [&str; 13] = [
     "situation",
     "found",
 ];
-/// Constants and fields that are.
+/// Constants and fields whose text is printed.
 const NAMED: [&str; 5] = ["HINT", "FIGURES", "noun", "hint", "reason"];
-/// Lists of texts that are said.
+/// Lists of texts that are printed.
 const LISTS: [&str; 5] = ["warnings", "problems", "repairs", "odd", "skipped"];
 
-/// All that may be said, as templates with plain holes.
+/// All texts that may be printed, as templates with plain holes.
 #[derive(Default)]
 pub struct Texts {
     pub all: BTreeSet<String>,
@@ -140,9 +140,9 @@ impl<'s> Visit<'s> for Errors {
 #[derive(Default)]
 struct Names<'s> {
     bound: BTreeMap<String, Vec<&'s Expr>>,
-    /// What functions are called with.
+    /// The arguments that functions are called with.
     called: BTreeMap<String, Vec<Vec<&'s Expr>>>,
-    /// Arguments, by the functions that take them and their places there.
+    /// Arguments, by the functions that take them and their positions.
     taken: BTreeMap<String, BTreeSet<(String, usize)>>,
     /// Functions that return a text.
     bodies: BTreeMap<String, Vec<&'s Block>>,
@@ -153,7 +153,7 @@ impl<'s> Names<'s> {
         self.bound.entry(name.to_string()).or_default().push(expression);
     }
 
-    /// Whatever a pattern names.
+    /// Binds every name in a pattern.
     fn bind_all(&mut self, pattern: &'s Pat, expression: &'s Expr) {
         let mut found = Named::default();
         found.visit_pat(pattern);
@@ -257,7 +257,7 @@ impl<'s> Visit<'s> for Named {
     }
 }
 
-/// The places of a file where something is said.
+/// The places in a file where something is printed.
 struct Places<'a, 'n>(&'a mut Said<'n>);
 
 impl<'s> Visit<'s> for Places<'_, '_> {
@@ -364,9 +364,9 @@ impl<'s> Visit<'s> for Places<'_, '_> {
     }
 
     fn visit_macro(&mut self, called: &'s syn::Macro) {
-        // Its fields are no expressions.
+        // Its fields are not expressions.
         if let Some(template) = logged(called) {
-            // What can be done about it stands below.
+            // The hint is on a line below.
             for line in template.value().lines() {
                 let line = line.trim_start();
                 let line = line.strip_prefix("hint: ").unwrap_or(line);
@@ -377,7 +377,7 @@ impl<'s> Visit<'s> for Places<'_, '_> {
     }
 }
 
-/// What a macro logs that people read at a terminal: the text that no field holds.
+/// The text that a logging macro shows at a terminal: the one that is not the value of a field.
 fn logged(called: &syn::Macro) -> Option<syn::LitStr> {
     let names = last_two(&called.path);
     if !names.last().is_some_and(|name| LOGS.contains(&name.as_str())) || names.first().is_none_or(|of| of != "tracing")
@@ -389,7 +389,7 @@ fn logged(called: &syn::Macro) -> Option<syn::LitStr> {
     (0..tokens.len()).filter(|at| !is_held(*at)).find_map(|at| syn::parse_str(&tokens[at]).ok())
 }
 
-/// The words that are said as they are.
+/// Words that are printed as they are.
 struct Labels<'a>(&'a mut Texts);
 
 impl<'s> Visit<'s> for Labels<'_> {
@@ -404,7 +404,7 @@ impl<'s> Visit<'s> for Labels<'_> {
     }
 }
 
-/// Reads what is said.
+/// Collects printed texts.
 struct Said<'n> {
     errors: &'n BTreeSet<String>,
     names: &'n Names<'n>,
@@ -413,7 +413,7 @@ struct Said<'n> {
 }
 
 impl Said<'_> {
-    /// To what a name stands for.
+    /// Follows a name to what it stands for.
     fn follow(&mut self, name: &str) {
         if !self.followed.insert(name.to_owned()) {
             return;
@@ -426,7 +426,7 @@ impl Said<'_> {
         }
     }
 
-    /// Into a function.
+    /// Follows a call into a function.
     fn enter(&mut self, function: &str) {
         let names = self.names;
         if self.followed.insert(format!("{function}()")) {
@@ -463,7 +463,7 @@ impl<'s> Visit<'s> for Said<'_> {
     }
 }
 
-/// A format string with plain holes, and what it captures by name. Two holes side by side are one.
+/// Returns a format string with plain holes, and the names that it captures. Two adjacent holes become one.
 pub fn template(text: &str) -> (String, Vec<String>) {
     let (mut plain, mut captured, mut rest) = (String::new(), vec![], text);
     while let Some(at) = rest.find(['{', '}']) {
@@ -510,7 +510,7 @@ fn name(pattern: &Pat) -> Option<String> {
     }
 }
 
-/// Whether a text, or something that holds one, is what a function returns.
+/// Whether a function returns a text, or something that contains one.
 fn returns_a_text(output: &syn::ReturnType) -> bool {
     struct Texts(bool);
     impl<'s> Visit<'s> for Texts {
@@ -527,7 +527,7 @@ fn is_one_of(name: &Ident, names: &[&str]) -> bool {
     names.iter().any(|one| name == one)
 }
 
-/// The template of an error. What is filled in need not be an expression: `.0` is none.
+/// Returns the template of an error. Its arguments need not be expressions: `.0` is none.
 fn template_of(list: &syn::MetaList) -> Option<syn::LitStr> {
     let first = list.tokens.clone().into_iter().next()?;
     syn::parse_str(&first.to_string()).ok()

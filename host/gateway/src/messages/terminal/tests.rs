@@ -4,7 +4,7 @@ use pmk_policy::{Compiler, Runtime, RuntimeConfig};
 
 use super::*;
 
-/// What is found where something is said, and is for machines or a file, or the same in any language.
+/// Texts that are found in printing positions, but are for machines or a file, or the same in any language.
 const NOT_SAID: &[&str] = &[
     " at line ",
     "#HANDED ON",
@@ -49,8 +49,8 @@ fn texts() -> sources::Texts {
     sources::texts(host)
 }
 
-/// Whether people have to read words of it: several, or a heading or a label, and not code alone. A page of several lines is
-/// no row.
+/// Whether people read words of it: several words, or a heading or a label, and not only code. A page of several lines
+/// is not a row.
 fn wants_a_row(text: &str, is_label: bool) -> bool {
     let has_words = text.split('`').step_by(2).any(|words| words.chars().any(|char| char.is_ascii_alphabetic()));
     let is_loud = |text: &str| text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
@@ -61,11 +61,11 @@ fn wants_a_row(text: &str, is_label: bool) -> bool {
     has_words && has_enough && !text.contains('\n') && !is_sql && !NOT_SAID.contains(&text)
 }
 
-/// What statements, and parts of them, are known by.
+/// How statements, and parts of them, are recognized.
 const OF_STATEMENTS: [&str; 8] =
     ["SELECT ", "INSERT INTO ", "BEGIN I", "BEGIN;", "SET LOCAL ", "ORDER BY", " DESC", "pg_advisory"];
 
-/// A text as its row has it: a heading without the sign of a number; what is indented without that.
+/// A text as its row has it: a heading without its `#`, an indented text without the indent.
 fn row_of(text: &str) -> &str {
     let text = text.strip_prefix('#').filter(|heading| !heading.starts_with(' ')).unwrap_or(text);
     text.strip_prefix("  ").unwrap_or(text)
@@ -185,7 +185,7 @@ fn names_stay_as_they_are_whatever_they_spell() {
     assert_eq!(chinese("  tip: a similar subcommand exists: 'status'"), "  提示：有相近的指令：'status'");
 }
 
-/// Its words are some of ours as well: a heading, a state, `or` and `to`.
+/// Regression: single words of a foreign sentence that are also rows of ours, such as `or` and `to`, were translated.
 #[test]
 fn single_words_of_somebody_elses_sentence_were_taken_for_ours() {
     for foreign in ["error encoding message to server", "open or something else", "no route to host"] {

@@ -1,22 +1,22 @@
-//! Who changes something.
+//! The person who makes a change.
 
 use std::fmt;
 
 use pmk_core::FrontName;
 
-/// A person, and the way they came.
+/// A person, and the interface that they use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// At a terminal of the host, by the name of their account.
+    /// At a terminal of the host, by their account name.
     Cli { user: String },
-    /// In Slack, by their id there.
+    /// In Slack, by their Slack user id.
     Slack { user: String },
     /// On the console of a running gateway, by the id that they give.
     Console { user: String },
 }
 
 impl Actor {
-    /// Somebody who talks to the gateway.
+    /// Creates the actor for a person who writes to the gateway.
     pub fn of_person(front: FrontName, user: &str) -> Self {
         let user = user.to_owned();
         match front {
@@ -25,7 +25,7 @@ impl Actor {
         }
     }
 
-    /// Whoever runs this process.
+    /// Creates the actor for the account that runs this process.
     pub fn of_process() -> Self {
         let uid = rustix::process::getuid().as_raw();
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -35,7 +35,7 @@ impl Actor {
         Actor::Cli { user: user.unwrap_or_else(|| uid.to_string()) }
     }
 
-    /// The word for the way they came.
+    /// The name of the interface in the log.
     pub fn origin(&self) -> &'static str {
         match self {
             Actor::Cli { .. } => "cli",
@@ -54,7 +54,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// The name of an account in the format of `/etc/passwd`.
+/// Finds the name of an account in the format of `/etc/passwd`.
 fn account_name(accounts: &str, uid: u32) -> Option<&str> {
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');

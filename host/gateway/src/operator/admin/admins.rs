@@ -1,4 +1,4 @@
-//! Who the admins are.
+//! Adds and removes admins.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const KEY: &[&str] = &["admins"];
 /// Makes a person an admin.
 ///
 /// # Errors
-/// There can be no such person, they are one, they are blocked, or gateway.json cannot be changed.
+/// The id is invalid, the person is already an admin or is blocked, or gateway.json cannot be changed.
 pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     let user = Id::user(user)?;
     config::edit(home, |root| {
@@ -27,13 +27,13 @@ pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     })
 }
 
-/// Makes a person an admin no longer. The last one stays one, whoever wants it: nobody in Slack could make another.
+/// Removes an admin. The last one cannot be removed: nobody in Slack could add another.
 ///
 /// # Errors
-/// They are none, or the last one, or gateway.json cannot be changed.
+/// The person is not an admin, or is the last one, or gateway.json cannot be changed.
 pub fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     config::edit(home, |root| {
-        // Only who can act as one counts.
+        // Only admins who can act as one count.
         let can_act = |root: &Object, admin: &Json| {
             let admin = admin.as_str().unwrap_or_default().trim();
             admin != user && Id::user(admin).is_ok() && !is_blocked(root, admin)
@@ -51,7 +51,7 @@ pub fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     })
 }
 
-/// Blanks around an id do not count, as they do not when somebody asks for something.
+/// Compares ids without surrounding whitespace, as the permission check does.
 fn is(admin: &Json, user: &str) -> bool {
     admin.as_str().is_some_and(|admin| admin.trim() == user)
 }

@@ -1,4 +1,4 @@
-//! Who is which audience.
+//! Sets and removes audiences.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use super::error::ChangeError;
 use crate::slack_id::Id;
 use crate::{access::audience::Audience, config};
 
-/// Gives everybody without an audience of their own this one.
+/// Sets the audience of everybody without their own.
 ///
 /// # Errors
-/// It is no audience, or gateway.json cannot be changed.
+/// The audience is unknown, or gateway.json cannot be changed.
 pub fn set_default_audience(home: &Path, audience: &str) -> Result<Audience, ChangeError> {
     let audience: Audience = audience.parse()?;
     config::edit(home, |root| {
@@ -18,10 +18,10 @@ pub fn set_default_audience(home: &Path, audience: &str) -> Result<Audience, Cha
     })
 }
 
-/// Gives a person or a channel an audience of its own.
+/// Sets the audience of a person or a channel.
 ///
 /// # Errors
-/// It is no audience or no id, or gateway.json cannot be changed.
+/// The audience is unknown, the id is invalid, or gateway.json cannot be changed.
 pub fn set_audience(home: &Path, id: &str, audience: &str) -> Result<Audience, ChangeError> {
     let key = key_of(Id::parse(id)?);
     let audience: Audience = audience.parse()?;
@@ -31,10 +31,10 @@ pub fn set_audience(home: &Path, id: &str, audience: &str) -> Result<Audience, C
     })
 }
 
-/// Takes a person's or a channel's own audience away.
+/// Removes a person's or a channel's own audience.
 ///
 /// # Errors
-/// It is no id or has none, or gateway.json cannot be changed.
+/// The id is invalid or has no audience of its own, or gateway.json cannot be changed.
 pub fn unset_audience(home: &Path, id: &str) -> Result<(), ChangeError> {
     let key = key_of(Id::parse(id)?);
     config::edit(home, |root| match root.object_at(&["audience", key])?.remove(id) {

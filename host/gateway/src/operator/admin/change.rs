@@ -1,17 +1,17 @@
-//! A change by its name: what the command line and the commands in Slack have in common.
+//! Changes by name, as the command line and the commands in Slack share them.
 
 use std::path::Path;
 
 use super::{admins, audience as audiences, contacts, error::ChangeError};
 
-/// A change of gateway.json. The values are as they were given, and checked when it is made.
+/// A change of gateway.json. The values are unchecked until the change is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Everybody without an audience of their own has this one.
+    /// Sets the audience of everybody without their own.
     DefaultAudience {
         audience: String,
     },
-    /// A person or a channel has an audience of its own.
+    /// Sets the audience of a person or a channel.
     SetAudience {
         id: String,
         audience: String,
@@ -36,7 +36,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Its name in the [log](super::AdminLog), as pmk has it.
+    /// Returns its name in the [log](super::AdminLog), the same as in pmk.
     pub fn action(&self) -> &'static str {
         match self {
             Change::DefaultAudience { .. } => "audience.default",
@@ -49,7 +49,7 @@ impl Change {
         }
     }
 
-    /// What it is done to, as the log has it.
+    /// Returns its arguments as the log has them.
     pub fn arguments(&self) -> String {
         match self {
             Change::DefaultAudience { audience } => audience.clone(),
@@ -60,10 +60,10 @@ impl Change {
         }
     }
 
-    /// Makes it.
+    /// Makes the change.
     ///
     /// # Errors
-    /// It makes no sense, it is so already, or gateway.json cannot be changed.
+    /// A value is invalid, the change has already been made, or gateway.json cannot be changed.
     pub fn make(&self, home: &Path) -> Result<(), ChangeError> {
         match self {
             Change::DefaultAudience { audience } => audiences::set_default_audience(home, audience).map(drop),

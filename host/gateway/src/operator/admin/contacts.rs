@@ -1,4 +1,4 @@
-//! Who is asked when nothing else has the answer.
+//! Adds and removes the contacts who answer escalations.
 
 use std::{fmt, path::Path};
 
@@ -8,7 +8,7 @@ use crate::{config, mra};
 
 const DEFAULT: &str = "default";
 
-/// The people who are asked about one repository, or about all the others.
+/// The contacts for one repository, or for all repositories without a pool of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool<'a> {
     Default,
@@ -16,10 +16,10 @@ pub enum Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// `default`, or the name of a repository.
+    /// Parses `default`, or the name of a repository.
     ///
     /// # Errors
-    /// No repository can have this name.
+    /// It is not a valid repository name.
     pub fn parse(text: &'a str) -> Result<Self, ChangeError> {
         if text == DEFAULT {
             return Ok(Pool::Default);
@@ -44,10 +44,10 @@ impl fmt::Display for Pool<'_> {
     }
 }
 
-/// Adds a person to the end of a pool, which is made if it is missing.
+/// Adds a person to the end of a pool, which is created if it is missing.
 ///
 /// # Errors
-/// There can be no such pool or person, the person is in it or blocked, or gateway.json cannot be changed.
+/// The pool or the id is invalid, the person is already in the pool or is blocked, or gateway.json cannot be changed.
 pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
     let pool = Pool::parse(pool)?;
     let user = Id::user(user)?;
@@ -64,8 +64,7 @@ pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeErro
     })
 }
 
-/// Takes a person out of a pool. A repository's pool that has nobody left goes with them, so that the default
-/// one counts.
+/// Removes a person from a pool. A repository's pool that becomes empty is removed, so that the default pool applies.
 ///
 /// # Errors
 /// There is no such pool, the person is not in it, or gateway.json cannot be changed.
@@ -92,7 +91,7 @@ pub fn remove_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeE
     })
 }
 
-/// Blanks around an id do not count, as they do not when somebody is asked.
+/// Compares ids without surrounding whitespace, as an escalation does.
 fn is(contact: &config::Json, user: &str) -> bool {
     contact.as_str().is_some_and(|contact| contact.trim() == user)
 }

@@ -1,4 +1,4 @@
-//! Why a change was not made.
+//! The reasons why a change was not made.
 
 use thiserror::Error;
 
@@ -55,7 +55,7 @@ impl From<WrongShape> for ChangeError {
 }
 
 impl ChangeError {
-    /// What the log says.
+    /// Returns the reason as the log has it.
     pub fn reason(&self) -> String {
         match self {
             ChangeError::LastAdmin => "last-admin protection".to_owned(),
@@ -63,7 +63,7 @@ impl ChangeError {
         }
     }
 
-    /// Whether everything is as the change would have made it.
+    /// Whether the state is already what the change would have made it.
     pub fn is_so_already(&self) -> bool {
         match self {
             ChangeError::NoAudience(_)
@@ -86,7 +86,7 @@ impl ChangeError {
         }
     }
 
-    /// What to do about it, where that is not plain.
+    /// Returns what to do about it, where that is not obvious.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ChangeError::Config(error) => Some(error.hint()),

@@ -1,4 +1,4 @@
-//! Which experiment is on.
+//! Starts, stops and ends experiments in gateway.json.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use crate::config::{self, EXPERIMENT, ExperimentConfig, Json, Object, WrongShape
 
 const START: &str = "start";
 
-/// Writes an experiment down, or takes the one that is written down, and begins it: at the moment that it says
-/// itself, else now.
+/// Starts the experiment given as `written`, which is stored in gateway.json, or else the one stored there. It begins
+/// at its own `start`, or now if it has none.
 ///
 /// # Errors
-/// There is none, or one is on already; it makes no sense; gateway.json cannot be changed.
+/// There is none, or one is already on; its definition is invalid; gateway.json cannot be changed.
 pub fn start_experiment(home: &Path, written: Option<Object>, now: &str) -> Result<ExperimentConfig, ChangeError> {
     config::edit(home, |root| {
         if let Some(on) = root.get(EXPERIMENT).map(parse).transpose()?.filter(|there| there.start.is_some()) {
@@ -33,7 +33,7 @@ pub fn start_experiment(home: &Path, written: Option<Object>, now: &str) -> Resu
     })
 }
 
-/// Ends an experiment: every conversation goes by what serves. What it was stays written down.
+/// Stops an experiment: every conversation uses the serving policies again. Its definition stays in gateway.json.
 ///
 /// # Errors
 /// None is on, or gateway.json cannot be changed.
@@ -47,7 +47,7 @@ pub fn stop_experiment(home: &Path) -> Result<ExperimentConfig, ChangeError> {
     })
 }
 
-/// Makes an arm's policies those that serve, and ends the experiment.
+/// Makes an arm's policies the serving ones, and ends the experiment.
 ///
 /// # Errors
 /// None is on, there is no such arm, or gateway.json cannot be changed.
@@ -58,7 +58,7 @@ pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeErr
             return Err(ChangeError::NoArm { experiment: there.name, arm: arm.to_owned() });
         }
         let section = root.object_at(&[EXPERIMENT])?;
-        // What serves is only swapped while the gateway still has the arms.
+        // Promotion requires an experiment that is on: only then does the gateway still have the arms loaded.
         if !section.remove(START) {
             return Err(ChangeError::ExperimentOff(there.name));
         }
@@ -68,7 +68,7 @@ pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeErr
             }
             _ => None,
         });
-        // An arm without policies of its own is what serves anyway.
+        // An arm without policies of its own already uses the serving ones.
         if let Some(Json::Object(policy)) = policy {
             let serving = root.object_at(&["policy"])?;
             serving.set("files", policy.get("files").cloned().unwrap_or(Json::List(vec![])));
@@ -78,10 +78,10 @@ pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeErr
     })
 }
 
-/// An experiment as it is written.
+/// Parses the definition of an experiment.
 ///
 /// # Errors
-/// What makes no sense in it.
+/// What is invalid in it.
 pub fn parse_experiment(written: &Object) -> Result<ExperimentConfig, ChangeError> {
     parse(&Json::Object(written.clone()))
 }

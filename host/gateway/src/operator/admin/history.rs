@@ -1,4 +1,4 @@
-//! What the [log](super::AdminLog) tells: the last changes, those of an older pmk's `admin.log` among them.
+//! Reads the [log](super::AdminLog): the last changes, including those in the `admin.log` of an older pmk.
 
 use std::{
     collections::VecDeque,
@@ -11,39 +11,39 @@ use jiff::Timestamp;
 use pmk_system::{home, lines::Lines};
 use serde::{Deserialize, Serialize};
 
-/// How many changes are shown unless somebody says otherwise.
+/// How many changes are shown by default.
 pub const SHOWN: usize = 20;
 
-/// The one file of a pmk that had no months yet. It is never written.
+/// The single log file of older pmk versions, before there was one file a month. It is never written.
 const OLD_FILE: &str = "admin.log";
 
-/// One line of the log. What an older pmk has left out is empty.
+/// One line of the log. Fields that an older pmk left out are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogEntry {
-    /// When, as it was written.
+    /// The time as text, as it was written.
     pub at: String,
     /// `cli:NAME`, or a user's id.
     pub actor: String,
-    /// The way they came: `cli`, `slack` or `console`.
+    /// The interface: `cli`, `slack` or `console`.
     pub origin: String,
-    /// `audience.set` or the like.
+    /// For example `audience.set`.
     pub action: String,
     pub args: String,
     /// Whether it was done.
     pub ok: bool,
-    /// Why not.
+    /// Why it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// An entry and when it was made; of one that does not say so, when the one before it was.
+/// An entry with its time; an entry without a valid time has that of the entry before it.
 type Dated = (Timestamp, LogEntry);
 
-/// The last entries of a home, at most so many, the oldest first. Lines that are no JSON are passed over.
+/// Returns the last entries of a home, at most `most`, the oldest first. Lines that are not JSON entries are skipped.
 ///
 /// # Errors
-/// A file is there and cannot be read.
+/// A file exists and cannot be read.
 pub fn last_changes(home: &Path, most: usize) -> io::Result<Vec<LogEntry>> {
     Ok(last_dated(home, most)?.into_iter().map(|(_, entry)| entry).collect())
 }
@@ -61,23 +61,23 @@ fn last_dated(home: &Path, most: usize) -> io::Result<Vec<Dated>> {
         }
     }
     entries.extend(of_months);
-    // Both are written where somebody goes back and forth between the two programs.
+    // Both are written when somebody switches back and forth between the two programs.
     entries.sort_by_key(|(at, _)| *at);
     Ok(entries.split_off(entries.len().saturating_sub(most)))
 }
 
-/// What came of something that was begun at this time or since, if the log knows.
+/// Returns the logged outcome of an action, if the log has an entry for it from `since` or later.
 ///
 /// # Errors
-/// A file is there and cannot be read.
+/// A file exists and cannot be read.
 pub fn outcome_since(home: &Path, since: Timestamp, is_it: impl Fn(&LogEntry) -> bool) -> io::Result<Option<LogEntry>> {
-    /// More than anybody does between a crash and the next start.
+    /// More entries than are written between a crash and the next start.
     const LOOKED_AT: usize = 1_000;
     let entries = last_dated(home, LOOKED_AT)?;
     Ok(entries.into_iter().find(|(at, entry)| *at >= since && is_it(entry)).map(|(_, entry)| entry))
 }
 
-/// The files of the months, the oldest first.
+/// Returns the monthly files, the oldest first.
 fn months(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let files = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
@@ -88,7 +88,7 @@ fn months(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let file = file?;
         let name = file.file_name();
         let month = name.to_str().and_then(|name| name.strip_prefix("admin-")?.strip_suffix(".log"));
-        // A name by which the order of the text is that of the time.
+        // For names of this length, text order is time order.
         if month.is_some_and(|month| month.len() == "2026-04".len()) && file.path().is_file() {
             months.push(file.path());
         }
@@ -97,7 +97,7 @@ fn months(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(months)
 }
 
-/// The last entries of one file.
+/// Returns the last entries of one file.
 fn tail(path: &Path, most: usize) -> io::Result<VecDeque<Dated>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(VecDeque::new()),
@@ -108,7 +108,7 @@ fn tail(path: &Path, most: usize) -> io::Result<VecDeque<Dated>> {
     for line in Lines::new(BufReader::new(file)) {
         let line = line?;
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(&line) else { continue };
-        // By name alone: a list of values is no entry.
+        // Only objects are entries: a JSON array would otherwise be read by position.
         let Some(entry) = value.is_object().then(|| LogEntry::deserialize(value).ok()).flatten() else { continue };
         if entry.action.is_empty() {
             continue;

@@ -1,5 +1,5 @@
-//! Who changed what, and who was refused: one JSON line each in `<home>/gateway/admin-YYYY-MM.log` (UTC month),
-//! as pmk writes them (specification 003 §11).
+//! The admin log: who changed what, and what was refused. One JSON line per change in
+//! `<home>/gateway/admin-YYYY-MM.log` (UTC month), in the format of pmk (specification 003 §11).
 
 use std::{
     fs::File,
@@ -41,16 +41,16 @@ struct Line<'a> {
 }
 
 impl AdminLog {
-    /// Nothing is opened before the first line.
+    /// Creates the log. No file is opened before the first line.
     pub fn new(home: &Path, actor: Actor) -> Self {
         AdminLog { folder: home::gateway_dir(home), actor }
     }
 
-    /// Notes what came of a change, now: `action` is `audience.set` or the like, an error the reason why it was
-    /// refused or failed. The line is on the disk when this returns.
+    /// Writes the outcome of a change with the current time. `action` is, for example, `audience.set`; an error is the
+    /// reason why the change was refused or failed. The line is on disk when this returns.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The line cannot be written.
     pub fn note(&self, action: &str, args: &str, outcome: Result<(), &str>) -> Result<(), AdminLogError> {
         let at = Timestamp::now();
         let line = Line {
@@ -71,8 +71,8 @@ impl AdminLog {
     }
 }
 
-/// Appends a line. One that a crash or a full disk cut off before is ended first, so that it takes nothing else
-/// with it; the lock keeps others from writing in between.
+/// Appends a line. If the last line was cut off by a crash or a full disk, it is ended first, so that the new line
+/// stays intact; the lock keeps other writers from interleaving.
 fn append_line(path: &Path, line: &str) -> io::Result<()> {
     let mut file = home::append_private_file(path)?;
     file.lock()?;

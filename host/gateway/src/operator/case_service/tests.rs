@@ -1,4 +1,4 @@
-//! Orders on a real store.
+//! Case operations on a real store.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::ledger::Ledger;
 
-/// What the clock of the gateway says.
+/// The time of the gateway's clock.
 const NOW: i64 = 1_760_000_000_000;
 
 struct Scene {
@@ -42,7 +42,7 @@ impl Scene {
         self.cases().open(&order(channel, event), title).await
     }
 
-    /// The types of the events, once all are written.
+    /// Returns the types of the ledger events, once all are written.
     fn events(&mut self) -> Vec<String> {
         self.ledger = None;
         let files = std::fs::read_dir(self.home.path()).expect("the home").map(|file| file.expect("a file").path());

@@ -1,25 +1,25 @@
-//! What stands after the words of a command, read.
+//! Parses the arguments of a command.
 
 use crate::{access::audience::Audience, operator::admin::Pool, slack_id::Id};
 
-/// What is not as a command wants it.
+/// An invalid argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The argument of that place, counted from 0.
+    /// The argument at this position, counted from 0, is missing.
     Missing {
         at: usize,
     },
     TooMany(String),
     NoPerson(String),
     NoChannel(String),
-    /// A word that is none of those that may stand at that place.
+    /// A word that is not one of the allowed values at its position.
     NotOf {
         at: usize,
         word: String,
     },
 }
 
-/// So many arguments, no more and no fewer.
+/// Returns exactly `N` arguments.
 pub(super) fn exactly<'a, const N: usize>(given: &[&'a str]) -> Result<[&'a str; N], Wrong> {
     match given.get(N) {
         Some(more) => Err(Wrong::TooMany((*more).to_owned())),
@@ -27,7 +27,7 @@ pub(super) fn exactly<'a, const N: usize>(given: &[&'a str]) -> Result<[&'a str;
     }
 }
 
-/// What a word of that place is, where it may stand there.
+/// Parses the word at this position with `read`.
 pub(super) fn one_of<T>(at: usize, word: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Wrong> {
     read(word).ok_or_else(|| Wrong::NotOf { at, word: word.to_owned() })
 }
@@ -48,7 +48,7 @@ pub(super) fn channel(text: &str) -> Result<String, Wrong> {
     }
 }
 
-/// An id as it is, or as Slack writes a mention. A word of a language is none.
+/// An id, plain or in a Slack mention. A word with lowercase letters is not an id.
 fn id<'a>(text: &'a str, opening: &str) -> Option<Id<'a>> {
     let text = match text.strip_prefix(opening) {
         Some(mention) => mention.strip_suffix('>')?.split('|').next()?,
@@ -62,7 +62,7 @@ pub(super) fn audience(text: &str) -> Option<String> {
     text.parse::<Audience>().ok().map(|audience| audience.name().to_owned())
 }
 
-/// The name of a pool that there can be.
+/// A valid pool name.
 pub(super) fn pool(text: &str) -> Option<String> {
     Pool::parse(text).ok().map(|pool| pool.to_string())
 }

@@ -1,4 +1,4 @@
-//! Does what touches files, once, and keeps the log of it. What it does blocks on the disk.
+//! Carries out commands that touch files, once each, and logs them. Its methods block on the disk.
 
 use std::{cmp::Reverse, io, path::PathBuf};
 
@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::order::AtomFilter;
 use crate::operator::admin::{self, Actor, AdminLog, Change, ChangeError, LogEntry};
 
-/// So many atoms are listed; the host lists all.
+/// The most atoms that are listed; the command line lists all.
 const MOST_LISTED: usize = 20;
 
 /// Carries out the orders of one person that touch files.
@@ -23,7 +23,7 @@ const MOST_LISTED: usize = 20;
 pub struct CommandExecutor {
     pub home: PathBuf,
     pub actor: Actor,
-    /// When the order came in, where there was an earlier attempt of which nobody knows how far it came.
+    /// When the order was received, if an earlier attempt may already have carried it out.
     pub again_since: Option<Timestamp>,
 }
 
@@ -45,7 +45,7 @@ impl From<FileError> for Failed {
 }
 
 impl Failed {
-    /// What the log says.
+    /// Returns the reason as the log has it.
     fn reason(&self) -> String {
         match self {
             Failed::Change(error) => error.reason(),
@@ -53,7 +53,7 @@ impl Failed {
         }
     }
 
-    /// Whether everything is as the order wanted it.
+    /// Whether the state is already what the order wanted.
     fn is_so_already(&self) -> bool {
         match self {
             Failed::Change(error) => error.is_so_already(),
@@ -66,33 +66,33 @@ impl Failed {
 #[derive(Debug, Default)]
 pub struct Listed {
     pub atoms: Vec<ListedAtom>,
-    /// So many others there are.
+    /// The number of further atoms.
     pub more: usize,
 }
 
-/// One of them.
+/// A listed atom.
 #[derive(Debug)]
 pub struct ListedAtom {
-    /// The beginning of the id that no other has.
+    /// The shortest prefix of the id that is unique.
     pub short_id: String,
     pub atom: StoredAtom,
 }
 
 impl CommandExecutor {
-    /// Makes a change, and notes it under this name.
+    /// Makes a change and logs it under this name.
     ///
     /// # Errors
-    /// It was not made; that is noted.
+    /// The change was not made; that is logged.
     pub fn change(&self, action: &str, change: &Change) -> Result<(), Failed> {
         let arguments = change.arguments();
         let made = || (arguments.clone(), change.make(&self.home).map_err(Failed::from));
         self.once(action, |entry| entry.args == arguments, made).map(drop)
     }
 
-    /// Says yes or no to the one atom whose id begins so, and returns that id.
+    /// Approves or rejects the one atom whose id begins with `prefix`, and returns its id.
     ///
     /// # Errors
-    /// It was not done; that is noted.
+    /// It was not done; that is logged.
     pub fn judge(&self, action: &str, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
         let judged = || match self.judge_now(verdict, prefix) {
             Ok(id) => (id, Ok(())),
@@ -118,7 +118,7 @@ impl CommandExecutor {
         Ok(atom.meta.id.clone())
     }
 
-    /// The newest atoms.
+    /// Lists the newest atoms.
     ///
     /// # Errors
     /// They cannot be read.
@@ -138,7 +138,7 @@ impl CommandExecutor {
         Ok(Listed { atoms, more })
     }
 
-    /// The one atom whose id begins so.
+    /// Returns the one atom whose id begins with `prefix`.
     ///
     /// # Errors
     /// There is none, or several, or they cannot be read.
@@ -147,7 +147,7 @@ impl CommandExecutor {
         Ok(moderation::find(&atoms, prefix)?.clone())
     }
 
-    /// The last changes, the oldest first.
+    /// Returns the last changes, the oldest first.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -155,9 +155,9 @@ impl CommandExecutor {
         Ok(admin::last_changes(&self.home, most)?)
     }
 
-    /// Notes what was not done, and why; once, as [`change`](CommandExecutor::change) does.
+    /// Logs an order that was refused, and why; once, as [`change`](CommandExecutor::change) does.
     pub fn refuse(&self, action: &str, arguments: &str, why: &str) {
-        /// Whoever is refused does not fill the disk.
+        /// Limits the log entry, so that refused orders cannot fill the disk.
         const MOST_CHARS: usize = 200;
         let arguments = pmk_core::text::head(arguments, MOST_CHARS);
         let before = self.noted_before(|entry| entry.action == action && entry.args == arguments);
@@ -166,7 +166,7 @@ impl CommandExecutor {
         }
     }
 
-    /// The atoms as they are now; none where none was ever saved.
+    /// Loads the atoms as they are now; `None` if none was ever saved.
     fn atoms(&self) -> Result<Option<(AtomFiles, Vec<StoredAtom>)>, Failed> {
         let Some(files) = AtomFiles::open_existing(&self.home)? else { return Ok(None) };
         let loaded = moderation::load(&files, clock::now_ms(), Promote::Yes)?;
@@ -176,8 +176,8 @@ impl CommandExecutor {
         Ok(Some((files, loaded.atoms)))
     }
 
-    /// Does something and notes it, unless an earlier attempt did. Where that came to its end between the two, what
-    /// is wanted is so already, and only the note is missing. What it was done to, as it is noted.
+    /// Does something and logs it, unless an earlier attempt did. If that attempt was interrupted between the two, the
+    /// wanted state already holds and only the log entry is missing. Returns the arguments as logged.
     fn once(
         &self,
         action: &str,
@@ -201,7 +201,7 @@ impl CommandExecutor {
         done.map(|()| arguments)
     }
 
-    /// What the log has of an earlier attempt.
+    /// Returns the log entry of an earlier attempt.
     fn noted_before(&self, is_it: impl Fn(&LogEntry) -> bool) -> Result<Option<LogEntry>, Failed> {
         let Some(since) = self.again_since else { return Ok(None) };
         let (actor, origin) = (self.actor.to_string(), self.actor.origin());
@@ -209,7 +209,7 @@ impl CommandExecutor {
         Ok(admin::outcome_since(&self.home, since, of_this_person)?)
     }
 
-    /// A change that cannot be noted is made all the same.
+    /// Writes the log entry. A change that cannot be logged still counts as made.
     fn note(&self, action: &str, arguments: &str, outcome: Result<(), &str>) {
         if let Err(error) = AdminLog::new(&self.home, self.actor.clone()).note(action, arguments, outcome) {
             tracing::error!(action, %error, "cannot record what an admin did");
@@ -246,7 +246,7 @@ mod tests {
         clerk(&home, false).change("admins.add", &change).expect("added");
         clerk(&home, true).change("admins.add", &change).expect("it is so");
         assert_eq!(noted(&home), ["admins.add [U2] true"]);
-        // Somebody else's word on it came since: what was done once is not done again.
+        // Somebody else has reversed it since: what was done once is not done again.
         let gone = Change::RemoveAdmin { user: "U2".into() };
         fs::write(home::config_file(home.path()), r#"{"version":1,"admins":["U1"]}"#).expect("gateway.json");
         clerk(&home, true).change("admins.add", &change).expect("done before");

@@ -1,4 +1,4 @@
-//! What commands there are, as people read it: made from the table.
+//! The help pages and usage messages, generated from the command table.
 
 use super::{
     arguments::Wrong,
@@ -13,12 +13,12 @@ pub fn page(messages: &Messages, action: Action) -> String {
     messages.commands() + &lines(messages, entries)
 }
 
-/// The page for people names the one for admins.
+/// The page of commands for everybody also lists `admin help`.
 fn is_door(entry: &Entry, action: Action) -> bool {
     action == Action::Command && entry.words == ["admin", "help"]
 }
 
-/// What is said where a command is not whole, or is none.
+/// The reply to an incomplete, invalid or unknown command.
 pub fn usage(messages: &Messages, asked: &ParsedCommand) -> String {
     match asked {
         ParsedCommand::Entry { entry, given } => {
@@ -32,7 +32,7 @@ pub fn usage(messages: &Messages, asked: &ParsedCommand) -> String {
     }
 }
 
-/// What is not as the command wants it.
+/// Says what is wrong with an argument.
 fn wrong(messages: &Messages, entry: &Entry, wrong: &Wrong) -> String {
     let wanted = |at: usize| ("wanted", entry.arguments.split(' ').nth(at).unwrap_or_default());
     match wrong {
@@ -52,7 +52,7 @@ fn lines<'a>(messages: &Messages, entries: impl Iterator<Item = &'a Entry>) -> S
     entries.map(line).collect()
 }
 
-/// A command as somebody writes it.
+/// A command as it is typed.
 fn written(entry: &Entry) -> String {
     let words = ["/pmk"].iter().chain(entry.words).copied();
     words.chain([entry.arguments]).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -1,41 +1,41 @@
-//! What is to be done.
+//! The operations that commands request.
 
 use pmk_knowledge::reaction::ReactionVerdict;
 
 use crate::operator::admin::Change;
 
-/// An order, read and of the right shape.
+/// A parsed order with valid arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Say which commands there are.
+    /// List the commands.
     Help,
-    /// The same of those for admins.
+    /// List the commands for admins.
     AdminHelp,
-    /// Say what the model gets to see of the conversation that it is said in.
+    /// Show what the model sees of the current conversation.
     Context,
-    /// Say which policies decide that.
+    /// Show the policies that decide that.
     Policies,
-    /// Say how the gateway is set up.
+    /// Show the setup of the gateway.
     Status,
     ListAudiences,
     ListContacts,
     ListAdmins,
     ListAtoms(AtomFilter),
-    /// Show the one atom whose id begins so.
+    /// Show the one atom whose id begins with this prefix.
     ShowAtom(String),
-    /// Say yes or no to it.
+    /// Approve or reject the one atom whose id begins with this prefix.
     JudgeAtom(ReactionVerdict, String),
-    /// Show the last so many changes.
+    /// Show this many of the last changes.
     ShowLog(usize),
     Change(Change),
-    /// Something about the cases of the channel that it is said in.
+    /// Do something with the cases of the current channel.
     Case(CaseAction),
 }
 
-/// What is wanted of a channel's cases.
+/// An operation on a channel's cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseAction {
-    /// Open one of this title.
+    /// Open a case with this title.
     Open(String),
     Show,
     Close,
@@ -51,7 +51,7 @@ pub enum AtomFilter {
 }
 
 impl AtomFilter {
-    /// The one of that name.
+    /// Returns the filter of that name.
     pub fn from_name(name: &str) -> Option<AtomFilter> {
         match name {
             "pending" => Some(AtomFilter::Pending),

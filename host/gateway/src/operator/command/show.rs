@@ -1,5 +1,5 @@
-//! Lists and pages that commands answer with, in Markdown. Ids stand as code, so that nobody is pinged by a list, and
-//! what others wrote is one line, or a quotation.
+//! The lists and pages that commands reply with, in Markdown. Ids are formatted as code, so that a list pings nobody,
+//! and text that others wrote is reduced to one line or shown as a quotation.
 
 use pmk_core::{
     quoting::quotation,
@@ -22,10 +22,10 @@ use crate::{
     operator::admin::{Change, ChangeError, LogEntry},
 };
 
-/// As much of a question as a line of a list can bear, in characters.
+/// The most characters of a question in a line of a list.
 const LISTED_CHARS: usize = 60;
 
-/// How the gateway is set up.
+/// The setup of the gateway.
 pub fn status(messages: &Messages, workspace: Option<&str>, ingest: Option<&str>, people: &People) -> String {
     let Pools { default, repos } = &people.escalation;
     let sizes = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
@@ -36,7 +36,7 @@ pub fn status(messages: &Messages, workspace: Option<&str>, ingest: Option<&str>
     messages.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &messages.listed(&sizes))
 }
 
-/// Who has which audience.
+/// The list of audiences.
 pub fn audiences(messages: &Messages, Audiences { default, users, channels }: &Audiences) -> String {
     let own = users
         .iter()
@@ -45,7 +45,7 @@ pub fn audiences(messages: &Messages, Audiences { default, users, channels }: &A
     messages.default_audience(default.unwrap_or(Audience::FALLBACK).name()) + &own.collect::<String>()
 }
 
-/// Who is asked about what.
+/// The list of contacts by pool.
 pub fn contacts(messages: &Messages, Pools { default, repos }: &Pools) -> String {
     let pools = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
     messages.contacts()
@@ -54,7 +54,7 @@ pub fn contacts(messages: &Messages, Pools { default, repos }: &Pools) -> String
             .collect::<String>()
 }
 
-/// Who the admins are.
+/// The list of admins.
 pub fn admins(messages: &Messages, admins: &[String]) -> String {
     messages.admins(&listed(messages, admins))
 }
@@ -66,7 +66,7 @@ fn listed(messages: &Messages, ids: &[String]) -> String {
     }
 }
 
-/// Some atoms.
+/// The list of atoms.
 pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
     if atoms.is_empty() {
         return messages.no_atoms();
@@ -85,7 +85,7 @@ pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
     lines.join("\n")
 }
 
-/// One atom, whole.
+/// One atom in full.
 pub fn atom(messages: &Messages, atom: &Atom) -> String {
     let meta = &atom.meta;
     let heading = messages.atom(&[
@@ -113,7 +113,7 @@ pub fn log(messages: &Messages, entries: &[LogEntry]) -> String {
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a change has come to.
+/// The reply to a change that was made.
 pub fn changed(messages: &Messages, change: &Change) -> String {
     match change {
         Change::DefaultAudience { audience } => messages.changed("changed-default-audience", &[("audience", audience)]),
@@ -130,7 +130,7 @@ pub fn changed(messages: &Messages, change: &Change) -> String {
     }
 }
 
-/// Why something was not done.
+/// The reply that says why something was not done.
 pub fn failed(messages: &Messages, failed: &Failed) -> String {
     match failed {
         Failed::Change(error) => not_changed(messages, error),
@@ -158,7 +158,7 @@ fn not_changed(messages: &Messages, error: &ChangeError) -> String {
     }
 }
 
-/// Whoever approves one that reads like orders to a model is to know it.
+/// Distinguishes flagged atoms: whoever approves one that reads like instructions to a model must know it.
 fn status_name(messages: &Messages, meta: &Meta) -> String {
     messages.atom_status(match (meta.status, meta.flagged) {
         (Status::Pending, false) => "pending",
@@ -167,12 +167,11 @@ fn status_name(messages: &Messages, meta: &Meta) -> String {
     })
 }
 
-/// What the log says of a command that is not of a form, and of one that is none.
+/// The reasons in the log for a command with invalid arguments, and for an unknown command.
 pub const FORM: &str = "not of this form";
 pub const WORD: &str = "no such command";
 
-/// Why something was not done, as the log has it, and the sentence for it with what is filled in where the log has words in
-/// marks of code.
+/// Reasons as the log has them, with the sentence for each and the names of the values that the log has in backquotes.
 const REASONS: &[(&str, &str, &[&str])] = &[
     ("`` does not have its own audience", "failed-no-audience", &["id"]),
     ("there is no pool ``", "failed-no-pool", &["pool"]),
@@ -183,7 +182,7 @@ const REASONS: &[(&str, &str, &[&str])] = &[
     ("`` is on the blocklist", "failed-blocked", &["user"]),
     ("last-admin protection", "failed-last-admin", &[]),
     ("no atom's id begins with ``", "failed-no-atom", &["prefix"]),
-    // As older lines of the log have it.
+    // As older lines of the log have them.
     ("`` has no audience of its own", "failed-no-audience", &["id"]),
     ("`` is in the pool `` already", "failed-in-pool", &["user", "pool"]),
     ("`` is an admin already", "failed-is-admin", &["user"]),
@@ -195,21 +194,21 @@ const REASONS: &[(&str, &str, &[&str])] = &[
     ("not an admin", "refused-person", &[]),
 ];
 
-/// A reason of the log in the reader's language; one that has no sentence as it is.
+/// Translates a reason from the log into the reader's language. An unknown reason is returned as it is.
 fn why(messages: &Messages, reason: &str) -> String {
     let (words, given): (Vec<_>, Vec<_>) = reason.split('`').enumerate().partition(|(at, _)| at % 2 == 0);
     let form = words.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("``");
     match REASONS.iter().find(|(known, _, names)| *known == form && names.len() == given.len()) {
         Some((_, sentence, names)) => {
             let filled: Vec<_> = names.iter().copied().zip(given.into_iter().map(|(_, given)| given)).collect();
-            // Within a line of its own mark.
+            // The line of the log has its own mark.
             messages.changed(sentence, &filled).trim_start_matches(":x: ").to_owned()
         }
         None => one_line(reason),
     }
 }
 
-/// Foreign words as code, which is shown as it is.
+/// Formats text by others as code, which is shown literally.
 pub(super) fn code(text: &str) -> String {
     let line = one_line(text).replace('`', "'");
     if line.is_empty() { "-".to_owned() } else { format!("`{line}`") }
@@ -227,7 +226,7 @@ mod tests {
 
     use crate::access::authorization::Reason;
 
-    /// Once, the log's English stood in Chinese sentences.
+    /// Regression: Chinese sentences contained the English reasons of the log.
     #[test]
     fn every_reason_that_a_command_has_is_said_in_the_readers_language() {
         let (user, pool) = ("U1".to_owned(), "erp".to_owned());

@@ -11,29 +11,29 @@ use crate::{
     operator::admin::{Change, SHOWN},
 };
 
-/// The most entries of the log that fit into a few messages.
+/// The most log entries that fit into a few messages.
 const MOST_SHOWN: usize = 100;
 
 /// One command.
 #[derive(Debug)]
 pub struct Entry {
-    /// What stands after `/pmk`.
+    /// The words after `/pmk`.
     pub words: &'static [&'static str],
-    /// What stands after that, as the page on usage shows it.
+    /// The arguments after the words, as the usage page shows them.
     pub arguments: &'static str,
-    /// What somebody does by it: whether they may is asked of this, and so is where.
+    /// The action that permission is checked for; it also determines where the command may be used.
     pub action: Action,
-    /// Its name in the admin log; none where it changes nothing and is open to everybody.
+    /// Its name in the admin log; empty if it changes nothing and is open to everybody.
     pub logged_as: &'static str,
-    /// Whether it changes something: then a slip of the pen is in the log, too.
+    /// Whether it changes something. If so, a command with invalid arguments is logged, too.
     pub changes: bool,
-    /// The same on the command line of the host, where that has it.
+    /// The equivalent on the command line of the host, if there is one.
     pub on_host: &'static [&'static str],
-    /// The order, from the arguments; or what of them makes no sense.
+    /// Parses the arguments into the order.
     pub order: fn(&[&str]) -> Result<Order, Wrong>,
 }
 
-/// Something that only an admin may look at.
+/// A command that only admins may use and that changes nothing.
 const fn admins(
     words: &'static [&'static str],
     arguments: &'static str,
@@ -45,13 +45,13 @@ const fn admins(
 }
 
 impl Entry {
-    /// The same where it is something to be changed.
+    /// Marks a command as one that changes something.
     const fn that_changes(self) -> Entry {
         Entry { changes: true, ..self }
     }
 }
 
-/// Something about a conversation or its channel, which everybody in it may want.
+/// A command about a conversation or its channel, which everybody in it may use.
 const fn everybodys(
     words: &'static [&'static str],
     arguments: &'static str,
@@ -61,9 +61,9 @@ const fn everybodys(
     Entry { words, arguments, action: Action::Command, logged_as: "", changes: false, on_host, order }
 }
 
-/// Every command, in the order in which the pages show them. Not among them are those that are the host's alone: tokens
-/// would be seen, `atoms edit` would put what is pasted before everybody, nobody stops the gateway from where people
-/// talk, and who is ignored is decided by who owns the host.
+/// All commands, in the order of the help pages. Some exist only on the host: tokens would be visible, `atoms edit`
+/// would show pasted text to everybody, nobody may stop the gateway from a conversation, and the blocklist is reserved
+/// for the owner of the host.
 pub const TABLE: &[Entry] = &[
     Entry {
         words: &["help"],

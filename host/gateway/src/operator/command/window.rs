@@ -1,4 +1,4 @@
-//! What the model gets to see of a conversation, and who decides that, in words.
+//! Describes what the model sees of a conversation, and which policies decide that.
 
 use pmk_core::{Entry, Origin, text};
 use pmk_policy::{Exports, Stack};
@@ -6,23 +6,23 @@ use pmk_policy::{Exports, Stack};
 use super::show::{code, one_line};
 use crate::{ledger::InExperiment, messages::Messages};
 
-/// Turns that are listed; those before them are told in one line.
+/// The most turns that are listed; earlier ones are summed up in one line.
 const MOST_TURNS: usize = 12;
-/// As much of a question as a line of the list can bear, in characters.
+/// The most characters of a question in a line of the list.
 const LISTED_CHARS: usize = 60;
-/// As much of a digest as tells two policies apart.
+/// Enough characters of a digest to tell two policies apart.
 const DIGEST_CHARS: usize = 12;
 
 /// Messages that belong together.
 struct Group {
-    /// What it begins with.
+    /// The origin of its first message.
     origin: Origin,
     text: String,
     messages: usize,
     tokens: u64,
 }
 
-/// The live window, a line a turn, and how much of the room it takes.
+/// Lists the live window, one line per turn, and its size relative to the limit.
 pub fn window(messages: &Messages, entries: &[&Entry], dropped_turns: u32, limit: u64) -> String {
     let groups = groups(entries);
     let tokens = groups.iter().map(|group| group.tokens).sum();
@@ -45,7 +45,7 @@ pub fn window(messages: &Messages, entries: &[&Entry], dropped_turns: u32, limit
     lines.join("\n")
 }
 
-/// Turns begin with what a person wrote; what stands before them is by itself.
+/// Groups entries by turn. A turn begins with a user's message; seeds, summaries and markers form groups of their own.
 fn groups(entries: &[&Entry]) -> Vec<Group> {
     let mut groups: Vec<Group> = vec![];
     for entry in entries {
@@ -67,7 +67,8 @@ fn groups(entries: &[&Entry]) -> Vec<Group> {
     groups
 }
 
-/// The policies in the order in which they are asked, what each decides, and the arm of an experiment where they are one's.
+/// Lists the policies in the order in which they are asked, with their decisions, and the arm of an experiment if the
+/// policies are an arm's.
 pub fn policies(messages: &Messages, stack: &Stack, place: Option<&InExperiment>) -> String {
     let mut lines = vec![messages.policies()];
     for layer in stack.layers() {

@@ -1,4 +1,4 @@
-//! What a text asks for.
+//! Parses the text of a command.
 
 use super::{
     arguments::Wrong,
@@ -7,22 +7,22 @@ use super::{
 };
 use crate::{access::authorization::Action, chat::after_command};
 
-/// What commands for admins begin with, after `/pmk`.
+/// The word after `/pmk` that commands for admins begin with.
 const ADMIN: &str = "admin";
 
-/// What a text that begins with `/pmk` asks for.
+/// A parsed text that begins with `/pmk`.
 #[derive(Clone, Debug)]
 pub enum ParsedCommand {
-    /// An entry of the table, with what stands after its words.
+    /// An entry of the table, with its arguments.
     Entry { entry: &'static Entry, given: Vec<String> },
-    /// The beginning of several entries' words, with nothing after it that would be one of them.
+    /// The common first words of several entries, not followed by a word that completes one of them.
     Group { words: Vec<&'static str> },
-    /// No entry begins so.
+    /// No entry begins with this word.
     Unknown { is_admins: bool, word: String },
 }
 
 impl ParsedCommand {
-    /// What a text asks for; `None` where it is no command.
+    /// Parses a text; `None` if it is not a command.
     pub fn of(text: &str) -> Option<ParsedCommand> {
         let rest = after_command(text)?;
         let mut given = split(rest).into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -47,7 +47,7 @@ impl ParsedCommand {
         Some(ParsedCommand::Unknown { is_admins, word })
     }
 
-    /// What somebody does by it.
+    /// Returns the action that permission is checked for.
     pub fn action(&self) -> Action {
         match self {
             ParsedCommand::Entry { entry, .. } => entry.action,
@@ -57,7 +57,7 @@ impl ParsedCommand {
         }
     }
 
-    /// Its name in the log, and what was given with it.
+    /// Returns its name in the log, and its arguments.
     pub fn logged(&self) -> (String, String) {
         match self {
             ParsedCommand::Entry { entry, given } => (entry.logged_as.to_owned(), given.join(" ")),
@@ -68,7 +68,7 @@ impl ParsedCommand {
         }
     }
 
-    /// The order that it is, where it is whole.
+    /// Returns the order, if the command is complete and valid.
     pub fn order(&self) -> Option<Order> {
         match self {
             ParsedCommand::Entry { entry, given } => read(entry, given).ok(),
@@ -77,12 +77,12 @@ impl ParsedCommand {
     }
 }
 
-/// The order of a command with these arguments, or what of them makes no sense.
+/// Parses the arguments of a command into its order.
 pub(super) fn read(entry: &Entry, given: &[String]) -> Result<Order, Wrong> {
     (entry.order)(&given.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Words as blanks divide them. What Slack has put between angle brackets is one: a name may have blanks.
+/// Splits a text at whitespace. What Slack has put in angle brackets is one word: a name may contain spaces.
 fn split(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! The arms of an experiment, loaded.
+//! The loaded arms of an experiment.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,43 +11,44 @@ use crate::{
     store::{LayerUpload, SentLayer, assignment::Weights},
 };
 
-/// Turns a `policy` section into policies. It compiles components, which takes its time.
+/// Loads the policies of a `policy` section. It compiles components, which may take seconds.
 pub type Load = Arc<dyn Fn(&PolicyConfig, Origin<'_>) -> Result<Stack, Failure> + Send + Sync>;
 
-/// What another host has sent of arms, by their names: the components of each with what they are called, the last on top.
+/// Arms sent by another host, by arm name: the components of each arm with their labels, the top one last.
 pub type Sent = BTreeMap<String, Vec<(String, Vec<u8>)>>;
 
 /// One arm.
 #[derive(Clone, Debug)]
 pub struct Arm {
     pub name: Arc<str>,
-    /// `None`: what serves anyway.
+    /// `None` where the arm uses the serving policies.
     pub policies: Option<TurnPolicies>,
     pub is_shadow: bool,
     weight: u32,
 }
 
 impl Arm {
-    /// The components of its policies, where it has some of its own.
+    /// Returns the components of the arm's policies, if it has its own.
     pub fn to_send(&self) -> Option<Vec<LayerUpload>> {
         self.policies.as_ref().map(|policies| to_send(policies.stack()))
     }
 
-    /// Whether its policies are these.
+    /// Whether the arm's policies are exactly these layers.
     pub fn is(&self, layers: &[SentLayer]) -> bool {
         self.to_send().is_some_and(|own| own.iter().map(|(layer, _)| layer).eq(layers))
     }
 }
 
-/// The arms of an experiment; all of them, or it does not begin.
+/// The arms of an experiment. Either all of them load, or the experiment does not begin.
 #[derive(Clone, Debug)]
 pub struct Arms(Vec<Arm>);
 
 impl Arms {
-    /// Loads them: those that another host has sent, the others from the files that gateway.json names.
+    /// Loads the arms: those sent by another host from what was sent, the others from the files that gateway.json
+    /// names.
     ///
     /// # Errors
-    /// What is wrong with an arm, which it names.
+    /// What is wrong with an arm; the error names the arm.
     pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load, sent: &Sent) -> Result<Arms, Failure> {
         let arm = |arm: &ArmConfig| {
             let origin = sent.get(&arm.name).map_or(Origin::Files, |components| Origin::Host(components));
@@ -69,17 +70,18 @@ impl Arms {
         config.arms.iter().map(arm).collect::<Result<_, Failure>>().map(Arms)
     }
 
-    /// The arm of that name.
+    /// Returns the arm of that name.
     pub fn get(&self, name: &str) -> Option<&Arm> {
         self.0.iter().find(|arm| &*arm.name == name)
     }
 
-    /// All of them, in the order of gateway.json.
+    /// Iterates over all arms, in the order of gateway.json.
     pub fn iter(&self) -> impl Iterator<Item = &Arm> {
         self.0.iter()
     }
 
-    /// What a new conversation draws from: the arms that act and were not stopped.
+    /// Returns the weights that a new conversation is drawn with: those of the arms that are neither shadows nor
+    /// stopped.
     pub fn weights(&self, is_stopped: impl Fn(&str) -> bool) -> Weights {
         let acting = self.0.iter().filter(|arm| !arm.is_shadow && !is_stopped(&arm.name));
         acting.map(|arm| (arm.name.to_string(), arm.weight)).collect()

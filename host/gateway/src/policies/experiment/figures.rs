@@ -1,10 +1,11 @@
-//! What is known of each arm, and which differences are shown.
+//! The figures of each arm, and which differences from the control are significant.
 //!
-//! Figures are per turn, and a conversation is one observation: its turns are alike. An arm's figure is the ratio of
-//! two sums over its conversations, and its variance that of such a ratio. The intervals are asymptotic confidence
-//! sequences (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas, *Time-uniform central limit theory*, 2021): they hold at all
-//! times at once, so that one may look every day and stop when one has seen enough. The price is that they are
-//! wider than those of a test that is looked at once. All figures of all arms share [`LEVEL`].
+//! Figures are per turn, but the unit of observation is the conversation, because the turns of one conversation are
+//! correlated. An arm's figure is the ratio of two sums over its conversations, and its variance is that of such a
+//! ratio. The intervals are asymptotic confidence sequences (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas,
+//! *Time-uniform central limit theory*, 2021): they hold at all times at once, so that one may look every day and stop
+//! at any time. The price is that they are wider than those of a test that is looked at once. All figures of all arms
+//! share [`LEVEL`].
 
 use std::collections::BTreeMap;
 
@@ -19,29 +20,29 @@ use crate::{
 /// The probability that any difference at all is ever claimed where there is none.
 pub const LEVEL: f64 = 0.05;
 
-/// Conversations of each arm below which nothing is said: no limit theorem holds for a handful.
+/// The least number of conversations of each arm for a finding: limit theorems do not hold for a handful.
 pub const LEAST_CONVERSATIONS: usize = 12;
 
-/// Conversations of both arms at which the intervals are narrowest.
+/// The number of conversations of both arms together at which the intervals are narrowest.
 const NARROWEST_AT: f64 = 100.0;
 
-/// What an arm is in its experiment.
+/// The role of an arm in its experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     Control,
     Arm,
     Shadow,
-    /// The experiment has it no more.
+    /// No longer part of the experiment.
     Gone,
 }
 
-/// The sums of an arm.
+/// The sums of an arm's figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmFigures {
     pub arm: String,
     pub role: Role,
-    /// Its share of new conversations; none where the experiment has it no more.
+    /// The arm's share of new conversations; `None` for a shadow, or if it is no longer part of the experiment.
     pub weight: Option<u32>,
     pub conversations: u64,
     pub turns: u64,
@@ -50,38 +51,38 @@ pub struct ArmFigures {
     pub reasked: u64,
     pub likes: u64,
     pub dislikes: u64,
-    /// What the provider counted.
+    /// As counted by the provider.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// Of a turn, on average.
+    /// The average per turn.
     pub latency_ms: Option<u64>,
-    /// Conversations that another arm has taken over.
+    /// The number of conversations that were moved to another arm.
     pub moved: u64,
-    /// Since when, and why, it gets no more conversations.
+    /// Since when, and why, the arm gets no more conversations.
     pub stopped: Option<Stopped>,
-    /// What differs from the control.
+    /// The differences from the control.
     pub differences: Vec<Difference>,
 }
 
-/// The guard rail has taken an arm out.
+/// When and why the guard rail stopped an arm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub at: String,
     pub reason: String,
 }
 
-/// A figure of an arm beside the control's.
+/// A figure of an arm compared with that of the control.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     pub figure: &'static str,
     pub control: f64,
     pub arm: f64,
-    /// By how much the arm is above the control; none where there is too little to go by.
+    /// The interval of the arm's figure minus the control's; `None` where there are too few data.
     pub interval: Option<[f64; 2]>,
     pub finding: Finding,
 }
 
-/// What is shown.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
@@ -91,7 +92,7 @@ pub enum Finding {
     More,
 }
 
-/// Everything known of an experiment.
+/// All figures of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     pub experiment: String,
@@ -99,7 +100,7 @@ pub struct Figures {
     pub arms: Vec<ArmFigures>,
 }
 
-/// A figure: its name, and of a conversation how much of it there is in all turns together.
+/// A figure: its name, and its sum over all turns of a conversation.
 type Figure = (&'static str, fn(&ArmConversation) -> f64);
 
 const FIGURES: [Figure; 7] = [
@@ -112,13 +113,13 @@ const FIGURES: [Figure; 7] = [
     ("milliseconds a turn", |it| it.latency_ms as f64),
 ];
 
-/// What the figures of an experiment go by.
+/// Returns the design of an experiment, as it is stored with the conversations.
 pub fn design(config: &ExperimentConfig) -> Design {
     let arm = |arm: &ArmConfig| DesignedArm { name: arm.name.clone(), weight: arm.share(), shadow: arm.shadow };
     Design { control: config.control.clone(), arms: config.arms.iter().map(arm).collect() }
 }
 
-/// Adds up what is known of an experiment, as it was written down where it still is.
+/// Computes the figures of an experiment, with the arms of its stored design if there is one.
 pub fn figures(
     experiment: &str,
     design: Option<&Design>,
@@ -179,7 +180,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
     }
 }
 
-/// What differs between an arm, one of so many, and the control.
+/// Compares an arm, one of `rivals`, with the control in all figures.
 pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Vec<Difference> {
     let of = |name: &str| -> Vec<&ArmConversation> {
         conversations.iter().filter(|it| it.arm == name && it.turns > 0).collect()
@@ -194,7 +195,7 @@ pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, 
             let difference = arm.value - control.value;
             let reach =
                 (arm.variance + control.variance).sqrt() * width((of_arm.len() + of_control.len()) as f64, level);
-            // Where nothing varies there is nothing to go by.
+            // Without any variance there is no interval.
             let interval = (enough && reach > 0.0).then_some([difference - reach, difference + reach]);
             let finding = match interval {
                 None if !enough => Finding::TooFewConversations,
@@ -211,7 +212,7 @@ pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, 
 /// An amount per turn, over conversations.
 struct Ratio {
     value: f64,
-    /// Of the value, by the differences between conversations.
+    /// The variance of the value, estimated from the differences between conversations.
     variance: f64,
 }
 
@@ -223,7 +224,8 @@ impl Ratio {
             return Ratio { value: 0.0, variance: 0.0 };
         }
         let value = conversations.iter().map(|it| amount(it)).sum::<f64>() / turns;
-        // A conversation pulls the ratio the less the more of the turns it has itself.
+        // The more of the turns a conversation has itself, the more it pulls the ratio towards its own; this corrects
+        // for it.
         let squares = conversations.iter().map(|it| {
             let turns_here = it.turns as f64;
             let pull = 1.0 - (turns_here / turns).min(0.5);
@@ -233,7 +235,7 @@ impl Ratio {
     }
 }
 
-/// How many standard errors the interval reaches to either side once there are so many conversations.
+/// Returns the half-width of the interval in standard errors, for this number of conversations.
 fn width(conversations: f64, level: f64) -> f64 {
     let twice = -2.0 * level.ln();
     let rate = conversations * (twice + twice.ln() + 1.0) / NARROWEST_AT;

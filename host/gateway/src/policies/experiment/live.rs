@@ -1,5 +1,5 @@
-//! An experiment on a running gateway: which arm a turn goes by, when one is taken out, and how a change of
-//! gateway.json takes effect. Arms are loaded aside; meanwhile everything goes on as it was.
+//! An experiment in a running gateway: which arm a turn uses, when an arm is stopped, and how a change of gateway.json
+//! takes effect. Arms are loaded in the background while turns go on unchanged.
 
 use std::{
     collections::BTreeSet,
@@ -31,23 +31,24 @@ use crate::{
     store::{OpenTurn, Store, StoreError, assignment},
 };
 
-/// So long other hosts have to send arms whose files are no good here, before somebody is told: they may have to compile them.
+/// How long other hosts have to send arms whose files cannot be loaded here before the admins are told: those hosts may
+/// have to compile them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// So much later it is begun where the store could not be used.
+/// The delay before the start is retried when the store could not be used.
 const LATER: Duration = Duration::from_secs(5);
 
-/// How often to look whether an experiment begins.
+/// How often gateway.json is checked for an experiment that begins or ends.
 pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The experiment of a running gateway, where there is one.
+/// The experiment of a running gateway, if there is one.
 pub struct RunningExperiment {
     pub(super) ports: Ports,
     state: Mutex<State>,
     promoted: watch::Sender<Option<Arc<Promotion>>>,
 }
 
-/// What an experiment needs of the world.
+/// What an experiment depends on.
 pub struct Ports {
     pub clock: Clock,
     pub watched: Arc<WatchedConfig>,
@@ -56,7 +57,7 @@ pub struct Ports {
     pub ledger: Ledger,
     pub admins: Admins,
     pub messages: Arc<Messages>,
-    /// What must end before the gateway does.
+    /// Tasks that must end before the gateway does.
     pub tasks: TaskTracker,
     pub load: Load,
 }
@@ -67,22 +68,22 @@ struct State {
     on: Option<Arc<ActiveExperiment>>,
 }
 
-/// What was last loaded, or refused.
+/// The configuration that was last loaded or refused.
 struct Tried {
     trial: Arc<Trial>,
     again: Again,
 }
 
-/// When the same is tried again.
+/// When the same configuration is tried again.
 enum Again {
-    /// Once gateway.json says something else.
+    /// Not before gateway.json changes.
     Never,
-    /// The store could not be used.
+    /// At this time, because the store could not be used.
     At(Instant),
-    /// Files here are no good: once other hosts have sent arms.
+    /// Once other hosts have sent their arms, because the files here cannot be loaded.
     OnceSent {
         since: Instant,
-        /// What is wrong with them, until somebody was told.
+        /// What is wrong with the files, until the admins have been told.
         untold: Option<Failure>,
     },
 }
@@ -91,12 +92,12 @@ enum Again {
 pub(super) struct ActiveExperiment {
     pub(super) config: ExperimentConfig,
     pub(super) arms: Arms,
-    /// What `policy` of gateway.json said when it began.
+    /// The `policy` section of gateway.json when the experiment began.
     base: PolicyConfig,
     stopped: Mutex<BTreeSet<String>>,
-    /// Shadow decisions that may run at once.
+    /// Limits how many shadow decisions run at once.
     pub(super) shadows: Semaphore,
-    /// Decisions that shadow arms were too busy for, and the ledger was not told yet.
+    /// Shadow decisions skipped because the arms were busy, and not yet written to the ledger.
     pub(super) sat_out: AtomicU64,
 }
 
@@ -108,21 +109,21 @@ impl fmt::Debug for RunningExperiment {
 }
 
 impl RunningExperiment {
-    /// None is on before [`follow`](Live::follow) has looked.
+    /// No experiment is on before [`follow`](RunningExperiment::follow) has run.
     pub fn new(ports: Ports) -> RunningExperiment {
         RunningExperiment { ports, state: Mutex::default(), promoted: watch::Sender::new(None) }
     }
 
-    /// The arm that was last promoted, for who keeps the files of what serves.
+    /// Returns the arm that was promoted last, for the code that keeps track of the serving files.
     pub fn promotions(&self) -> watch::Receiver<Option<Arc<Promotion>>> {
         self.promoted.subscribe()
     }
 
-    /// The policies that a turn goes by, and its place in the experiment that is on. A conversation gets its arm
-    /// here, when it first comes by.
+    /// Returns the policies for a turn, and its experiment and arm if an experiment is on. A conversation is assigned
+    /// its arm here, at its first turn.
     ///
     /// # Errors
-    /// The store does not say which arm it has.
+    /// The store cannot be asked for the conversation's arm.
     pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
         self.end_if_over();
         let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
@@ -145,10 +146,10 @@ impl RunningExperiment {
         Ok(self.of_arm(&on, &drawn))
     }
 
-    /// The same for a look, which draws nothing.
+    /// Returns the same without assigning an arm, for commands that only look.
     ///
     /// # Errors
-    /// The store does not say which arm it has.
+    /// The store cannot be asked for the conversation's arm.
     pub(crate) async fn decides_for(
         &self,
         session: SessionId,
@@ -165,7 +166,7 @@ impl RunningExperiment {
         (policies, Some(InExperiment { experiment, arm: Arc::clone(&arm.name) }))
     }
 
-    /// Does what a changed gateway.json asks for: begins an experiment once its arms are loaded, or ends one.
+    /// Applies a changed gateway.json: begins an experiment once its arms are loaded, or ends one.
     pub(crate) async fn follow(&self) {
         self.end_if_over();
         let trial = self.ports.watched.trial();
@@ -254,14 +255,14 @@ impl RunningExperiment {
         self.state().on =
             Some(Arc::new(ActiveExperiment { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
         self.ports.ledger.note(on);
-        // A crash may have come between a turn and its verdict.
+        // The gateway may have crashed between a turn and the check that should have followed it.
         for arm in rivals {
             self.judge(&arm).await;
         }
     }
 
-    /// Takes an arm out if it is worse than the control beyond doubt; to be asked after a turn in which something
-    /// went wrong.
+    /// Stops an arm if it is worse than the control beyond doubt. To be called after a turn in which something went
+    /// wrong.
     pub(crate) async fn judge(&self, arm: &str) {
         let Some(on) = self.on().filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
         if let Err(error) = on.judge(&self.ports, arm).await {
@@ -269,13 +270,13 @@ impl RunningExperiment {
         }
     }
 
-    /// The experiment that is on.
+    /// Returns the experiment that is on.
     pub(super) fn on(&self) -> Option<Arc<ActiveExperiment>> {
         let on = self.state().on.clone()?;
         self.wanted().is_some_and(|name| name == on.config.name).then_some(on)
     }
 
-    /// Ends the one that gateway.json has stopped, or has promoted an arm of.
+    /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.
     fn end_if_over(&self) {
         let wanted = self.wanted();
         let mut state = self.state();
@@ -289,7 +290,7 @@ impl RunningExperiment {
         }
     }
 
-    /// The name of the one that gateway.json wants to be on.
+    /// Returns the name of the experiment that should be on according to gateway.json.
     fn wanted(&self) -> Option<String> {
         let trial = self.ports.watched.trial();
         let is_on = trial.experiment.as_ref().filter(|config| config.is_on(self.ports.clock.now_ms()));
@@ -302,7 +303,7 @@ impl RunningExperiment {
     }
 }
 
-/// Looks now and then whether gateway.json begins an experiment, or ends one; for as long as it is polled.
+/// Checks gateway.json periodically and begins or ends experiments, for as long as it is polled.
 pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -311,7 +312,8 @@ pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
 }
 
 impl ActiveExperiment {
-    /// The arm that acts for a conversation that has this one: the control, where it is stopped or gone.
+    /// Returns the arm that acts for a conversation that was assigned `drawn`: the control, if that arm was stopped or
+    /// is gone.
     fn acting(&self, drawn: &str) -> Option<&Arm> {
         let arm = self.arms.get(drawn).filter(|arm| !arm.is_shadow && !self.is_stopped(&arm.name));
         arm.or_else(|| self.arms.get(&self.config.control))
@@ -361,7 +363,8 @@ impl ActiveExperiment {
         Ok(())
     }
 
-    /// Ends it. Where gateway.json now says what one of its arms said, that arm serves everybody at once.
+    /// Ends the experiment. If gateway.json now has the `policy` section of one of the arms, that arm is promoted: it
+    /// serves everybody at once.
     fn end(&self, ports: &Ports, now: &PolicyConfig) -> Option<Promotion> {
         let promoted = self
             .config

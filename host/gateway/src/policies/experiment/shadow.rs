@@ -1,4 +1,4 @@
-//! Shadow arms: they decide what they would do with a turn, and nobody waits for them.
+//! Shadow arms: they make the same decisions as the acting arm, without any effect and without delaying a turn.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -20,8 +20,8 @@ pub(crate) struct Acted {
 }
 
 impl RunningExperiment {
-    /// Asks every shadow arm the same, beside whatever else is going on. One that is still busy with an earlier
-    /// turn is not asked: a slow policy must not pile up work.
+    /// Asks every shadow arm the same, in the background. If the shadow arms are still busy with an earlier turn, they
+    /// skip this one: a slow policy must not pile up work.
     pub(crate) fn shadow(&self, acted: impl FnOnce() -> Acted) {
         let Some(on) = self.on() else { return };
         if !on.arms.iter().any(|arm| arm.is_shadow) {

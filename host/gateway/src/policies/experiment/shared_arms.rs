@@ -1,6 +1,6 @@
-//! Of several hosts all go by the same arms: the components of whoever has begun the experiment first go along in the database, and
-//! the others load those, each by its own gateway.json, whatever lies where it names files. So an arm is one thing wherever a
-//! conversation is answered.
+//! Arms that all hosts of a database share. The host that begins the experiment first stores its components in the
+//! database; the other hosts load those, each under its own gateway.json, instead of their own files. So an arm is the
+//! same on whatever host a conversation is answered.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::{
     store::{ExperimentId, SentArm, Store, StoreError},
 };
 
-/// Two hosts that send different arms at once agree at the second try.
+/// Attempts to agree: two hosts that send different arms at once agree at the second.
 const TRIES: usize = 5;
 
-/// Why arms are not loaded.
+/// Why arms were not loaded.
 pub(super) enum NotLoaded {
-    /// It is tried again.
+    /// The store could not be used; loading is retried.
     Store(StoreError),
-    /// Files here are no good, and nobody has sent others.
+    /// The files here cannot be loaded, and no other host has sent arms.
     Ours(Failure),
-    /// What another host has sent may not be loaded here, or cannot.
+    /// What another host has sent cannot or may not be loaded here.
     Theirs(Failure),
 }
 
@@ -32,16 +32,16 @@ impl From<StoreError> for NotLoaded {
     }
 }
 
-/// An experiment of a home, and what its hosts say of it to each other.
+/// The arms of an experiment as the hosts of a database exchange them.
 pub struct Shared<'a> {
     pub store: &'a Store,
-    /// Whose files these are.
+    /// The home, which the files are relative to.
     pub home: &'a Path,
     pub config: &'a ExperimentConfig,
 }
 
 impl Shared<'_> {
-    /// The arms that were sent; where nobody has, this host's own, which from now on are those of all.
+    /// Loads the arms that were sent. If none were, loads this host's own and sends them; they then hold for all hosts.
     pub(super) async fn load(&self, load: &Load, base: &PolicyConfig) -> Result<Arms, NotLoaded> {
         let mut theirs = self.sent().await?;
         for _ in 0..TRIES {
@@ -68,12 +68,12 @@ impl Shared<'_> {
         Err(NotLoaded::Store(StoreError::Busy { path: self.home.to_owned() }))
     }
 
-    /// Whether hosts have sent all arms that have policies of their own.
+    /// Whether hosts have sent all arms that have their own policies.
     pub(super) async fn is_sent(&self) -> bool {
         self.sent().await.is_ok_and(|theirs| self.is_whole(&theirs))
     }
 
-    /// The arms that hosts have sent, to be loaded.
+    /// Returns the arms that hosts have sent, with their components, ready to load.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -81,7 +81,7 @@ impl Shared<'_> {
         Ok(self.fetched(&self.sent().await?).await?.unwrap_or_default())
     }
 
-    /// Those arms of the experiment that hosts have sent.
+    /// Returns the arms of this experiment that hosts have sent.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -96,7 +96,7 @@ impl Shared<'_> {
         own.all(|arm| theirs.iter().any(|sent| sent.name == arm.name))
     }
 
-    /// Their components; nothing where one is gone again.
+    /// Fetches their components; `None` if one no longer exists.
     async fn fetched(&self, theirs: &[SentArm]) -> Result<Option<Sent>, StoreError> {
         let mut sent = Sent::default();
         for SentArm { name, host, layers, .. } in theirs {
@@ -110,7 +110,7 @@ impl Shared<'_> {
         sent.name == arm.name && arm.policy.is_some() && sent.files == self.files(arm)
     }
 
-    /// The files of an arm as all homes name them.
+    /// The files of an arm relative to the home, so that all homes name them alike.
     fn files(&self, arm: &ArmConfig) -> Vec<String> {
         let files = arm.policy.iter().flat_map(|policy| &policy.files);
         files.map(|file| file.strip_prefix(self.home).unwrap_or(file).display().to_string()).collect()

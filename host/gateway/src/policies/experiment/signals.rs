@@ -1,4 +1,4 @@
-//! What people say of an answer without saying it: they ask nearly the same again, or put a thumb on it.
+//! Implicit feedback on an answer: the person asks nearly the same again, or reacts with a thumb up or down.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -14,22 +14,22 @@ use crate::{
     store::{OpenTurn, Store, Vote},
 };
 
-/// A question that comes later is a new one, whatever it says.
+/// A question that comes later than this counts as new, whatever its text.
 const REASKED_WITHIN_MS: i64 = 10 * 60 * 1_000;
 
-/// The share of words that two questions have in common when they are nearly the same.
+/// The share of common words from which two questions count as nearly the same.
 const LEAST_SIMILARITY: f64 = 0.6;
 
-/// Fewer words say nothing: `go on` is no question.
+/// Questions with fewer words are not compared: `go on` is no question.
 const LEAST_TERMS: usize = 3;
 
-/// Questions of one conversation that are remembered.
+/// The most questions remembered per conversation.
 const MOST_QUESTIONS: usize = 8;
 
-/// Conversations that are remembered before old ones are looked for.
+/// The number of remembered conversations from which expired ones are removed.
 const MANY_CONVERSATIONS: usize = 1_024;
 
-/// A question that was asked before.
+/// A question that repeats an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reask {
     pub after_ms: u64,
@@ -37,7 +37,7 @@ pub struct Reask {
     pub similarity: f64,
 }
 
-/// What people have just asked, by conversation: digests of words, never the words.
+/// Recent questions, by conversation. Holds digests of words, never the words.
 #[derive(Debug, Default)]
 pub struct Questions(Mutex<HashMap<SessionId, VecDeque<RecentQuestion>>>);
 
@@ -50,8 +50,8 @@ struct RecentQuestion {
 }
 
 impl Questions {
-    /// Remembers a question, and says whether the same person has asked nearly the same a moment ago. Asked twice
-    /// about one turn, the answer is the same.
+    /// Remembers a question, and returns whether the same person asked nearly the same shortly before. Called again for
+    /// the same turn, it returns the same.
     pub fn ask(&self, turn: &OpenTurn) -> Option<Reask> {
         let (inbound, at_ms) = (&turn.inbound, turn.received_at_ms);
         let question =
@@ -85,7 +85,7 @@ fn digests(text: &str) -> BTreeSet<u64> {
     terms(text).into_iter().map(digest).collect()
 }
 
-/// What two sets have in common, of all that is in them.
+/// The share of terms that two sets have in common, of all terms in either.
 fn similarity(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> f64 {
     if one.len().min(other.len()) < LEAST_TERMS {
         return 0.0;
@@ -94,7 +94,7 @@ fn similarity(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> f64 {
     (common as f64 / all as f64 * 1_000.0).round() / 1_000.0
 }
 
-/// Whether a reaction says that somebody likes an answer; `None` for all that say neither.
+/// Whether a reaction means that somebody likes an answer; `None` if it is neither a thumb up nor a thumb down.
 pub fn opinion(reaction: &str) -> Option<bool> {
     let reaction = reaction.trim_matches(':');
     match reaction.split("::").next().unwrap_or_default() {
@@ -106,8 +106,8 @@ pub fn opinion(reaction: &str) -> Option<bool> {
     }
 }
 
-/// Notes what somebody thinks of an answer; whether it is counted by now. That the store is busy is no reason to have
-/// Slack send a thumb again.
+/// Stores somebody's vote on an answer, and returns whether the message is an answer and the vote is stored. A store
+/// error returns `false`: it is no reason to have Slack send the reaction again.
 pub(crate) async fn react(store: &Store, reaction: &Reaction, now_ms: i64) -> bool {
     let Some(likes) = opinion(&reaction.reaction) else { return false };
     match store.vote(reaction, likes, now_ms).await {

@@ -1,4 +1,4 @@
-//! What is told of a build: lines for people, one object a build for machines.
+//! The report about a build: lines for people, one JSON object per build for machines.
 
 use pmk_core::Language;
 use pmk_system::json;
@@ -22,13 +22,13 @@ use crate::evaluation::{
     compare::standing::State,
 };
 
-/// The most conversations that are told one by one.
+/// The most conversations that are listed individually.
 const MAX_TOLD: usize = 8;
 
-/// The most characters of which messages they are.
+/// The most characters of a list of message indexes.
 const MAX_RANGES: usize = 40;
 
-/// The most columns of what a message says.
+/// The most columns of a message's text.
 const MAX_COLUMNS: usize = 72;
 
 /// Lines for people.
@@ -38,7 +38,7 @@ pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
     match &round.outcome {
         Err(failed) => {
             if !failed.said.is_empty() {
-                // As the compiler wrote it.
+                // The compiler output is printed unchanged.
                 page.text(&format!("{}\n", failed.said));
             }
             page.tell(&build, &format!("FAILED: {}", failed.failure.message()));

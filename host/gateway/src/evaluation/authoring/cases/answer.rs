@@ -1,4 +1,4 @@
-//! An answer in lines that a person can compare.
+//! An answer as lines that can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use pmk_policy::{CapDecision, Outcome, PruneDecision, Record, RecoverDecision, S
 use super::Difference;
 use crate::evaluation::authoring::{ranges::ranges, recorded::Recorded};
 
-/// An answer: what each of its lines says.
+/// The lines of an answer by name.
 pub(super) type Lines = BTreeMap<String, String>;
 
-/// What a policy answered.
+/// The answer of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     lines: Lines,
-    /// The policy trapped, took too long or said nothing that can be read.
+    /// Whether the policy trapped, exceeded a limit or returned something unreadable.
     pub(super) has_failed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Answer {
         Answer::of(&decision.records, || vec![("rung", decision.rung.name().to_owned())])
     }
 
-    /// Where the policy gave none that can be used, how that came about is all there is to say.
+    /// If the policy gave no usable answer, the outcome is the only line.
     fn of(records: &[Record], lines: impl FnOnce() -> Vec<(&'static str, String)>) -> Answer {
         let outcome = records.first().map(|record| &record.outcome);
         let (said, is_bad) = match outcome {
@@ -89,7 +89,7 @@ impl Answer {
         self.lines
     }
 
-    /// Where it is not as expected.
+    /// Returns the differences from the expected answer.
     pub(super) fn differences(&self, expected: &Lines) -> Vec<Difference> {
         let names: BTreeSet<&String> = expected.keys().chain(self.lines.keys()).collect();
         names

@@ -1,4 +1,4 @@
-//! A case as it stands in its file, and what it asks.
+//! A case as it is in its file, and the question it asks.
 
 use std::{fs, path::Path};
 
@@ -12,32 +12,32 @@ use serde_json::{Map, Value};
 use super::answer::{Answer, Lines};
 use crate::evaluation::authoring::{recorded::Recorded, stage::Stage};
 
-/// The hard limit where a case names none: that of a window of 200,000 tokens.
+/// The hard limit of a case without a budget: that of a window of 200,000 tokens.
 const DEFAULT_BUDGET: u64 = 180_000;
 
-/// A question, and the answer that is expected.
+/// A question, and the expected answer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What it is about, for whoever reads it.
+    /// A description for human readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<String>,
-    /// Which decision.
+    /// The decision that is asked for.
     #[serde(default, skip_serializing_if = "Asks::is_prune")]
     decision: Asks,
-    /// A file beside this one, or the conversation itself.
+    /// The conversation: a file relative to the case, or the messages themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     history: Option<Value>,
-    /// What is capped.
+    /// The content that is capped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incoming: Option<Incoming>,
-    /// What is recovered from.
+    /// The overflow to recover from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     overflow: Option<Overflow>,
-    /// The hard limit; for a summary how much of it is kept. In tokens.
+    /// The hard limit in tokens; for a summary, its largest size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<u64>,
-    /// Settings that are not at their defaults.
+    /// Settings that differ from their defaults.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     settings: Map<String, Value>,
     /// The expected answer, line by line.
@@ -68,7 +68,7 @@ struct Incoming {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
     text: String,
-    /// How many times the text stands there.
+    /// How many times the text is repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     repeat: Option<u32>,
 }
@@ -89,7 +89,7 @@ impl Case {
     /// Reads a case.
     ///
     /// # Errors
-    /// The file cannot be read, or is no case.
+    /// The file cannot be read, or is not a case.
     pub fn read(path: &Path) -> Result<Case, Failure> {
         let shown = path.display();
         let text = files::read_text(path)
@@ -100,7 +100,7 @@ impl Case {
         )
     }
 
-    /// Writes it back.
+    /// Writes the case back.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -116,7 +116,7 @@ impl Case {
     /// Asks the policy.
     ///
     /// # Errors
-    /// The case makes no sense to this policy.
+    /// The case is invalid for this policy.
     pub fn ask(&self, stage: &Stage, path: &Path) -> Result<Answer, Failure> {
         let nonsense = |what: &str| Failure::new(format!("the case `{}`: {what}", path.display()));
         let exports = stage.policy().exports();
@@ -197,7 +197,7 @@ impl Incoming {
 impl Overflow {
     const HINT: &'static str = "the rungs are `trim`, `compact`, `rotate` and `give-up`";
 
-    /// The error is the name that no rung has.
+    /// The error is the unknown name of a rung.
     fn input(&self) -> Result<OverflowInput, String> {
         let rung = |name: &String| Rung::ALL.into_iter().find(|rung| rung.name() == name).ok_or_else(|| name.clone());
         let rungs = |names: &[String]| names.iter().map(rung).collect::<Result<Vec<_>, _>>();

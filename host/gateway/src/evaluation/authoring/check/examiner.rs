@@ -1,86 +1,86 @@
-//! Asks, judges and counts.
+//! Asks the questions, judges the answers and counts them.
 
 use pmk_policy::{Decision, Limits, LogLine, Outcome, Record, SetOverride, Size};
 use serde::Serialize;
 
 use super::judgement::{self, Judgement};
 
-/// Questions of one kind, and how many had which answer.
+/// The counts for questions of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// What was asked.
     pub name: String,
-    /// Answers that the host carries out.
+    /// Answers that the host accepts.
     pub passed: u32,
-    /// Among them those of which the host corrects the text.
+    /// Accepted answers whose text the host corrects.
     pub corrected: u32,
     /// Questions that no plan of whole turns can answer, left to the layer below.
     pub handed_on: u32,
-    /// Answers that broke a rule, or none at all; after [`ENOUGH`] no more are asked for.
+    /// Answers that broke a rule, or were missing; after [`ENOUGH`] the kind is not asked any more.
     pub failed: u32,
-    /// Questions that were not asked, for so many had failed.
+    /// Questions that were not asked because too many had failed.
     pub not_asked: u32,
-    /// Plans that the host carries out and that leave almost nothing where more would have fitted.
+    /// Accepted plans that keep almost nothing although more would have fitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wasteful: Option<Wasteful>,
-    /// The first of those.
+    /// The first failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<Finding>,
 }
 
 impl Check {
-    /// How many questions it stands for.
+    /// Returns how many questions were asked.
     pub fn asked(&self) -> u32 {
         self.passed + self.handed_on + self.failed
     }
 }
 
-/// Plans that are legal and hardly what anybody wants. The guard stays out of taste; their author should know.
+/// Plans that are legal but hardly intended. The guard does not judge them; their author should know.
 #[derive(Clone, Debug, Serialize)]
 pub struct Wasteful {
     /// How many there were.
     pub plans: u32,
-    /// What the first was asked about, in words.
+    /// A description of the first.
     pub first: String,
 }
 
 /// A question that had a bad answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was asked about, in words.
+    /// A description of the question.
     pub situation: String,
-    /// The settings that were not at their defaults, as `--set` takes them.
+    /// The settings that were not at their defaults, in the form of `--set`.
     pub settings: Vec<String>,
     /// What was wrong.
     pub reason: String,
     /// What to do about it.
     pub hint: &'static str,
-    /// What the policy said.
+    /// The policy's log.
     pub log: Vec<LogLine>,
-    /// Functions on its stack, innermost first, where it trapped.
+    /// The functions on its stack, innermost first, if it trapped.
     pub backtrace: Vec<String>,
 }
 
-/// The dearest single decision, held against what is allowed.
+/// The highest cost of a single decision, relative to the limits.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
     /// Fuel, in percent of what that decision was given.
     pub fuel_percent: f64,
     /// Linear memory in bytes.
     pub peak_bytes: u64,
-    /// Bytes that are allowed.
+    /// The memory limit in bytes.
     pub memory_limit: u64,
 }
 
-/// One answer: what it comes down to, and how it was come by.
+/// One answer, reduced to what is compared, with its record.
 pub(super) struct Asked<A> {
     pub answer: A,
     pub record: Option<Record>,
-    /// How much the decision was about.
+    /// The size of the decision's input.
     pub size: Size,
-    /// Whether nothing better than handing the question on was possible.
+    /// Whether leaving the question to the layer below was the only possibility.
     pub hopeless: bool,
-    /// Whether it leaves almost nothing where more would have fitted.
+    /// Whether it keeps almost nothing although more would have fitted.
     pub wasteful: bool,
 }
 
@@ -92,7 +92,8 @@ pub(super) struct Examiner<'a> {
     cost: Cost,
 }
 
-/// Bad answers of one kind after which no more of it is asked: a policy that loops would take all day.
+/// The number of bad answers of one kind after which the kind is not asked any more: a policy that loops would take all
+/// day.
 pub const ENOUGH: u32 = 25;
 
 /// The name of the check on answers that differ.
@@ -105,12 +106,12 @@ impl<'a> Examiner<'a> {
         Examiner { limits: *limits, asked, set: Vec::new(), checks: Vec::new(), cost }
     }
 
-    /// What follows is asked with these settings.
+    /// Sets the settings of the questions that follow.
     pub fn set(&mut self, set: &[SetOverride]) {
         self.set = set.iter().map(|set| format!("{}.{}={}", set.policy, set.name, set.value)).collect();
     }
 
-    /// Asks one question; with the defaults twice.
+    /// Asks one question; with default settings twice.
     pub fn ask<A: PartialEq>(
         &mut self,
         decision: Decision,
@@ -132,7 +133,7 @@ impl<'a> Examiner<'a> {
         let judgement = judgement::of(&record.outcome, first.hopeless);
         let is_carried_out = matches!(judgement, Judgement::Passed | Judgement::Corrected);
         self.count(name.clone(), judgement, &situation, record);
-        // With extreme settings, little may be what was asked for.
+        // With extreme settings, a small result may be what was asked for.
         if first.wasteful && is_carried_out && self.set.is_empty() {
             self.warn(&name, &situation);
         }
@@ -194,15 +195,15 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// All of it; what the repetitions came to stands last.
+    /// Returns the report; the check on repeated questions comes last.
     pub fn report(mut self) -> super::Report {
         self.checks.sort_by_key(|check| check.name == REPEATED);
         super::Report { checks: self.checks, cost: self.cost }
     }
 }
 
-/// Whether two answers to the same question were come by in the same way. Only the wall clock may differ, and what it
-/// stopped.
+/// Whether two answers to the same question came about in the same way. Only decisions that the wall clock stopped may
+/// differ.
 fn alike(one: &Record, other: &Record) -> bool {
     let stopped = |record: &Record| matches!(&record.outcome, Outcome::Failed { .. } if !record.reproducible);
     stopped(one) && stopped(other)

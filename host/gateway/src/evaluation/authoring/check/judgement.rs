@@ -1,4 +1,4 @@
-//! What the host makes of an answer, and what its author can do about it.
+//! Judges an answer by the host's rules, with a hint for its author.
 
 use pmk_policy::Outcome;
 
@@ -9,11 +9,11 @@ pub(super) enum Judgement {
     Failed { reason: String, hint: &'static str },
 }
 
-/// The rules that a plan of whole turns has to break where it cannot fit: it must not grow, nor exceed the hard limit.
+/// The rules that a plan of whole turns must break if it cannot fit: it must not grow, nor exceed the hard limit.
 const SIZE: [u8; 2] = [5, 9];
 
-/// Judges an answer. `hopeless` says that nothing within the hard limit could be planned in whole turns: then a
-/// plan that leaves too much is no breach, the layer below decides.
+/// Judges an answer. `hopeless` means that no plan of whole turns fits the hard limit: then a plan that leaves too much
+/// is not a breach, and the layer below decides.
 pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
     match outcome {
         Outcome::Accepted => Judgement::Passed,
@@ -22,7 +22,7 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
         Outcome::Rejected { rule, reason } => {
             Judgement::Failed { reason: format!("guard rule {rule}: {reason}"), hint: of_rule(*rule) }
         }
-        // At the desk nothing is suspended; where it were, the question would not have been asked.
+        // Policies are not suspended here; a suspended one would not have been asked.
         Outcome::Skipped { .. } => Judgement::HandedOn,
         Outcome::Failed { kind, reason, .. } => {
             Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind) }
@@ -30,7 +30,7 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
     }
 }
 
-/// The same question had another answer.
+/// The judgement if the same question had another answer.
 pub(super) fn not_repeated() -> Judgement {
     Judgement::Failed {
         reason: "the same question got a different answer the second time".to_owned(),

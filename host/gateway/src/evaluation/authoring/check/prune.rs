@@ -1,4 +1,4 @@
-//! Which messages may go? Asked at budgets from twice what a conversation takes down to next to nothing.
+//! Asks which messages to prune, at budgets from twice the size of a conversation down to almost nothing.
 
 use std::{ops::Range, sync::Arc};
 
@@ -8,13 +8,14 @@ use pmk_policy::{Decision, Phase, PruneInput, Size, Stack};
 use super::examiner::{Asked, Examiner};
 use crate::evaluation::authoring::histories::Named;
 
-/// Budgets in percent of what a conversation takes.
+/// Budgets in percent of the size of a conversation.
 pub(super) const PERCENTS: [u64; 7] = [200, 100, 75, 50, 25, 10, 1];
 
-/// The same where there is much else to vary.
+/// The same where much else varies.
 pub(super) const FEWER_PERCENTS: [u64; 3] = [100, 40, 8];
 
-/// Less than this part of the limit is next to nothing, and so many characters are enough to know a text by.
+/// Less than this fraction of the limit counts as almost nothing, and this many characters are enough to recognize a
+/// text.
 const USED_PARTS: u64 = 4;
 const SHORT: u32 = 500;
 
@@ -62,8 +63,8 @@ fn situation(name: &str, input: PruneInput) -> String {
     format!("history `{name}`, {} tokens allowed{phase}{seed}", input.limit)
 }
 
-/// Whether nothing of the stored turns is left, and next to nothing of the limit used, although the most recent turn
-/// would have fitted with its texts cut short.
+/// Whether no stored turn is kept and almost nothing of the limit is used, although the most recent turn would have
+/// fitted with its texts shortened.
 fn is_wasteful(transcript: &Transcript, applied: &Applied, guard: Guard) -> bool {
     let (seed_end, stored_end) = (transcript.seed_end(), transcript.shown_part());
     let is_stored = |index: &&u32| (seed_end..stored_end).contains(&(**index as usize));
@@ -85,7 +86,7 @@ fn is_wasteful(transcript: &Transcript, applied: &Applied, guard: Guard) -> bool
     guard.apply(transcript, &plan).is_ok()
 }
 
-/// What of a request the model would notice.
+/// The parts of a request that the model would see.
 #[derive(PartialEq)]
 struct Shape {
     kept: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What is asked: which messages go, caps, summaries and recovery.
+//! The questions: prune, cap, summarize and recover.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::evaluation::authoring::histories::Named;
 
-/// What is capped at all.
+/// The origins that are capped.
 const KINDS: [Origin; 4] = [Origin::Seed, Origin::MraResult, Origin::ToolResult, Origin::Attachment];
 
-/// Hard limits that a message is to be stored under.
+/// The hard limits under which a message is stored.
 const LIMITS: [u64; 3] = [180_000, 8_000, 100];
 
-/// How much of a summary is kept, in tokens.
+/// The largest sizes of a summary, in tokens.
 const SUMMARIES: [u32; 3] = [6_000, 500, 1];
 
 /// Asks for every decision that the policy makes; `percents` are the budgets of a prune.
@@ -78,7 +78,7 @@ fn summarize(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named]) {
     }
 }
 
-/// Every order in which rungs can have been tried, and every set of them that may be left.
+/// Every set of rungs that may have been tried, with every set that may be available.
 fn recover(examiner: &mut Examiner<'_>, stack: &Stack) {
     for overflow in overflows() {
         let situation = || situation(&overflow);

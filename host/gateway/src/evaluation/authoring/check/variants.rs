@@ -1,4 +1,4 @@
-//! Settings as a hostile operator would choose them: every one at its least and its most, alone and all together.
+//! Settings at their extremes: every one at its least and its greatest value, alone and all together.
 
 use pmk_policy::{SetOverride, SettingKind, SettingSpec, Stack, description::MAX_TEXT_CHARS};
 
@@ -26,7 +26,7 @@ pub(super) fn of(stage: &Stage) -> Vec<Variant> {
             sets.push(description.settings.iter().map(extreme).collect());
         }
     }
-    // Each value is one that the policy declares to take, so none is refused.
+    // Every value is in the range that the policy declares, so none is refused.
     sets.into_iter().filter_map(|set| Some(Variant { stack: stage.with_set(set.clone()).ok()?, set })).collect()
 }
 

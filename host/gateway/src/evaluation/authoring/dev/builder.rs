@@ -1,4 +1,4 @@
-//! How a project becomes a component: as its author says, else as what lies in its folder tells.
+//! Builds a project into a component: with the author's command, or else as the files in its folder suggest.
 
 use std::{
     ffi::OsString,
@@ -17,16 +17,16 @@ use pmk_system::{
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-/// The first build of a project makes the standard library, too, where it has to.
+/// The first build of a project may have to compile the standard library as well.
 const WALL_CLOCK: Duration = Duration::from_secs(3_600);
 
-/// How much of what a compiler says is kept, from its end and from its start.
+/// How much of the compiler output is kept, from its start and from its end.
 const SAID_BYTES: usize = 256 << 10;
 
-/// No component is larger than this, and no module that one is made of.
+/// The largest component, and the largest core module.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How a core module begins; a component has another version.
+/// The first bytes of a core module; a component has another version.
 const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// Why a project cannot be built at all.
@@ -35,19 +35,19 @@ pub enum BuilderError {
     /// There is no such folder.
     #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
-    /// Nothing in it is known.
+    /// The folder has no known project file.
     #[error("cannot tell how to build `{}`", .0.display())]
     Unknown(PathBuf),
     /// One component is made of one crate.
     #[error("`{}` has {count} crates that are built as a component", folder.display())]
     NotOne { folder: PathBuf, count: usize },
-    /// No toolchain for wasm, for one.
+    /// A tool is missing, such as a toolchain for wasm.
     #[error(transparent)]
     Tools(#[from] build_plugins::Error),
 }
 
 impl BuilderError {
-    /// What to do about it, where the error does not say it itself.
+    /// Returns what to do about it, where the error itself does not say so.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             BuilderError::NoFolder(_) => Some("specify the folder of a project, such as `pmk-host policy new` creates"),
@@ -62,30 +62,30 @@ impl BuilderError {
     }
 }
 
-/// Why there is no component this time.
+/// Why a build produced no component.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// It was called off.
+    /// It was cancelled.
     #[error("the build was cancelled")]
     Stopped,
-    /// It cannot be run.
+    /// The command cannot be started.
     #[error(transparent)]
     Start(#[from] SpawnError),
-    /// It ran, and failed.
+    /// The command failed.
     #[error("`{what}` failed")]
     Failed {
         /// What was run.
         what: String,
-        /// What it said, as it said it.
+        /// Its output.
         said: String,
     },
-    /// It is done, and nothing is there.
+    /// The command succeeded, but the file does not exist.
     #[error("`{what}` produced no component: `{}`: {source}", file.display())]
     Nothing { what: String, file: PathBuf, source: io::Error },
-    /// What is there is no component, and cannot be made one.
+    /// The file is not a component, and cannot be made into one.
     #[error(transparent)]
     NoComponent(#[from] build_plugins::Error),
-    /// It cannot be put where it belongs.
+    /// The component cannot be written to its place.
     #[error("cannot write `{}`: {source}", file.display())]
     Unwritable { file: PathBuf, source: io::Error },
 }
@@ -93,19 +93,19 @@ pub enum BuildError {
 /// Builds one project.
 #[derive(Debug)]
 pub struct Builder {
-    /// What is run, as people know it.
+    /// The name of what is run.
     what: String,
     command: Command,
-    /// What the build leaves.
+    /// The output file of the build.
     artifact: PathBuf,
-    /// Where the last good component is, for whoever runs it.
+    /// The path of the last good component, for use in a gateway.
     component: PathBuf,
-    /// Where a core module is made a component.
+    /// The folder in which a core module is made into a component.
     scratch: tempfile::TempDir,
 }
 
 impl Builder {
-    /// A command for the shell, and the component that it leaves; both in the project's folder.
+    /// Uses a shell command, and the component that it produces; both relative to the project's folder.
     ///
     /// # Errors
     /// There is no such folder.
@@ -115,11 +115,11 @@ impl Builder {
         Builder::of(build, command, folder.join(component), None)
     }
 
-    /// As the project looks: Rust with cargo-component where it can be used, else with plain cargo; JavaScript and Python
-    /// as `policy new` sets them up.
+    /// Detects how to build a project: Rust with cargo-component if it is usable, else with plain cargo; JavaScript and
+    /// Python as `policy new` sets them up.
     ///
     /// # Errors
-    /// Nothing in the folder says how, or what is needed for it is missing.
+    /// The folder has no known project file, or a required tool is missing.
     pub fn find(folder: &Path) -> Result<Builder, BuilderError> {
         existing(folder)?;
         if folder.join("Cargo.toml").exists() {
@@ -168,20 +168,21 @@ impl Builder {
         Ok(Builder { what: what.to_owned(), command, artifact, component, scratch })
     }
 
-    /// What is run.
+    /// Returns the name of what is run.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Where the last good component is.
+    /// Returns the path of the last good component.
     pub fn component(&self) -> &Path {
         &self.component
     }
 
-    /// Builds, and says which file to load. Dropping the future, or the token, ends it with all that it started.
+    /// Runs the build and returns the file to load. Dropping the future or cancelling the token ends the build with all
+    /// its child processes.
     ///
     /// # Errors
-    /// [`BuildError`] says what the compiler said.
+    /// [`BuildError`] contains the compiler output.
     pub async fn build(&self, stop: &CancellationToken) -> Result<PathBuf, BuildError> {
         let finished = child::run(&self.spec(), stop, |_| ()).await?;
         match finished.end {
@@ -208,7 +209,7 @@ impl Builder {
         Ok(file)
     }
 
-    /// Puts a component that is good where the last good one is: whole, or not at all.
+    /// Replaces the last good component, atomically.
     ///
     /// # Errors
     /// It cannot be written there.
@@ -218,7 +219,7 @@ impl Builder {
         }
         let unwritable = |source| BuildError::Unwritable { file: self.component.clone(), source };
         let folder = self.component.parent().unwrap_or(Path::new("."));
-        // As any file of this user: the gateway that runs it may be somebody else's.
+        // With the usual permissions: the gateway that runs it may belong to another user.
         let readable = fs::Permissions::from_mode(0o666);
         let mut beside = tempfile::Builder::new().permissions(readable).tempfile_in(folder).map_err(unwritable)?;
         let (mut built, _) = files::open(built).map_err(|why| unwritable(why.into()))?;
@@ -227,7 +228,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The command, with this environment and what it adds to it.
+    /// The command, in this environment with its additions.
     fn spec(&self) -> Spec {
         let changed: Vec<(OsString, Option<OsString>)> =
             self.command.get_envs().map(|(name, value)| (name.to_owned(), value.map(OsString::from))).collect();

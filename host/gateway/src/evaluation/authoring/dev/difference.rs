@@ -1,4 +1,4 @@
-//! What became different between two builds of a policy.
+//! The differences between two builds of a policy.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::evaluation::{
 /// The most characters of a message that are shown.
 const EXCERPT_CHARS: usize = 100;
 
-/// What all conversations come to with one build.
+/// The sums over all conversations with one build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     /// Tokens of the last requests.
@@ -26,43 +26,43 @@ pub struct Sums {
     pub recalled: usize,
     pub summarised: usize,
     pub dropped: usize,
-    /// Questions, and those of which the evidence is in view or the answer is read.
+    /// All questions, and those whose evidence is visible or that the reader answers.
     pub questions: usize,
     pub answered: usize,
 }
 
-/// A conversation that is left otherwise.
+/// A conversation that ended differently.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed {
     pub session: String,
-    /// Tokens of the last request, with the build before and with this one.
+    /// Tokens of the last request, with the previous build and with this one.
     pub tokens: (u64, u64),
     pub moves: Vec<Move>,
-    /// Questions that could be answered before, and those that can be now.
+    /// Questions that could be answered only before, and those that can be answered only now.
     pub lost: Vec<String>,
     pub found: Vec<String>,
 }
 
-/// Messages to which the same has happened.
+/// Messages with the same change of state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Move {
     pub from: State,
     pub to: State,
-    /// How many, and which, as `0-1, 62-82`.
+    /// How many, and which, such as `0-1, 62-82`.
     pub count: usize,
     pub messages: String,
-    /// How the first of them begins.
+    /// The beginning of the first one.
     pub first: String,
 }
 
-/// What the conversations come to.
+/// Sums up the conversations.
 pub fn sums(sessions: &[Session], standings: &[Standing]) -> Sums {
     let mut sums = Sums::default();
     for (session, standing) in sessions.iter().zip(standings) {
         sums.tokens += standing.tokens;
         sums.questions += standing.scores.len();
         sums.answered += standing.scores.iter().filter(|score| is_answered(score)).count();
-        // What was answered to the last request was in none.
+        // The answer to the last request was in no request.
         for entry in session.recording.entries.iter().take_while(|entry| entry.id <= standing.newest()) {
             *match standing.state(entry) {
                 State::Kept => &mut sums.kept,
@@ -76,7 +76,7 @@ pub fn sums(sessions: &[Session], standings: &[Standing]) -> Sums {
     sums
 }
 
-/// The conversations that are left otherwise now.
+/// Returns the conversations that ended differently.
 pub fn between(
     sessions: &[Session],
     questions: Option<&Questions>,
@@ -120,7 +120,7 @@ fn moves(session: &Session, before: &Standing, now: &Standing) -> Vec<Move> {
     moved.collect()
 }
 
-/// Questions that went one way before and another way now.
+/// Returns the questions whose result changed.
 fn asked(
     session: &Session,
     questions: Option<&Questions>,
@@ -139,7 +139,7 @@ fn asked(
     (lost, found)
 }
 
-/// Whether all evidence was in view, and the reader said what is right, as far as either is known.
+/// Whether all evidence was visible and the reader gave the right answer, as far as either is known.
 fn is_answered(score: &Score) -> bool {
     score.visible == score.with_evidence && score.answered == score.with_answer
 }

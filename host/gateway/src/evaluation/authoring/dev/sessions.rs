@@ -1,4 +1,4 @@
-//! The conversations that builds of a policy are held against each other on.
+//! The conversations on which builds of a policy are compared.
 
 use std::thread;
 
@@ -15,31 +15,31 @@ use crate::evaluation::{
     },
 };
 
-/// The built-in ones that tell something: people, tools, a seed, what is large.
+/// The built-in conversations that are most informative: people, tools, a seed, large messages.
 const BUILT_IN: [&str; 6] = ["english", "chinese", "tool-heavy", "seed pair", "huge messages", "summary and marker"];
 
-/// A conversation that is given no limit is planned within this part of what it holds, so that there is something to decide.
+/// Without a limit, a conversation is planned within this fraction of its size, so that there is something to decide.
 const PART: u64 = 2;
 
 /// One conversation.
 pub struct Session {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     pub recording: Recording,
     setup: Setup,
-    /// All names that questions may have for it.
+    /// All names by which questions may refer to it.
     names: Vec<String>,
 }
 
 impl Session {
-    /// The questions about it, and what is wrong with others.
+    /// Returns the questions about it, and the problems with others.
     pub fn questions<'a>(&self, questions: Option<&'a Questions>) -> (Vec<Placed<'a>>, Vec<String>) {
         let about = questions.map(|questions| questions.about(&self.names)).unwrap_or_default();
         questions::place(about, &self.recording)
     }
 }
 
-/// The conversations of these places, the first so many, and what cannot be read.
+/// Opens the first `most` conversations of these sources, and returns the problems of those that cannot be read.
 pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> (Vec<Session>, Vec<String>) {
     let mut sessions = Vec::new();
     let mut problems = Vec::new();
@@ -56,7 +56,7 @@ pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> 
     (sessions, problems)
 }
 
-/// Those that are always there.
+/// Returns the built-in conversations.
 pub fn built_in(setup: &Setup, has_limit: bool) -> Vec<Session> {
     let told = histories::built_in().into_iter().filter(|named| BUILT_IN.contains(&named.name.as_str()));
     told.map(|named| {
@@ -72,7 +72,7 @@ fn session(names: Vec<String>, recording: Recording, setup: &Setup, has_limit: b
     if !has_limit && recording.given.is_empty() {
         let held: u64 = recording.entries.iter().map(|entry| u64::from(entry.tokens)).sum();
         let limit = (held / PART).max(1);
-        // More than the limit, so that it is the policy that decides and not the model.
+        // The window is larger than the limit, so that the policy decides and not the model.
         let window = limit.saturating_add(recording.system_tokens).saturating_mul(4) / 3 + 1;
         let sim = Sim::new(SimConfig { window, delay_ms: 0, ..SimConfig::default() });
         setup = Setup { window, budget: Some(limit), sim, ..setup };
@@ -80,7 +80,7 @@ fn session(names: Vec<String>, recording: Recording, setup: &Setup, has_limit: b
     Session { name: names.first().cloned().unwrap_or_default(), recording, setup, names }
 }
 
-/// Where a policy leaves each of them, on all processors.
+/// Replays each conversation with a policy, on all processors.
 pub fn replay(arm: &Arm, sessions: &[Session], questions: Option<&Questions>) -> Vec<Standing> {
     let of = |session: &Session| {
         let (placed, _) = session.questions(questions);

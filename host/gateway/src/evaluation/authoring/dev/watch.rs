@@ -1,8 +1,8 @@
-//! What is saved in a project.
+//! Detects changes in a project.
 //!
-//! The operating system tells that something has happened; whether a file is another one now is seen by its content, so
-//! that what a build writes anew as it was begins no other. Where nobody tells, as on some network file systems, it is
-//! looked at now and then.
+//! The operating system reports that something has happened; the content shows whether a file has changed, so that a
+//! build that rewrites a file unchanged does not start another build. Where nothing is reported, as on some network
+//! file systems, the files are polled.
 
 use std::{
     collections::{BTreeMap, BTreeSet, hash_map::DefaultHasher},
@@ -18,23 +18,23 @@ use tokio::{sync::Notify, time::sleep};
 
 /// How long nothing may have been saved: an editor saves in several steps, and people save several files.
 const SETTLES_AFTER: Duration = Duration::from_millis(150);
-/// How often files are looked at although nobody has told of a change.
+/// How often files are polled although no change was reported.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 
-/// Larger files are told apart by size and time.
+/// Larger files are compared by size and time.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
-/// Folders that tools fill. So are those, and the files, that begin with a dot.
+/// Folders that tools fill. Files and folders that begin with a dot are ignored, too.
 const LEFT_OUT: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
-/// The files of a project as they were seen.
+/// The contents of a project's files at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents(BTreeMap<PathBuf, u64>);
 
-/// Looks at the files of a project.
+/// Watches the files of a project.
 pub struct Watch {
     folder: PathBuf,
-    /// What the build leaves, which nobody writes by hand.
+    /// The output of the build, which is not a source.
     built: PathBuf,
     told: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
@@ -42,7 +42,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches a folder, but for the component that is built in it.
+    /// Watches a folder, except for the component that is built in it.
     pub fn new(folder: &Path, built: &Path) -> Watch {
         let told = Arc::new(Notify::new());
         let teller = Arc::clone(&told);
@@ -57,13 +57,13 @@ impl Watch {
         Watch { folder: folder.to_owned(), built: built.to_owned(), told, watcher, followed: BTreeSet::new() }
     }
 
-    /// The files as they are now.
+    /// Returns the current contents.
     pub fn look(&mut self) -> Contents {
         let mut contents = Contents::default();
         let mut folders = vec![self.folder.clone()];
         while let Some(folder) = folders.pop() {
             self.follow(&folder);
-            // What is gone while it is looked at is seen the next time.
+            // A file that disappears meanwhile is noticed the next time.
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name());
                 let Ok(kind) = entry.file_type() else { continue };
@@ -80,7 +80,7 @@ impl Watch {
         contents
     }
 
-    /// Waits until the files are no longer as they were seen, and have stayed so for a moment.
+    /// Waits until the contents differ from `seen` and have stayed the same for a moment.
     pub async fn other_than(&mut self, seen: &Contents) {
         let mut last = self.look();
         loop {
@@ -101,7 +101,7 @@ impl Watch {
         }
     }
 
-    /// Each folder for itself: `target` has tens of thousands of files.
+    /// Watches each folder individually: `target` has tens of thousands of files.
     fn follow(&mut self, folder: &Path) {
         let Some(watcher) = &mut self.watcher else { return };
         if !self.followed.contains(folder) && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok() {
@@ -110,7 +110,7 @@ impl Watch {
     }
 }
 
-/// Whether a name is one that tools make: hidden ones, lock files, copies of an editor.
+/// Whether tools create files of that name: hidden files, lock files, editor backups.
 fn is_left_out(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~') || name.ends_with(".lock") || LEFT_OUT.contains(&name)
 }
@@ -128,7 +128,7 @@ fn content(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! In virtual time, on real files.
+    //! These tests run in virtual time, on real files.
 
     use tokio::time::Instant;
 

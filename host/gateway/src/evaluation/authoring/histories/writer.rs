@@ -1,4 +1,4 @@
-//! Writes a conversation from a seed.
+//! Generates a conversation from a seed.
 
 use std::sync::Arc;
 
@@ -42,12 +42,12 @@ const CHINESE: [&str; 16] = [
     "第42行",
     "。",
 ];
-/// Where all of it is said.
+/// The channel of all conversations.
 const CHANNEL: &str = "general";
 
 const TOOLS: [&str; 4] = ["read_file", "grep", "run_tests", "list_dir"];
 
-/// A conversation while it is written, and where its chance comes from.
+/// A conversation under construction, with its random numbers.
 pub(super) struct Writer {
     rng: Rng,
     words: [&'static str; 16],
@@ -65,7 +65,7 @@ impl Writer {
         Writer { words: CHINESE, joiner: "", ..self }
     }
 
-    /// The knowledge-base seed and its acknowledgement.
+    /// Adds the knowledge-base seed and its acknowledgement.
     pub fn seed(mut self, chars: usize) -> Writer {
         let content = format!("{}\n{}", SEED_PREFIXES[0], self.text(chars));
         self.say(Role::User, Origin::Seed, content);
@@ -73,20 +73,20 @@ impl Writer {
         self
     }
 
-    /// What earlier prunes left.
+    /// Adds the marker that earlier prunes left.
     pub fn marker(mut self, turns: u32) -> Writer {
         self.messages.push(Marker::new(turns).message());
         self
     }
 
-    /// What a rotation left.
+    /// Adds the summary that a rotation left.
     pub fn summary(mut self, chars: usize) -> Writer {
         let text = self.text(chars);
         self.say(Role::User, Origin::Summary, text);
         self
     }
 
-    /// Questions and answers.
+    /// Adds questions and answers.
     pub fn turns(mut self, turns: usize) -> Writer {
         for _ in 0..turns {
             self.question();
@@ -95,7 +95,7 @@ impl Writer {
         self
     }
 
-    /// Turns in which the model calls tools, some calls side by side, some results errors.
+    /// Adds turns in which the model calls tools; some calls are parallel, some results are errors.
     pub fn tool_turns(mut self, turns: usize, rounds: usize) -> Writer {
         for _ in 0..turns {
             self.question();
@@ -108,7 +108,7 @@ impl Writer {
         self
     }
 
-    /// Turns in which the code is searched.
+    /// Adds turns in which the code is searched.
     pub fn mra_turns(mut self, turns: usize) -> Writer {
         for _ in 0..turns {
             self.question();
@@ -120,7 +120,7 @@ impl Writer {
         self
     }
 
-    /// A turn with one message of that length in it.
+    /// Adds a turn with one message of that length.
     pub fn huge_turn(mut self, chars: usize) -> Writer {
         let text = self.text(chars);
         self.say(Role::User, Origin::User, text);
@@ -128,21 +128,21 @@ impl Writer {
         self
     }
 
-    /// What was found for the new message.
+    /// Adds what was retrieved for the new message.
     pub fn retrieval(mut self) -> Writer {
         let text = self.text(800);
         self.say(Role::User, Origin::Retrieval, text);
         self
     }
 
-    /// The new message.
+    /// Finishes with the new message.
     pub fn asks(mut self) -> Transcript {
         self.question();
         let current = self.messages.len() - 1;
         self.finish(current)
     }
 
-    /// A new message of that length.
+    /// Finishes with a new message of that length.
     pub fn asks_much(mut self, chars: usize) -> Transcript {
         let text = self.text(chars);
         self.say(Role::User, Origin::User, text);
@@ -150,7 +150,7 @@ impl Writer {
         self.finish(current)
     }
 
-    /// A new message that the model is at work on, with so many results of that length.
+    /// Finishes with a new message that the model is working on, with this many results of that length.
     pub fn working(mut self, results: usize, chars: usize) -> Transcript {
         self.question();
         let current = self.messages.len() - 1;
@@ -160,13 +160,14 @@ impl Writer {
         self.finish(current)
     }
 
-    /// Nobody asks anything new.
+    /// Finishes without a new message.
     pub fn stored(self) -> Transcript {
         let current = self.messages.len();
         self.finish(current)
     }
 
-    /// The new message, when so many of the oldest messages are in the archive alone; it has all that were stored.
+    /// Finishes with the new message, where the `gone` oldest messages are only in the archive. The archive contains
+    /// all stored messages.
     pub fn asks_when_gone(mut self, gone: usize) -> Transcript {
         self.question();
         let mut entries = self.entries();
@@ -200,7 +201,7 @@ impl Writer {
         self.say(Role::Assistant, Origin::Assistant, text);
     }
 
-    /// Calls and their results.
+    /// Adds tool calls and their results.
     fn exchange(&mut self, calls: usize, chars: usize) {
         let (mut uses, mut results) = (Vec::new(), Vec::new());
         for _ in 0..calls {
@@ -216,7 +217,7 @@ impl Writer {
         self.messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: results });
     }
 
-    /// Text of at least that many characters, a line break now and then.
+    /// Returns text of at least that many characters, with occasional line breaks.
     fn text(&mut self, chars: usize) -> String {
         let mut text = String::new();
         let mut written = 0;

@@ -1,9 +1,9 @@
-//! Files of the repository that are in the program.
+//! Files of the repository that are embedded in the program.
 
-/// Each with its path in the repository.
+/// The files, by their path in the repository.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// What a Rust project brings along: where it is in the repository, and where in the project.
+/// The files that a Rust project includes: their path in the repository, and in the project.
 pub(super) const RUST: [(&str, &str); 6] = [
     ("plugins/sdk/src/", "vendor/rust/sdk/src/"),
     ("plugins/sdk/wit/", "vendor/rust/sdk/wit/"),
@@ -13,10 +13,10 @@ pub(super) const RUST: [(&str, &str); 6] = [
     ("LICENSE-", "vendor/LICENSE-"),
 ];
 
-/// What the other languages need of it. They decide the same, so the case that they begin with is the same.
+/// The files that the other languages include. Their policies decide the same, so they start with the same case.
 pub(super) const OTHERS: [(&str, &str); 2] = [("wit/", "vendor/wit/"), ("plugins/templates/rust/cases/", "cases/")];
 
-/// The files whose paths begin with one of these, with the paths that they get instead.
+/// Returns the files whose paths begin with one of these prefixes, with the prefix replaced.
 pub(super) fn copies(moves: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     FILES.iter().filter_map(|(path, content)| {
         let (from, to) = moves.iter().find(|(from, _)| path.starts_with(from))?;

@@ -1,11 +1,11 @@
-//! A name that is good for a policy, a crate, a package of npm and a file at once.
+//! A name that is valid for a policy, a crate, an npm package and a file.
 
 use std::str::FromStr;
 
 use pmk_policy::description::MAX_NAME_CHARS;
 use thiserror::Error;
 
-/// Names that cargo does not let a package have, and those that the project itself uses for something else.
+/// Names that cargo does not allow for a package, and those that the project itself uses for something else.
 #[rustfmt::skip]
 const RESERVED: &[&str] = &[
     "abstract", "alloc", "as", "async", "await", "become", "box", "break", "budget", "build", "const",
@@ -17,23 +17,23 @@ const RESERVED: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "wit-bindgen", "yield",
 ];
 
-/// A checked name.
+/// A valid name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
-/// Why a name is none.
+/// Why a name is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NameError {
-    /// Operators have to be able to type it.
+    /// It is not made of the allowed characters, which operators can type.
     #[error("`{0}` is not a valid policy name")]
     Malformed(String),
-    /// It means something else already.
+    /// It already has another meaning.
     #[error("the name `{0}` is reserved")]
     Reserved(String),
 }
 
 impl NameError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             NameError::Malformed(_) => {
@@ -62,17 +62,17 @@ impl FromStr for Name {
 }
 
 impl Name {
-    /// The name itself.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As a Rust crate calls itself.
+    /// Returns the name of the Rust crate.
     pub fn library(&self) -> String {
         self.0.replace('-', "_")
     }
 
-    /// As a Rust type.
+    /// Returns the name of the Rust type.
     pub fn type_name(&self) -> String {
         let capitalised = |word: &str| {
             let (first, rest) = word.split_at(word.len().min(1));

@@ -1,4 +1,4 @@
-//! What a project consists of. That it builds is for the black-box tests.
+//! Tests the contents of a project. The black-box tests check that it builds.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn what_is_no_sdk_is_refused() {
     assert!(matches!(useless, Err(ScaffoldError::SdkIsForRust)));
 }
 
-/// Names and requirements of the dependencies in a manifest that come from a registry.
+/// Names and version requirements of a manifest's dependencies from a registry.
 fn registered(manifest: &str) -> Vec<(&str, &str)> {
     let (_, dependencies) = manifest.split_once("dependencies]").expect("a section of dependencies");
     let entries = dependencies.lines().filter(|line| !line.starts_with('[')).filter_map(|line| line.split_once(" = "));
@@ -83,7 +83,7 @@ fn the_dependencies_that_come_along_are_those_of_the_workspace() {
         }
         let (before_dev, _) = own.split_once("[dev-dependencies]").unwrap_or((own, ""));
         let (_, section) = before_dev.split_once("dependencies]").expect("a section of dependencies");
-        // Those of the repository come along as sources.
+        // The crates of the repository are included as sources.
         let wanted = section.lines().filter(|line| line.contains(".workspace = true") && !line.starts_with("pmk-"));
         assert_eq!(registered.len(), wanted.count(), "each dependency is brought along, and no other");
     }

@@ -1,4 +1,4 @@
-//! What is stored of large messages: the policy's cap, when they come in.
+//! Caps large messages by the policy's verdict when they are stored.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use pmk_policy::IncomingInput;
 use super::{Replay, only};
 use crate::{directive::Kind, exchange::Ports, store::LiveEntry};
 
-/// How what `mra` could not find begins; that is told whole.
+/// The beginning of the text for a failed `mra` question; such a text is never capped.
 const MRA_FAILED: &str = "`mra ask ";
 
 impl Replay<'_> {
-    /// What stands before the first turn is in the window from the start.
+    /// Puts what precedes the first turn into the window.
     pub(super) fn open(&mut self) {
         let limit = self.world.token_budget(only(), self.preamble.tokens).limit;
         let kept: Vec<Entry> = self.recording.opening().iter().map(|entry| self.keep(entry, &[], limit)).collect();
         self.live.entries = (0..).zip(kept).map(|(position, entry)| LiveEntry { position, entry }).collect();
     }
 
-    /// A message as it is stored. `said` is what called the tools whose results it carries.
+    /// Returns a message as it is stored. `said` contains the calls of the tools whose results the message carries.
     pub(super) fn keep(&self, entry: &Entry, said: &[&Entry], limit: u64) -> Entry {
         let message = &entry.message;
         let mut name_of_cap = message.origin;
@@ -44,7 +44,7 @@ impl Replay<'_> {
     }
 }
 
-/// What a content is to a policy, and its name, where it goes through the cap.
+/// Returns the kind and the name of a content for the policy, if the content is capped.
 fn incoming<'a>(message: &Message, block: &Block, said: &[&'a Entry]) -> Option<(Origin, &'a str)> {
     match (message.origin, block) {
         (Origin::Seed, Block::Text { .. }) => Some((Origin::Seed, "")),

@@ -1,5 +1,5 @@
-//! The world of a replay: the model is the stand-in, which counts and refuses and says nothing, the store is the memory of
-//! the replay, no time passes, and what happens is counted.
+//! The environment of a replay: the model is simulated, which counts and refuses but does not write, the store is in
+//! memory, no time passes, and everything is counted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,17 +22,17 @@ use crate::{
     store::{LiveEntry, StoreError, WindowEdit},
 };
 
-/// No time passes in a replay: what was learnt in it does not expire.
+/// No time passes in a replay, so what was learned in it does not expire.
 const NOW_MS: i64 = 0;
 
-/// What stands for the recorded answer, which follows by itself.
+/// Stands for the recorded answer, which is added separately.
 const ANSWERED: &str = "(recorded)";
 
-/// The world of one replay.
+/// The environment of one replay.
 pub(super) struct World<'a> {
     pub arm: &'a Arm,
     pub setup: &'a Setup,
-    /// What the turn under way was begun from, where that is known.
+    /// The inputs of the current turn, if known.
     pub given: Option<&'a Given>,
     calibration: Mutex<Calibration>,
     seen: Mutex<Seen>,
@@ -43,38 +43,38 @@ impl<'a> World<'a> {
         World { arm, setup, given, calibration: Mutex::new(calibration), seen: Mutex::default() }
     }
 
-    /// One that knows the same of the model and counts for itself.
+    /// Creates an environment with the same calibration and its own counts.
     pub fn aside(&self) -> World<'a> {
         World::new(self.arm, self.setup, self.calibration().clone(), self.given)
     }
 
-    /// The receipt's words on window and limit, where they count.
+    /// Returns the receipt, if its window and limit apply.
     fn by_receipt(&self) -> Option<&'a Given> {
         self.given.filter(|_| self.setup.by_receipts)
     }
 
-    /// The model's window, as far as the gateway knows.
+    /// The model's window, as the gateway knows it.
     fn window(&self) -> u64 {
         self.by_receipt().map_or(self.setup.window, |given| given.window)
     }
 
-    /// What the model takes.
+    /// The most that the model accepts.
     fn takes(&self) -> u64 {
         self.by_receipt().map_or_else(|| self.setup.sim.window(), |given| given.window)
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
-        // Nobody else has it: a replay is on one thread.
+        // There is no contention: a replay runs on one thread.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that was counted.
+    /// Returns the final counts.
     pub fn into_seen(self) -> Seen {
         self.seen.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much of a content is kept.
+    /// Asks how much of a content to keep.
     pub fn cap(&self, incoming: IncomingInput) -> CapVerdict {
         let decision = self.arm.stack.cap(incoming);
         self.seen().decided(&decision.records);
@@ -146,7 +146,7 @@ impl Ports for World<'_> {
         })
     }
 
-    /// What the policies sum up themselves stands for the model's words.
+    /// The policies' own summary takes the place of the model's.
     async fn write_summary(&self, input: SummaryInput<'_>, _usage: &mut Usage) -> Result<String, ModelError> {
         let SummaryInput { part, material, language, .. } = input;
         let system = u64::from(tokens::estimate(system(language)));
@@ -182,7 +182,7 @@ impl Ports for World<'_> {
     }
 
     async fn edit_window(&self, _session: SessionId, _edit: WindowEdit, _told: Vec<Event>) -> Result<(), StoreError> {
-        // The window itself is all that is kept.
+        // Only the window itself is stored.
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Ports for World<'_> {
 }
 
 impl Seen {
-    /// Turns leave the window.
+    /// Counts turns that leave the window.
     pub(super) fn dropped(&mut self, turns: u32) {
         self.tally.turns_dropped += u64::from(turns);
         if turns > 0 {
@@ -215,7 +215,7 @@ impl Seen {
         }
     }
 
-    /// A request goes out.
+    /// Counts a request.
     fn sent(&mut self, tokens: u64, is_question: bool) {
         let is_first = is_question && self.calls_of_turn == 0;
         self.calls_of_turn += u32::from(is_question);
@@ -224,7 +224,7 @@ impl Seen {
         self.calls.push(Call { turn: self.turn, is_first, tokens });
     }
 
-    /// What a decision has cost, and whether it was one.
+    /// Counts a decision and its outcomes.
     fn decided(&mut self, records: &[Record]) {
         let Seen { tally, times, .. } = self;
         tally.decisions += 1;
@@ -232,7 +232,7 @@ impl Seen {
         times.push(records.iter().map(|record| record.us).sum());
         for record in records {
             match record.outcome {
-                // Offline nothing is suspended.
+                // In a replay, nothing is suspended.
                 Asked::Accepted | Asked::Skipped { .. } => {}
                 Asked::Corrected { .. } => tally.corrections += 1,
                 Asked::Rejected { .. } => tally.rejections += 1,
@@ -241,7 +241,7 @@ impl Seen {
         }
     }
 
-    /// Rungs of recovery that were used, by name.
+    /// Counts the rungs of recovery that were used, by name.
     pub(super) fn climbed(&mut self, rungs: &[&str]) {
         for name in rungs {
             match Rung::ALL.into_iter().find(|rung| rung.name() == *name) {
@@ -252,7 +252,7 @@ impl Seen {
     }
 }
 
-/// The results of tools and of `mra` in a message.
+/// The number of tool and `mra` results in a message.
 fn results(message: &Message) -> u64 {
     let blocks = message.blocks.iter().filter(|block| matches!(block, pmk_core::Block::ToolResult { .. }));
     blocks.count() as u64 + u64::from(message.origin == Origin::MraResult)

@@ -1,5 +1,4 @@
-//! Charts as SVG. Policies are told apart by dashes and shapes and by their names beside the line; colour only
-//! helps.
+//! Charts as SVG. Policies are distinguished by dashes, shapes and the names beside the lines; colour only helps.
 
 use std::fmt::Write;
 
@@ -18,17 +17,17 @@ const BOTTOM: f64 = 42.0;
 /// The most points of a line.
 const MAX_POINTS: usize = 240;
 
-/// How lines are dashed.
+/// The dash patterns of lines.
 const DASHES: [&str; 6] = ["none", "8 4", "2 3", "12 4 2 4", "5 2", "1 5"];
 
-/// A policy's place in a plane, and how far it may be off.
+/// The position of a policy in a plane, with confidence intervals.
 pub(super) struct Point<'a> {
     pub label: &'a str,
     pub x: (f64, (f64, f64)),
     pub y: (f64, (f64, f64)),
 }
 
-/// The values between which an axis lies, and where it has ticks.
+/// The range of an axis, and the distance of its ticks.
 struct Axis {
     low: f64,
     high: f64,
@@ -36,7 +35,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// An axis over these values with round ticks.
+    /// Creates an axis over these values with round ticks.
     fn over(low: f64, high: f64) -> Axis {
         let span = if high > low { high - low } else { high.abs().max(1.0) };
         let rough = span / 5.0;
@@ -117,7 +116,7 @@ impl Plane {
     }
 }
 
-/// What the requests of each turn hold, a line a policy.
+/// The average request size by turn, one line per policy.
 pub(super) fn curves(series: &[(&str, Vec<u64>)], language: Language) -> String {
     let turns = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0).max(2);
     let most = series.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0).max(1);
@@ -146,7 +145,7 @@ pub(super) fn curves(series: &[(&str, Vec<u64>)], language: Language) -> String 
     plane.finish()
 }
 
-/// Names beside the ends of lines, none over another.
+/// Writes the names beside the ends of the lines, without overlaps.
 fn name_lines(svg: &mut String, mut labels: Vec<(f64, usize, &str)>) {
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut free = f64::MIN;
@@ -165,7 +164,7 @@ fn name_lines(svg: &mut String, mut labels: Vec<(f64, usize, &str)>) {
     }
 }
 
-/// Where each policy stands between tokens and evidence.
+/// The position of each policy by tokens and evidence.
 pub(super) fn trade_off(points: &[Point<'_>], language: Language) -> String {
     let ends = |of: fn(&Point<'_>) -> (f64, (f64, f64))| {
         let values = points.iter().map(of).flat_map(|(value, (low, high))| [value, low, high]);
@@ -199,7 +198,7 @@ pub(super) fn trade_off(points: &[Point<'_>], language: Language) -> String {
     plane.finish()
 }
 
-/// At most [`MAX_POINTS`] of the values, each with its turn from 1; the last among them.
+/// Returns at most [`MAX_POINTS`] of the values and the last one, each with its turn from 1.
 fn thinned(values: &[u64]) -> impl Iterator<Item = (f64, f64)> + '_ {
     let step = values.len().div_ceil(MAX_POINTS).max(1);
     let last = values.len().saturating_sub(1);

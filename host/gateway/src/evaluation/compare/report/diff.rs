@@ -1,4 +1,4 @@
-//! One conversation side by side: what of it the last request of each policy held.
+//! One conversation side by side: which of its messages the last request of each policy contained.
 
 use pmk_core::{Entry, Message, Origin, Role, text::shortened};
 
@@ -12,10 +12,10 @@ use crate::evaluation::compare::{
 /// The most characters of a message that are shown.
 const MAX_CHARS: usize = 240;
 
-/// The most characters of what the host put in.
+/// The most characters of a message inserted by the host.
 const MAX_INSERTED_CHARS: usize = 4_000;
 
-/// So many messages in a row that all policies treat alike are shown as one line.
+/// The number of consecutive messages with equal states that are shown as one line.
 const LEAST_RUN: usize = 6;
 
 /// A line of the view.
@@ -25,10 +25,10 @@ pub enum Row {
         number: usize,
         who: Origin,
         text: String,
-        /// One of each policy.
+        /// One for each policy.
         states: Vec<State>,
     },
-    /// Messages in a row that are treated alike.
+    /// Consecutive messages with equal states.
     Run { count: usize, states: Vec<State> },
 }
 
@@ -37,12 +37,12 @@ pub enum Row {
 pub struct Diff {
     pub conversation: String,
     pub rows: Vec<Row>,
-    /// What the host put in, of each policy: what it is, and what it says.
+    /// The messages that the host inserted, by policy: origin and text.
     pub inserted: Vec<Vec<(Origin, String)>>,
 }
 
-/// The number of the conversation that tells most: where the policies differ most in what they keep in view,
-/// else in what they send.
+/// Returns the number of the most informative conversation: where the policies differ most in the visible evidence, or
+/// else in the tokens sent.
 pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
     let spread = |values: &dyn Fn(usize) -> u64, count: usize| {
         let (least, most) = (0..count).map(values).fold((u64::MAX, 0), |(least, most), v| (least.min(v), most.max(v)));
@@ -52,7 +52,7 @@ pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
         let outcomes = &replayed.outcomes;
         let evidence = spread(&|at| outcomes[at].score.visible, outcomes.len());
         let tokens = spread(&|at| outcomes[at].tally.tokens_sent, outcomes.len());
-        // The first of equals.
+        // Of several, the first.
         (evidence, tokens, std::cmp::Reverse(replayed.number))
     });
     telling.map(|replayed| replayed.number)
@@ -63,7 +63,7 @@ impl Diff {
     pub fn of(arms: &[Arm], setup: &Setup, conversation: String, recording: &Recording) -> Diff {
         let ends: Vec<Standing> = arms.iter().map(|arm| Standing::of(arm, setup, recording, &[])).collect();
         let asked = ends.iter().map(Standing::newest).max().unwrap_or(0);
-        // What was answered to the last request was in none.
+        // The answer to the last request was in no request.
         let entries = recording.entries.iter().take_while(|entry| entry.id <= asked);
         let rows = entries.enumerate().map(|(number, entry)| Row::Message {
             number,
@@ -76,14 +76,14 @@ impl Diff {
     }
 }
 
-/// What the host put in: what it is, and what it says.
+/// The messages that the host inserted: origin and text.
 fn inserted(end: &Standing) -> Vec<(Origin, String)> {
     let said = end.inserted.iter();
     let shown = |message: &Message| shortened(&message.plain_text(), MAX_INSERTED_CHARS).into_owned();
     said.map(|message| (message.origin, shown(message))).collect()
 }
 
-/// Whatever the model has said is the model's.
+/// Everything in the assistant role counts as the model's.
 fn who(entry: &Entry) -> Origin {
     match entry.message.role {
         Role::Assistant => Origin::Assistant,
@@ -91,7 +91,7 @@ fn who(entry: &Entry) -> Origin {
     }
 }
 
-/// Long runs of rows with the same states, each as one row but for its ends.
+/// Folds the middle of long runs of rows with the same states into one row.
 fn folded(rows: Vec<Row>) -> Vec<Row> {
     let states = |row: &Row| match row {
         Row::Message { states, .. } | Row::Run { states, .. } => states.clone(),

@@ -1,8 +1,8 @@
-//! Text within HTML and SVG.
+//! Text in HTML and SVG.
 
 use pmk_core::text;
 
-/// Text as HTML shows it, in elements and in attributes; without what would not be seen.
+/// Escapes text for HTML elements and attributes, and replaces invisible characters.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text::printable(text).chars() {

@@ -1,10 +1,10 @@
-//! What policies are compared by, and how that is said.
+//! The metrics by which policies are compared, and their wording.
 
 use pmk_statistics::{Effect, Finding, Ratio};
 
 use crate::evaluation::compare::{metrics::ArmOutcome, prices::Price, runner::Replayed};
 
-/// What policies are compared by.
+/// A metric by which policies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     Tokens,
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// What an effect is counted in.
+    /// The unit of an effect.
     pub const fn unit(self) -> &'static str {
         match self {
             Metric::Tokens | Metric::Cost => "share of the baseline",
@@ -70,7 +70,7 @@ impl Metric {
         }
     }
 
-    /// Whether there is anything to compare by it.
+    /// Whether there are data for this metric.
     pub(super) fn is_measured(self, price: Option<Price>, conversations: &[Replayed]) -> bool {
         let asked = |count: fn(&ArmOutcome) -> u64| {
             conversations.iter().flat_map(|one| &one.outcomes).any(|one| count(one) > 0)
@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// The metric of one conversation.
+    /// Returns the metric of one conversation.
     pub(super) fn of(self, outcome: &ArmOutcome, price: Option<Price>) -> Ratio {
         let ArmOutcome { tally, score } = outcome;
         let (sum, of) = match self {
@@ -98,7 +98,7 @@ impl Metric {
         Ratio::new(sum as f64, of as f64)
     }
 
-    /// A difference in plain words, with the interval it lies in.
+    /// Describes a difference in words, with its interval.
     pub fn phrase(self, found: &Finding) -> String {
         let less = found.effect < 0.0;
         let size = self.size(found.effect.abs());
@@ -123,7 +123,7 @@ impl Metric {
         }
     }
 
-    /// An effect as people read it.
+    /// Formats an effect with its unit.
     pub fn size(self, effect: f64) -> String {
         let number = self.number(effect);
         match self {
@@ -133,13 +133,13 @@ impl Metric {
         }
     }
 
-    /// The same without what it is counted in.
+    /// Formats an effect without its unit.
     pub fn number(self, effect: f64) -> String {
         let number = match self {
             Metric::TurnsDropped | Metric::Overflows => effect,
             _ => effect * 100.0,
         };
-        // Two digits that say something, and never a zero with a sign.
+        // Two significant digits, and never a zero with a sign.
         let text = if number.abs() < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") };
         if text.trim_start_matches('-').chars().all(|c| matches!(c, '0' | '.')) { "0".to_owned() } else { text }
     }

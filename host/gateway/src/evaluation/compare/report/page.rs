@@ -1,5 +1,5 @@
-//! The report as one page of HTML that needs nothing else: no script, no network, light and dark. Whatever comes
-//! from a conversation or a policy is escaped.
+//! The report as one self-contained HTML page: no script, no network, light and dark. Text from a conversation or a
+//! policy is escaped.
 
 use std::fmt::Write;
 
@@ -17,10 +17,10 @@ use super::{
 use crate::{evaluation::compare::standing::State, messages::terminal};
 
 const STYLE: &str = include_str!("page.css");
-/// A line of Chinese may end behind any character: narrow columns would stand one below the other.
+/// A line of Chinese may break after any character, which would make narrow columns of single characters.
 const CHINESE_STYLE: &str = "th, td { word-break: keep-all; }\n.diff .text { word-break: normal; }\n";
 
-/// The whole page, in the reader's language.
+/// Returns the whole page, in the reader's language.
 pub fn html(report: &Report, diff: Option<&Diff>, language: Language) -> String {
     let mut page = Page { html: String::new(), language };
     let (tag, title) = (language.tag(), page.translated("Policies compared"));
@@ -44,7 +44,7 @@ pub fn html(report: &Report, diff: Option<&Diff>, language: Language) -> String 
     page.html
 }
 
-/// What is written so far. Sentences are given in English and translated here.
+/// The page under construction. Sentences are given in English and translated here.
 struct Page {
     html: String,
     language: Language,
@@ -55,7 +55,8 @@ impl Page {
         self.html.push_str(html);
     }
 
-    /// A sentence of ours, in which everything else is escaped already. What stands between backticks is code.
+    /// Translates a sentence of the page, whose inserted values are already escaped. Text between backticks becomes
+    /// code.
     fn translated(&self, text: &str) -> String {
         in_code(&terminal::translated(text, self.language))
     }
@@ -275,13 +276,13 @@ impl Page {
     }
 }
 
-/// What stands between backticks as code, in a text that is escaped.
+/// Marks text between backticks as code, in text that is already escaped.
 fn in_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts.map(|(at, part)| if at % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
 }
 
-/// Who has said something, or what it is.
+/// The label for a message's origin.
 const fn who(origin: Origin, language: Language) -> &'static str {
     let chinese = match origin {
         Origin::User => "使用者",
@@ -303,7 +304,7 @@ const fn who(origin: Origin, language: Language) -> &'static str {
     language.pick(english, chinese)
 }
 
-/// How a state is told apart without colour.
+/// The class, sign and word of a state, which distinguish it without colour.
 const fn sign(state: State) -> (&'static str, &'static str, &'static str) {
     match state {
         State::Kept => ("kept", "●", "kept"),

@@ -6,15 +6,15 @@ use pmk_policy::Rung;
 use super::{Report, share};
 use crate::{exchange::recover::replan, messages::terminal};
 
-/// Rows of cells in the reader's language, the heading first; numbers stand under a heading with `#`. What is a part of the
-/// row above it is indented.
+/// Returns rows of cells in the reader's language, the heading first; columns of numbers have a heading with `#`. A row
+/// that is part of the row above is indented.
 pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let heading = report.policies.iter().map(|policy| format!("#{}", policy.label));
     rows.push(std::iter::once(String::new()).chain(heading).collect());
     let mut row = |name: &str, cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = (0..report.policies.len()).map(cell).collect();
-        // What concerns no policy says nothing.
+        // Rows without any value are left out.
         if cells.iter().any(|cell| cell != "0" && cell != "-") || ALWAYS.contains(&name) {
             let name = terminal::translated(name, language).into_owned();
             rows.push(std::iter::once(name).chain(cells).collect());
@@ -67,10 +67,10 @@ pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     rows
 }
 
-/// What operators look for even where there is none.
+/// Rows that are shown even if they are all zero.
 const ALWAYS: [&str; 4] = ["overflows predicted", "overflows met", "turns dropped", "failures"];
 
-/// The categories of questions; one alone says no more than the whole.
+/// The categories of questions; empty if there is only one, which would repeat the total.
 pub(super) fn categories(report: &Report) -> Vec<&str> {
     let categories: Vec<&str> = report
         .results
