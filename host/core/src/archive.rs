@@ -40,7 +40,7 @@ pub struct Matches {
     /// How many messages contain each of those terms, summed over the terms: all of them are counted to determine how
     /// rare a term is.
     pub documents: u64,
-    /// How many postings were read of the terms that are rare enough to rank messages.
+    /// How many occurrences were read of the terms that are rare enough to rank messages.
     pub places: u64,
 }
 

@@ -52,7 +52,7 @@ pub struct Work {
     pub terms: u64,
     /// Messages that contain each of those terms, summed over the terms.
     pub documents: u64,
-    /// Postings that were read of the terms that are rare enough to rank messages.
+    /// Occurrences that were read of the terms that are rare enough to rank messages.
     pub places: u64,
 }
 

@@ -55,7 +55,7 @@ pub const SEARCHED: u64 = 20;
 pub const TERM: u64 = 120_000;
 /// Each message that contains one of them and is counted: 50 ns.
 pub const DOCUMENT: u64 = 300;
-/// Each posting that is read of the terms that are rare enough to rank messages: 300 ns.
+/// Each occurrence that is read of the terms that are rare enough to rank messages: 300 ns.
 pub const PLACE: u64 = 1_500;
 
 /// The price of the work that a component's archive queries caused.
