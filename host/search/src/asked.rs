@@ -35,7 +35,7 @@ const PART: f64 = 0.4;
 pub struct Term {
     /// As in the [`folded_terms`](crate::folded_terms) of texts.
     pub text: String,
-    /// Its weight, regardless of how rare it is.
+    /// Its weight, 0 to 1, regardless of how rare it is.
     pub weight: f64,
     /// Whether it is an identifier in code or a path.
     pub(crate) is_name: bool,

@@ -16,7 +16,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// Cancels the compilation within [`LOOK_EVERY`].
+    /// Cancels the compilation, which ends soon.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ const LONGEST_MARKDOWN: usize = 12_000;
 const LONGEST_LABEL: usize = 75;
 const LONGEST_VALUE: usize = 2_000;
 const LONGEST_ID: usize = 255;
-/// The limit on all `markdown` texts together is not documented; measured to be between 13,202 and 13,297.
+/// The limit on the texts of all blocks and the plain text together. Not documented; measured between 13,202 and 13,297.
 const LONGEST_TOGETHER: usize = 13_200;
 
 /// Block types that are accepted without further checks.
