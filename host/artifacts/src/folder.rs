@@ -1,4 +1,4 @@
-//! A folder of artifacts that is this user's alone.
+//! A folder of artifacts that only this user can write to.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -17,23 +17,24 @@ use wasmtime::{Engine, component::Component};
 
 use crate::native;
 
-/// What an artifact begins with, before its digest. Another number where the form of the file changes.
+/// The start of an artifact file, before its digest. The number changes with the file format.
 const MAGIC: &[u8; 16] = b"pmk-artifact/2\r\n";
-/// With the digest.
+/// Magic and digest.
 const SEAL_BYTES: usize = MAGIC.len() + 32;
-/// Artifacts that are kept take no more than this together; those that were not used for longest go.
+/// The maximum total size of the artifacts; those unused for the longest time are removed.
 const KEPT_BYTES: u64 = 1 << 30;
-/// What nobody holds any more is removed after so long, which is longer than from making a file to locking it.
+/// A staged file that nobody has locked is removed after this time, which is longer than it takes from creating to
+/// locking it.
 const LEFT_BEHIND: Duration = Duration::from_secs(10);
-/// What is being written is called so.
+/// The prefix of files that are being written.
 const STAGED: &str = ".staged-";
 
-/// A folder of artifacts. It is opened anew for everything that is done with it, and made anew where somebody has
-/// removed it meanwhile: a cache may be deleted at any time.
+/// A folder of artifacts. It is opened again for every operation, and created again if somebody has removed it in the
+/// meantime: a cache may be deleted at any time.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Goes away with it.
+    /// A temporary folder, removed when this is dropped.
     scratch: Option<TempDir>,
 }
 
@@ -46,65 +47,65 @@ pub enum FolderError {
     /// It cannot be used.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {
-        /// What cannot be used.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// What is kept under a name.
+/// What is stored under a name.
 pub enum Kept {
     /// A component, ready to be linked.
     Component(Component),
-    /// Nothing that is whole.
+    /// Nothing, or something incomplete.
     Nothing,
-    /// An artifact that the engine does not take: of another version, for another processor, or in want of more than the
+    /// An artifact that the engine rejects: of another version, for another processor, or requiring more than the
     /// engine has.
     Unfit(wasmtime::Error),
 }
 
-/// An artifact that is being written. Goes away unless it is kept.
+/// An artifact that is being written. Removed unless it is kept.
 #[derive(Debug)]
 pub struct Staged<'a> {
     folder: &'a Folder,
     file: NamedTempFile,
 }
 
-/// What is to be written before the artifact of the component of this name.
+/// The header to write before the artifact of the component with this name.
 pub fn seal(name: &str, artifact: &[u8]) -> [u8; SEAL_BYTES] {
     let mut seal = [0; SEAL_BYTES];
     seal[..MAGIC.len()].copy_from_slice(MAGIC);
-    // The name is of one length, so no other name and artifact make the same text.
+    // Names have a fixed length, so no other name and artifact give the same input.
     let digest = Sha256::new().chain_update(name).chain_update([0]).chain_update(artifact).finalize();
     seal[MAGIC.len()..].copy_from_slice(&digest);
     seal
 }
 
 impl Folder {
-    /// Opens a folder, which is made for this user alone if it is not there.
+    /// Opens a folder, creating it for this user alone if it does not exist.
     ///
     /// # Errors
-    /// Others could write to it, or it cannot be written to at all.
+    /// If others can write to it, or it cannot be written to at all.
     pub fn open(path: &Path) -> Result<Folder, FolderError> {
         let folder = Folder { path: path.to_owned(), scratch: None };
-        // Said now, and not when the first component has been compiled.
+        // Fails now rather than after the first component has been compiled.
         drop(folder.stage()?);
         folder.clean();
         Ok(folder)
     }
 
-    /// A folder that goes away with this value.
+    /// A temporary folder, removed when this value is dropped.
     ///
     /// # Errors
-    /// There is no room for temporary files.
+    /// If there is no space for temporary files.
     pub fn scratch() -> Result<Folder, FolderError> {
         let private = Permissions::from_mode(0o700);
         let temporary = tempfile::Builder::new().permissions(private).tempdir().map_err(at(&std::env::temp_dir()))?;
         Ok(Folder { path: temporary.path().to_owned(), scratch: Some(temporary) })
     }
 
-    /// The folder as it is now, looked at after it was opened.
+    /// Opens the folder and checks the open descriptor.
     fn dir(&self) -> Result<File, FolderError> {
         let path = &self.path;
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
@@ -117,27 +118,27 @@ impl Folder {
         Ok(dir)
     }
 
-    /// Whether what is kept here goes away with this value.
+    /// Whether the folder is removed when this value is dropped.
     pub fn is_scratch(&self) -> bool {
         self.scratch.is_some()
     }
 
-    /// A file to write an artifact into, after its [`seal`].
+    /// Creates a file for an artifact, which is written after its [`seal`].
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If it cannot be created.
     pub fn stage(&self) -> Result<Staged<'_>, FolderError> {
         self.dir()?;
         let file = NamedTempFile::with_prefix_in(STAGED, &self.path).map_err(at(&self.path))?;
-        // For as long as somebody holds it, a child included.
+        // Locked as long as any process holds it, including a child.
         file.as_file().try_lock().map_err(|error| at(&self.path)(error.into()))?;
         Ok(Staged { folder: self, file })
     }
 
-    /// What is kept under this name.
+    /// Loads what is stored under this name.
     ///
     /// # Errors
-    /// Somebody else could have put it there.
+    /// If somebody else could have put it there.
     pub fn load(&self, name: &str, engine: &Engine) -> Result<Kept, FolderError> {
         let (path, dir) = (self.path.join(name), self.dir()?);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -153,18 +154,17 @@ impl Folder {
         if written != seal(name, artifact) {
             return Ok(Kept::Nothing);
         }
-        // Those not used for longest go first.
+        // The ones unused for the longest time are removed first.
         let _ = file.set_modified(SystemTime::now());
         Ok(native::component(engine, artifact).map_or_else(Kept::Unfit, Kept::Component))
     }
 
-    /// Removes what is kept under a name, where it is of no use.
+    /// Removes the artifact with this name, because it is of no use.
     pub fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.path.join(name));
     }
 
-    /// Removes what was left half written, and the oldest artifacts where there are too many. What cannot be removed
-    /// is no reason to stop.
+    /// Removes incomplete files, and the oldest artifacts if there are too many. Errors are ignored.
     fn clean(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         let mut kept: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
@@ -178,7 +178,7 @@ impl Folder {
                 }
                 true => {}
                 false if metadata.is_file() => kept.push((modified, metadata.len(), entry.path())),
-                // Other versions kept theirs in folders.
+                // Earlier versions stored artifacts in folders.
                 false => {}
             }
         }
@@ -196,18 +196,18 @@ impl Folder {
 }
 
 impl Staged<'_> {
-    /// Another handle of the file, to write by.
+    /// Returns another handle of the file, for writing.
     ///
     /// # Errors
-    /// The system has none left.
+    /// If the system has no handles left.
     pub fn file(&self) -> io::Result<File> {
         self.file.as_file().try_clone()
     }
 
-    /// Keeps the artifact under this name.
+    /// Stores the artifact under this name.
     ///
     /// # Errors
-    /// It cannot be given the name.
+    /// If it cannot be renamed.
     pub fn keep(self, name: &str) -> Result<(), FolderError> {
         let path = self.folder.path.join(name);
         self.file.persist(&path).map_err(|error| FolderError::Io { path, source: error.error })?;
@@ -216,7 +216,7 @@ impl Staged<'_> {
     }
 }
 
-/// Whether nobody writes to a file any more.
+/// Whether no process is writing the file any more.
 fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
@@ -263,7 +263,7 @@ mod tests {
         *damaged.last_mut().unwrap() ^= 1;
         keep(&folder, "damaged", &seal("damaged", &artifact), &damaged);
         keep(&folder, "short", &seal("short", &artifact), &artifact[..artifact.len() - 1]);
-        // Of another component.
+        // The seal of another component.
         keep(&folder, "exchanged", &seal("good", &artifact), &artifact);
         keep(&folder, "bare", &[], &artifact);
         keep(&folder, "foreign", &seal("foreign", b"no artifact"), b"no artifact");
@@ -301,7 +301,7 @@ mod tests {
         drop(Folder::open(&path).unwrap());
         let old = File::create(path.join(".staged-old")).unwrap();
         old.set_modified(SystemTime::now() - 2 * LEFT_BEHIND).unwrap();
-        // However long somebody works on it.
+        // However old it is, as long as somebody works on it.
         let held = File::create(path.join(".staged-now")).unwrap();
         held.set_modified(SystemTime::now() - 2 * LEFT_BEHIND).unwrap();
         held.try_lock().unwrap();

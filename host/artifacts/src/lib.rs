@@ -1,8 +1,8 @@
-//! Compiled components: the folder they are kept in, and the one call that makes code of what lies there.
+//! Compiled components: the folder they are stored in, and the one call that turns an artifact into executable code.
 //!
-//! What stands in an artifact runs as it is, with all that this process may do. So nothing becomes code but what lies
-//! in a [`Folder`] that this user alone can write ([`ownership`]), whole, as this program sealed it there ([`seal`]).
-//! Who else can put something there is this user already, or the administrator.
+//! An artifact is executed as it is, with all rights of this process. Therefore only artifacts in a [`Folder`] that
+//! this user alone can write to ([`ownership`]) are used, complete and as this program sealed them there ([`seal`]).
+//! Anybody else who can put something there is this user already, or the administrator.
 
 #![deny(missing_docs)]
 

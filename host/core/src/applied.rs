@@ -1,4 +1,4 @@
-//! A plan carried out: what is sent, and what that costs.
+//! An applied plan: the resulting request and its cost in tokens.
 
 use std::ops::Range;
 
@@ -12,40 +12,40 @@ use crate::{
     words::{Words, marker_after},
 };
 
-/// A plan carried out: what the request consists of.
+/// A plan that has been applied: what the request consists of.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// Indexes that stay, ascending.
+    /// Indexes of the messages that stay, ascending.
     pub kept: Vec<u32>,
-    /// Indexes that go, ascending.
+    /// Indexes of the messages that are removed, ascending.
     pub removed: Vec<u32>,
-    /// Kept messages that stand reduced, ascending.
+    /// Kept messages that were reduced, ascending.
     pub replaced: Vec<Replaced>,
-    /// A marker written by this plan, and the index it stands before.
+    /// A marker written by this plan, and the index of the message it precedes.
     pub marker: Option<(Marker, u32)>,
     /// Turns dropped by this plan.
     pub turns_dropped: u32,
     /// Turns dropped since the conversation began.
     pub turns_dropped_total: u32,
-    /// What doing nothing would have cost.
+    /// Tokens of the request with an empty plan.
     pub tokens_before: u64,
-    /// What the request costs.
+    /// Tokens of the request with this plan.
     pub tokens_after: u64,
     /// Rules whose text the guard corrected.
     pub corrected: Vec<Rule>,
-    /// Archived messages that are shown again, just before the new message.
+    /// Archived messages that are shown again just before the new message.
     pub recall: Option<Recall>,
-    /// Messages that the policy wants summed up first; what else is here holds where that fails.
+    /// Messages that the policy wants summarized first. If the summary fails, the rest of this plan applies without it.
     pub compaction: Option<Range<usize>>,
 }
 
 impl Applied {
-    /// Whether the request differs from doing nothing.
+    /// Whether the request differs from that of an empty plan.
     pub fn changes_anything(&self) -> bool {
         self.edits_window() || self.recall.is_some()
     }
 
-    /// Whether it differs in what will be there in the next turn, too.
+    /// Whether it differs in a way that persists after this turn (a recall block does not).
     pub fn edits_window(&self) -> bool {
         !self.removed.is_empty() || !self.replaced.is_empty() || self.marker.is_some()
     }
@@ -73,14 +73,14 @@ impl Applied {
         out
     }
 
-    /// The verdict on a plan that was carried out.
+    /// The verdict on a plan that was applied.
     pub fn verdict(&self) -> Verdict {
         if self.corrected.is_empty() { Verdict::Accepted } else { Verdict::Corrected(self.corrected.clone()) }
     }
 }
 
-/// The request that is left when every message marked in `goes` is taken out. Stored markers, which are
-/// never marked, stay or a new one takes their place; without `words` there is none.
+/// Applies the removal of every message marked in `goes`. Stored markers are never marked: they stay, or a new marker
+/// replaces them. Without `words` the request has no marker.
 pub(crate) fn carry_out(
     transcript: &Transcript,
     mut goes: Vec<bool>,

@@ -1,49 +1,50 @@
-//! The archive of a conversation: everything said in it before the current turn, to be searched and read.
+//! The archive of a conversation: every message recorded before the current turn, to be searched and read.
 
 use std::{fmt, ops::Range, sync::Arc};
 
 use crate::message::{Message, Origin};
 
-/// Everything recorded in one conversation before the current turn. Messages have numbers in the order in which
-/// they were recorded, from 0; what still is in the window is among them.
+/// Everything recorded in one conversation before the current turn. Messages are numbered from 0 in the order in which
+/// they were recorded; those still in the window are included.
 ///
-/// An archive that cannot be read says so in the log and has nothing: nobody goes without an answer for it.
+/// An archive that cannot be read logs the error and behaves as empty, so that the turn is still answered.
 pub trait Archive: fmt::Debug + Send + Sync {
     /// How many messages there are.
     fn len(&self) -> u32;
 
-    /// Whether there is none.
+    /// Whether the archive is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The messages of these numbers, as far as there are such.
+    /// The messages with these numbers, as far as they exist.
     fn read(&self, numbers: Range<u32>) -> Vec<Archived>;
 
-    /// At most `max` messages that speak of what the query does, best first, ties the newer first; of those
-    /// alone whose ids are `wanted`. The same messages give the same answer, and the same count of what it took.
+    /// At most `max` messages that match the query and whose ids are `wanted`, best match first; of equal matches, the
+    /// newer first. Deterministic: the same messages give the same result and the same counts.
     fn look_for(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Matches;
 
-    /// The same, for who does not count.
+    /// As [`look_for`](Archive::look_for), without the counts.
     fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
         self.look_for(query, max, wanted).found
     }
 }
 
-/// What a search found, and what it took to find it.
+/// The result of a search, and how much work it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// The best first.
+    /// The messages found, best match first.
     pub found: Vec<Found>,
     /// How many terms of the query were looked up.
     pub terms: u64,
-    /// How many messages have each of those, all together: to say how rare a term is, all are counted that have it.
+    /// How many messages contain each of those terms, summed over the terms: all of them are counted to determine how
+    /// rare a term is.
     pub documents: u64,
-    /// How many places were read where one of those stands that tell messages apart.
+    /// How many occurrences were read of the terms that are rare enough to rank messages.
     pub places: u64,
 }
 
-/// Where a message is that was found.
+/// Identifies a message that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its number in the archive.
@@ -52,16 +53,16 @@ pub struct Found {
     pub id: i64,
 }
 
-/// A message of the archive, as it was said.
+/// A message of the archive, as it was recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Archived {
-    /// Its id, as transcripts have it.
+    /// Its id, as in transcripts.
     pub id: i64,
     /// The message.
     pub message: Arc<Message>,
 }
 
-/// Whether a message can be found and quoted: somebody said it or a tool found it, and there is something in it.
+/// Whether a message can be found and quoted: a person, the model or a tool produced it, and it is not blank.
 pub fn is_quotable(message: &Message) -> bool {
     let said = matches!(
         message.origin,

@@ -1,26 +1,26 @@
-//! Caps: what is stored in the window of a large message.
+//! Caps: how much of a large message is kept in the window.
 
 use crate::{language::Language, message::Message, replace, transcript::Entry};
 
-/// What a policy says of an incoming message.
+/// A policy's verdict on an incoming message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapVerdict {
-    /// All of it.
+    /// Keeps all of it.
     #[default]
     Keep,
-    /// Its first `head` and last `tail` characters, with the host's notice.
+    /// Keeps its first `head` and last `tail` characters, with the host's notice.
     Shorten {
         /// In characters.
         head: u32,
         /// In characters.
         tail: u32,
     },
-    /// Only its size and SHA-256.
+    /// Keeps only its size, SHA-256, and first and last line.
     Digest,
 }
 
 impl CapVerdict {
-    /// The verdict that keeps no more than `limit` characters: this one where it is stricter already.
+    /// The verdict that keeps at most `limit` characters; this verdict itself if it is stricter already.
     pub fn at_most(self, limit: u32) -> CapVerdict {
         match self {
             CapVerdict::Keep => CapVerdict::Shorten { head: limit, tail: 0 },
@@ -33,19 +33,19 @@ impl CapVerdict {
     }
 }
 
-/// What became of a text that went through the cap.
+/// The result of applying a cap to a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capped {
-    /// What stays, notice included.
+    /// What is kept, notice included.
     pub text: String,
-    /// Whether anything was taken away.
+    /// Whether anything was removed.
     pub capped: bool,
-    /// How long it was, in characters.
+    /// The original length, in characters.
     pub original_chars: usize,
 }
 
-/// Carries a verdict out. Unlike an edit of a plan, a cap holds even where the notice makes a text
-/// that is barely too long a little longer: the limit is about what is kept (specification 000 §1.3).
+/// Applies a verdict. Unlike an edit of a plan, a cap applies even where the notice makes a text that is barely too
+/// long a little longer: the limit is on what is kept (specification 000 §1.3).
 pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str, language: Language) -> Capped {
     let shortened = match verdict {
         CapVerdict::Keep => None,
@@ -59,9 +59,8 @@ pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str, language:
     }
 }
 
-/// A message as it stands in the window once each of its contents went through the cap: `verdicts` are
-/// for its texts and tool results, in order, `kind` is what they are. With it the sizes before and after
-/// of every content that was capped, in characters.
+/// A message as it appears in the window after the cap. `verdicts` are for its texts and tool results, in order; `kind`
+/// names what they are. Also returns the sizes before and after, in characters, of every content that was capped.
 pub fn message(
     id: i64,
     original: Message,

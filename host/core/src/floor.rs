@@ -1,4 +1,4 @@
-//! What the host itself does: the trim rung, and the native floor under all policies (guard rule 8).
+//! What the host itself decides: the trim rung, and the floor under all policies (guard rule 8).
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::{
     words::{self, Words},
 };
 
-/// The trim rung: the seed pair, the most recent stored turn and the current one stay (specification 000 §2.2).
-/// The same on its own result changes nothing.
+/// The trim rung: keeps the seed pair, the most recent stored turn and the current turn (specification 000 §2.2).
+/// Idempotent.
 pub fn trim(transcript: &Transcript) -> Plan {
     let mut plan = Plan::new();
     let goes = transcript.seed_end()..transcript.last_turn();
@@ -20,13 +20,13 @@ pub fn trim(transcript: &Transcript) -> Plan {
     plan
 }
 
-/// The floor: what trim keeps, and while that is over the limit it gives up, in this order, the last
-/// turn, the oldest tool pairs of the current turn, the seed pair, the marker, and whatever else the
-/// current turn has produced, oldest first.
+/// The floor: keeps what [`trim`] keeps. While that is over the limit it removes, in this order: the last turn, the
+/// oldest tool pairs of the current turn, the seed pair, the marker, and the rest of what the current turn has
+/// produced, oldest first.
 ///
-/// The new message stays, so the result is within the limit unless that message alone is not: then
-/// [`Applied::tokens_after`] says how much it takes. Like a plan (guard rule 5) the result is never
-/// larger than doing nothing would be.
+/// The new message always stays, so the result is within the limit unless that message alone is not; then
+/// [`Applied::tokens_after`] says how much it takes. As for a plan (guard rule 5), the result is never larger than the
+/// unchanged request.
 pub fn decide(transcript: &Transcript, limit: u64) -> Applied {
     let (seed_end, current, len) = (transcript.seed_end(), transcript.current(), transcript.len());
     let unchanged = Request::of(transcript);
@@ -35,7 +35,7 @@ pub fn decide(transcript: &Transcript, limit: u64) -> Applied {
     let mut request = unchanged.clone();
     request.take(seed_end..transcript.last_turn());
     if request.tokens() > most && unchanged.tokens() <= limit {
-        // The marker costs more than what it would stand for.
+        // The marker would cost more than the turns it stands for.
         return unchanged.carry_out();
     }
     if request.tokens() > most {
@@ -64,18 +64,18 @@ pub fn decide(transcript: &Transcript, limit: u64) -> Applied {
     request.carry_out()
 }
 
-/// A request from which one thing after the other is taken.
+/// A request from which messages are removed one after the other.
 #[derive(Clone)]
 struct Request<'a> {
     transcript: &'a Transcript,
     goes: Vec<bool>,
-    /// What stays costs this much without markers.
+    /// Tokens of the messages that are kept, markers excluded.
     kept_tokens: u64,
     marker: Option<u64>,
 }
 
 impl<'a> Request<'a> {
-    /// Everything is in it.
+    /// The request with every message in it.
     fn of(transcript: &'a Transcript) -> Self {
         let len = transcript.len();
         let kept_tokens = transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len);
@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
         self.marker = Some(words::marker_tokens(self.transcript, turns, &Words::Host));
     }
 
-    /// Takes a message that starts no stored turn.
+    /// Removes a message that starts no stored turn.
     fn take_one(&mut self, at: usize) {
         if !self.goes[at] && !self.transcript.is_marker(at) {
             self.goes[at] = true;
@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The number of turns that it says lives on in the session.
+    /// Leaves the marker out. The session still stores the number of dropped turns that it states.
     fn leave_out_marker(&mut self) {
         self.marker = None;
     }

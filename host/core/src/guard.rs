@@ -1,7 +1,7 @@
-//! The guard: what is true of every request, whatever a policy says.
+//! The guard: enforces the rules that hold for every request, whatever a policy decides.
 //!
-//! A plan is judged as a whole. The guard corrects text alone (rule 6); any other breach refuses the
-//! plan and the next layer decides.
+//! A plan is judged as a whole. The guard corrects only the marker's text (rule 6); any other breach rejects the plan,
+//! and the next layer decides.
 
 use std::{collections::HashSet, mem, ops::Range};
 
@@ -16,14 +16,14 @@ use crate::{
     verdict::{Breach, Rule},
 };
 
-/// What a plan is held against.
+/// The conditions that a plan is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard {
     /// The hard limit in tokens.
     pub limit: u64,
-    /// Whether the operator allows the seed pair to go.
+    /// Whether the operator allows the seed pair to be removed.
     pub seed_may_go: bool,
-    /// Whether the request must shrink by at least a tenth, as on recovery.
+    /// Whether the request must shrink by at least a tenth, as in recovery.
     pub must_shrink: bool,
 }
 
@@ -45,8 +45,8 @@ impl Guard {
         Ok(applied)
     }
 
-    /// Whether the seed pair, a marker and the current turn, with what is shown for it, are within the limit. Where they
-    /// are not, removing whole turns does not help, and a policy may well leave the decision to the layer below.
+    /// Whether the seed pair, a marker and the current turn, including what is shown only for it, are within the limit.
+    /// If not, removing whole turns does not help, and a policy may leave the decision to the layer below.
     pub fn whole_turns_can_fit(&self, transcript: &Transcript) -> bool {
         let seed = transcript.tokens_in(0, transcript.seed_end());
         let current = transcript.tokens_in(transcript.shown_part(), transcript.len());
@@ -55,7 +55,7 @@ impl Guard {
         least.min(Plan::new().tokens(transcript)) <= self.limit
     }
 
-    /// Rules 2, 3 and 8: which messages go, if the edits make sense at all.
+    /// Rules 2, 3 and 8: which messages are removed, provided that the edits are valid.
     fn going(&self, transcript: &Transcript, plan: &Plan) -> Result<Vec<bool>, Breach> {
         let len = transcript.len();
         match plan.excess() {
@@ -95,12 +95,12 @@ impl Guard {
                 goes[at] = removes;
             }
         }
-        // What becomes of markers is the host's to say.
+        // Markers are decided by the host alone.
         transcript.markers().iter().for_each(|&at| goes[at as usize] = false);
         Ok(goes)
     }
 
-    /// Rules 1 and 3: messages go as whole parts, or as whole tool groups of a part that is too large alone.
+    /// Rules 1 and 3: messages are removed as whole parts, or as whole tool groups of a part that alone is too large.
     fn check_parts(&self, transcript: &Transcript, goes: &[bool]) -> Result<(), Breach> {
         let seed_end = transcript.seed_end();
         let seed = &goes[..seed_end];
@@ -158,7 +158,7 @@ impl Guard {
     }
 }
 
-/// Rule 1 for a range to be summed up: whole turns, between the seed with its marker and the most recent turn.
+/// Rule 1 for a range to be summarized: whole turns, between the seed with its marker and the most recent turn.
 fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize>>, Breach> {
     let Some((start, end)) = plan.compaction() else { return Ok(None) };
     let range = start as usize..end as usize;
@@ -175,7 +175,7 @@ fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize
     Err(breach(Rule::Pairs, format!("{start}..{end} is not a range of whole turns that can be summarized")))
 }
 
-/// Rules 5 and 8: what is shown again stands before the new message, is there, and is shown once.
+/// Rules 5 and 8: a recalled message is older than the new message, exists, and is shown once.
 fn recall(transcript: &Transcript, plan: &Plan, goes: &[bool]) -> Result<Option<Recall>, Breach> {
     if plan.recalls().is_empty() {
         return Ok(None);
@@ -206,8 +206,8 @@ fn recall(transcript: &Transcript, plan: &Plan, goes: &[bool]) -> Result<Option<
     Ok(Recall::of(quotes, transcript.language()))
 }
 
-/// Rule 4. A written marker is a user's message, and everything else that may go leaves a user's message
-/// first, except the seed pair.
+/// Rule 4. A marker that was written is a user message, and every removal that is allowed leaves a user message first,
+/// except that of the seed pair.
 fn check_start(transcript: &Transcript, applied: &Applied) -> Result<(), Breach> {
     let Some(&first) = applied.kept.first() else { return Ok(()) };
     let marker_first = applied.marker.as_ref().is_some_and(|&(_, before)| before <= first);

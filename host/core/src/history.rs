@@ -1,6 +1,5 @@
-//! Histories that come from outside: pmk's `session.json`, Anthropic's `{"system","messages"}`, JSON
-//! lines. They carry no origins, so those are read off the text; and they may be broken, so they are
-//! repaired before anything is decided on them.
+//! Histories from outside: pmk's `session.json`, Anthropic's `{"system","messages"}`, JSON lines. They carry no
+//! origins, so origins are inferred from the text; and they may be broken, so they are repaired before any decision.
 
 mod builder;
 mod error;
@@ -18,23 +17,23 @@ use crate::{
     message::{Block, Message, Origin, Role},
 };
 
-/// How a seed begins: that of every pmk session (specification 003 §3), and ours in English.
+/// How a seed begins: in every pmk session (specification 003 §3), and in English.
 pub const SEED_PREFIXES: [&str; 2] =
     ["我先把 workspace 的 PKB context 給你", "Here are the team's documents (take them as ground truth"];
 
-/// A history as a file gave it.
+/// A history as read from a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// The system prompt, where the file has one.
+    /// The system prompt, if the file has one.
     pub system: Option<String>,
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// What of it stands only as a name in brackets, one line a kind.
+    /// Content that could not be read and is represented by its type in brackets, one line per type.
     pub unread: Vec<String>,
 }
 
 impl History {
-    /// Reads any of the three formats; which one is seen by the content.
+    /// Reads any of the three formats, which it detects from the content.
     ///
     /// # Errors
     /// [`HistoryError`] names the line or message that is wrong.
@@ -82,7 +81,7 @@ fn in_list(values: Vec<Value>) -> Vec<(Option<usize>, Value)> {
     values.into_iter().map(|value| (None, value)).collect()
 }
 
-/// The lines that are not blank, counted from 1.
+/// The lines that are not blank, with their numbers, from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
 }
@@ -104,7 +103,7 @@ fn system_text(value: &Value) -> Result<Option<String>, HistoryError> {
     }
 }
 
-/// `unread` is told the kind of every block that stands as its name.
+/// Reads the blocks of a message. `unread` is called with the type of every block that is represented only by its name.
 fn blocks(content: &Value, unread: &mut dyn FnMut(&str)) -> Result<Vec<Block>, String> {
     match content {
         Value::String(text) => Ok(vec![Block::Text { text: text.clone() }]),
@@ -114,7 +113,7 @@ fn blocks(content: &Value, unread: &mut dyn FnMut(&str)) -> Result<Vec<Block>, S
     }
 }
 
-/// What a model thought is signed for its own session and of no use in another.
+/// Thinking blocks are signed for their own session and of no use in another.
 fn is_thinking(value: &Value) -> bool {
     matches!(value.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
 }
@@ -143,7 +142,7 @@ fn block(value: &Value, unread: &mut dyn FnMut(&str)) -> Result<Block, String> {
     }
 }
 
-/// A tool result is a text or a list of blocks; what is no text is named in brackets.
+/// The text of a tool result, which is a text or a list of blocks; blocks that are not text are named in brackets.
 fn result_text(content: Option<&Value>, unread: &mut dyn FnMut(&str)) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
@@ -163,7 +162,7 @@ fn result_text(content: Option<&Value>, unread: &mut dyn FnMut(&str)) -> String 
     }
 }
 
-/// The origin that a file of our own names, unless the message cannot be that.
+/// The origin that our own file format names, unless the message cannot have it.
 fn named_origin(value: &Value, message: &Message) -> Option<Origin> {
     let origin = Origin::from_name(value.get("origin")?.as_str()?)?;
     let fits = match origin {
@@ -175,7 +174,7 @@ fn named_origin(value: &Value, message: &Message) -> Option<Origin> {
     fits.then_some(origin)
 }
 
-/// Reads the origin of a message off its role, its blocks and its first line.
+/// Infers the origin of a message from its role, its blocks and its first line.
 fn recognise(message: &Message, before: Option<&Message>) -> Origin {
     if message.role == Role::Assistant {
         let answers_seed = before.is_some_and(|before| before.origin == Origin::Seed);

@@ -1,4 +1,4 @@
-//! Images: what a message says of one. The bytes are kept by the host, and only a request holds them.
+//! Images as messages refer to them. The host stores the bytes; only a request contains them.
 
 use std::fmt;
 
@@ -7,14 +7,15 @@ use sha2::{Digest, Sha256};
 
 use crate::{language::Language, text};
 
-/// The edge of a square that costs one token, in pixels, as Claude counts them (platform.claude.com, "Vision"). Others count
-/// coarser squares.
+/// The edge in pixels of the square that costs one token, as Claude counts (platform.claude.com, "Vision"). Other
+/// providers use larger squares.
 const PATCH: u32 = 28;
 
-/// The most tokens of an image: what is larger is made smaller before it is looked at (the same page, models of high resolution).
+/// The most tokens of an image; a larger one is scaled down by the provider first (the same page, high-resolution
+/// models).
 const MOST_TOKENS: u32 = 4_784;
 
-/// The kinds of images that models take, all providers alike.
+/// The image types that all providers accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ImageType {
     /// PNG.
@@ -23,7 +24,7 @@ pub enum ImageType {
     /// JPEG.
     #[serde(rename = "image/jpeg")]
     Jpeg,
-    /// GIF, of which models see the first picture.
+    /// GIF, of which models see only the first frame.
     #[serde(rename = "image/gif")]
     Gif,
     /// WebP.
@@ -43,18 +44,18 @@ impl ImageType {
     }
 }
 
-/// The SHA-256 of an image's bytes, as hexadecimal digits: the name it is kept under.
+/// The SHA-256 of an image's bytes in hexadecimal, which is the key it is stored under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ImageId(String);
 
 impl ImageId {
-    /// The name of these bytes.
+    /// The id of these bytes.
     pub fn of(bytes: &[u8]) -> ImageId {
         ImageId(text::hex(&Sha256::digest(bytes)))
     }
 
-    /// The digits.
+    /// The hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -66,12 +67,12 @@ impl fmt::Display for ImageId {
     }
 }
 
-/// An image, as a message names it.
+/// A message's reference to an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Which bytes it has.
+    /// Identifies the bytes.
     pub sha256: ImageId,
-    /// What kind of bytes.
+    /// The type of the bytes.
     pub media_type: ImageType,
     /// In pixels.
     pub width: u32,
@@ -80,13 +81,13 @@ pub struct Image {
 }
 
 impl Image {
-    /// What it costs.
+    /// The token estimate.
     pub fn tokens(&self) -> u32 {
         let patches = |edge: u32| edge.div_ceil(PATCH);
         patches(self.width).saturating_mul(patches(self.height)).clamp(1, MOST_TOKENS)
     }
 
-    /// What stands for it where it cannot be shown.
+    /// The text that replaces it where it cannot be shown.
     pub fn in_words(&self, language: Language) -> String {
         let Image { width, height, .. } = self;
         match language {
@@ -95,7 +96,7 @@ impl Image {
         }
     }
 
-    /// What stands for it once a model's server has refused it; `id` is where the host keeps it.
+    /// The text that replaces it after a model's server has refused it; `id` is where the host stores it.
     pub fn refused(&self, id: &str, language: Language) -> String {
         let Image { width, height, .. } = self;
         match language {
@@ -108,7 +109,7 @@ impl Image {
         }
     }
 
-    /// What stands for it once a policy has taken it out; `id` is where the host keeps it.
+    /// The text that replaces it after a policy has digested it; `id` is where the host stores it.
     pub fn digest(&self, id: &str, language: Language) -> String {
         let Image { sha256, width, height, .. } = self;
         match language {

@@ -1,31 +1,31 @@
-//! The languages that people and models are talked to in.
+//! The languages that the gateway uses with people and models.
 
 use std::str::FromStr;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A language that the gateway speaks.
+/// A language that the gateway supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Language {
-    /// Where nothing says otherwise.
+    /// The default.
     #[default]
     English,
     /// Traditional Chinese, the language of the specifications.
     TraditionalChinese,
 }
 
-/// A text that names no language.
+/// A text that is not a language tag.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown language `{0}`; use `zh-TW` or `en`")]
 pub struct UnknownLanguage(String);
 
 impl Language {
-    /// All there are.
+    /// All languages.
     pub const ALL: [Language; 2] = [Language::English, Language::TraditionalChinese];
 
-    /// The tag (BCP 47).
+    /// The language's tag (BCP 47).
     pub const fn tag(self) -> &'static str {
         match self {
             Language::English => "en",
@@ -33,7 +33,7 @@ impl Language {
         }
     }
 
-    /// That of the two texts that is in this language.
+    /// Returns whichever of the two texts is in this language.
     pub const fn pick(self, english: &'static str, chinese: &'static str) -> &'static str {
         match self {
             Language::English => english,
@@ -41,7 +41,7 @@ impl Language {
         }
     }
 
-    /// The language of a locale as `LANG` names it: Traditional Chinese for `zh_TW…` and `zh_Hant…`, English for any other.
+    /// The language of a locale as in `LANG`: Traditional Chinese for `zh_TW…` and `zh_Hant…`, English for any other.
     pub fn of_locale(locale: &str) -> Language {
         let locale = locale.trim().replace('-', "_").to_ascii_lowercase();
         let is_one_of = |names: [&str; 2]| names.iter().any(|name| locale.starts_with(name));

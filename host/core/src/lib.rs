@@ -1,12 +1,11 @@
-//! The pure heart of pmk-host: what a conversation is, what a policy may do to it, and the guard that
-//! makes sure nothing else happens.
+//! The pure core of pmk-host: what a conversation is, what a policy may do to it, and the guard that enforces this.
 //!
-//! No I/O, no async, no clock. The same input gives the same result on every machine.
+//! No I/O, no async, no clock: the same input gives the same result on every machine.
 //!
-//! Read in this order: [`message`] and [`session_key`] (the words), [`tokens`] (what things cost),
-//! [`structure`] (turns, cuts, tool groups), [`transcript`] (what a policy sees), [`plan`] (what it
-//! answers), [`archive`], [`lookup`] and [`recall`] (how what was dropped comes back), [`guard`] (what becomes of
-//! a plan), [`floor`] (what happens when nobody answers well).
+//! Read in this order: [`message`] and [`session_key`] (the basic types), [`tokens`] (estimates), [`structure`] (turns,
+//! cuts, tool groups), [`transcript`] (what a policy sees), [`plan`] (what it answers), [`archive`], [`lookup`] and
+//! [`recall`] (how dropped messages come back), [`guard`] (how a plan is checked and applied), [`floor`] (what the host
+//! decides where no policy does).
 
 #![deny(missing_docs)]
 

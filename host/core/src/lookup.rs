@@ -1,4 +1,4 @@
-//! One decision's use of the archive: bounded, and remembered.
+//! A decision's access to the archive, limited and cached.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,62 +15,62 @@ use crate::{
     transcript::Transcript,
 };
 
-/// Searches that a decision may make; a further one finds nothing.
+/// The most searches per decision; further ones find nothing.
 pub const MAX_SEARCHES: u32 = 8;
 
-/// What one search finds at most.
+/// The most results per search.
 pub const MAX_FOUND: u32 = 200;
 
-/// The most characters of a query that are looked at.
+/// The most characters of a query that are used.
 const MAX_QUERY_CHARS: usize = 4_000;
 
-/// What one look at the columns covers at most, in messages, and all looks of a decision together.
+/// The most messages that one column query covers, and that all of a decision's queries cover together.
 const MAX_RANGE: u32 = 200;
 const MAX_READ: usize = 2_000;
 
-/// What a decision has made the host do for its questions to the archive: counted, not measured, so that it is the same
-/// wherever the archive is kept.
+/// The work that a decision's archive queries caused. It is counted, not measured, so that it is the same wherever the
+/// archive is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Times that the archive was asked for messages. A number that nobody has counts as if it had been.
+    /// How often the archive was asked for messages. A number that does not exist counts as well.
     pub reads: u64,
-    /// Messages that came of it.
+    /// Messages that were returned.
     pub messages: u64,
-    /// Rows of columns that were looked up.
+    /// Rows of columns that were returned.
     pub rows: u64,
     /// Bytes that were read, tool calls included.
     pub bytes: u64,
-    /// Bytes that were, or may be, cut at graphemes and counted in tokens.
+    /// Bytes that were, or may be, cut at grapheme boundaries and counted in tokens.
     pub quoted_bytes: u64,
-    /// Searches that were made.
+    /// Searches.
     pub searches: u64,
-    /// Messages whose lengths were read for them.
+    /// Messages whose lengths were read for the searches.
     pub lengths: u64,
-    /// Messages that there were to search.
+    /// Messages in the searched archive, summed over the searches.
     pub searched: u64,
     /// Terms that were looked up.
     pub terms: u64,
-    /// Messages that have each of those, all together.
+    /// Messages that contain each of those terms, summed over the terms.
     pub documents: u64,
-    /// Places where those stand that tell messages apart.
+    /// Occurrences that were read of the terms that are rare enough to rank messages.
     pub places: u64,
 }
 
-/// What a decision has asked of the archive.
+/// The archive queries of one decision.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     searches: u32,
     texts_read: u32,
     found: BTreeSet<i64>,
     read: HashMap<u32, Archived>,
-    /// What quoting those costs whose cost was asked for.
+    /// Costs of quoting, for the messages whose cost was queried.
     costs: HashMap<u32, u32>,
     work: Work,
 }
 
 impl Lookup {
-    /// The numbers of archived messages that speak of what the query does, best first: what is not in the
-    /// request, or will not be by the edits so far.
+    /// Searches the archive, best match first: the numbers of matching messages that are not in the request, or will
+    /// not be after the edits so far.
     pub fn search(&mut self, transcript: &Transcript, plan: &Plan, query: &str, max: u32) -> Vec<u32> {
         let Some(archive) = transcript.archive() else { return Vec::new() };
         if self.searches >= MAX_SEARCHES {
@@ -93,8 +93,8 @@ impl Lookup {
         found.into_iter().map(|found| found.number).collect()
     }
 
-    /// What quoting each of these messages whole would add to a block; 0 where it cannot be quoted, because it is in
-    /// the request or nothing that was said.
+    /// What quoting each of these messages in full would add to a recall block; 0 where it cannot be quoted, because it
+    /// is in the request or is not quotable.
     pub fn tokens(&mut self, transcript: &Transcript, plan: &Plan, start: u32, end: u32) -> Vec<u32> {
         let numbers = self.range(transcript, start, end);
         let (absent, language) = (Absent::new(transcript, plan), transcript.language());
@@ -113,21 +113,21 @@ impl Lookup {
         numbers.map(|number| self.read.get(&number).map_or(0, |archived| archived.message.origin.code())).collect()
     }
 
-    /// Up to `max` characters of one message from character `start` on.
+    /// Up to `max` characters of one message, from character `start` on.
     pub fn text(&mut self, transcript: &Transcript, number: u32, start: u32, max: u32) -> String {
         self.texts_read = self.texts_read.saturating_add(1);
         let Some(archived) = self.look_at(transcript, number) else { return String::new() };
         text::slice(&archived.message.plain_text(), start as usize, max as usize).to_owned()
     }
 
-    /// Notes in the plan that a message is to be shown again, its first `max_chars` characters.
+    /// Adds to the plan that a message is shown again, its first `max_chars` characters.
     pub fn recall(&mut self, transcript: &Transcript, plan: &mut Plan, number: u32, max_chars: u32) {
         let archived = self.look_at(transcript, number);
         let quote = archived.and_then(|archived| Quote::of(number, archived, max_chars, transcript.language()));
         plan.recall(number, quote);
     }
 
-    /// How many searches there were.
+    /// How many searches were made.
     pub fn searches(&self) -> u32 {
         self.searches
     }
@@ -137,17 +137,17 @@ impl Lookup {
         self.texts_read
     }
 
-    /// The ids of everything that was found, ascending.
+    /// The ids of all messages found, ascending.
     pub fn found(&self) -> impl Iterator<Item = i64> + '_ {
         self.found.iter().copied()
     }
 
-    /// What all this took since it was asked last.
+    /// The work since this was last called; resets the counts.
     pub fn take_work(&mut self) -> Work {
         mem::take(&mut self.work)
     }
 
-    /// The range cut to what is there and allowed, and fetched.
+    /// Limits the range to what exists and is allowed, and fetches it.
     fn range(&mut self, transcript: &Transcript, start: u32, end: u32) -> Range<u32> {
         let end = end.min(transcript.archived()).min(start.saturating_add(MAX_RANGE));
         let numbers = start.min(end)..end;
@@ -156,9 +156,9 @@ impl Lookup {
         numbers
     }
 
-    /// The message of that number, about to be read as a whole.
+    /// Fetches the message with this number to be read in full.
     fn look_at(&mut self, transcript: &Transcript, number: u32) -> Option<&Archived> {
-        // After the last number of all there is none, and no message has it either.
+        // `u32::MAX` is no valid number, and the range below must not overflow; no message has `u32::MAX - 1` either.
         let number = number.min(u32::MAX - 1);
         self.fetch(transcript, number..number + 1);
         let archived = self.read.get(&number)?;
@@ -166,7 +166,7 @@ impl Lookup {
         Some(archived)
     }
 
-    /// Brings what of these is not here yet.
+    /// Fetches those of these messages that are not cached.
     fn fetch(&mut self, transcript: &Transcript, numbers: Range<u32>) {
         let missing = |number: &u32| !self.read.contains_key(number);
         let (Some(first), Some(last)) = (numbers.clone().find(missing), numbers.rev().find(missing)) else { return };
@@ -184,7 +184,7 @@ impl Lookup {
 }
 
 impl Work {
-    /// Bringing a message takes its length, quoting it more of what is quoted at most.
+    /// Caches a message and counts the work: its length for fetching it, at most the quotable part for quoting it.
     fn add(&mut self, archived: &Archived) {
         let blocks = &archived.message.blocks;
         let bytes = blocks.iter().filter_map(Block::content).map(str::len).sum::<usize>() as u64;
@@ -193,10 +193,10 @@ impl Work {
     }
 }
 
-/// What the request will not hold by the edits so far.
+/// The messages that the request will not contain after the edits so far.
 struct Absent<'a> {
     transcript: &'a Transcript,
-    /// Ranges that go, ascending and apart.
+    /// Removed ranges, ascending and disjoint.
     removed: Vec<Range<u32>>,
 }
 
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::{archive::Archive, message::Message};
 
-    /// Two messages, and how often somebody asked for any.
+    /// An archive of two messages that counts how often it is read.
     #[derive(Debug, Default)]
     struct Asked(AtomicU64);
 
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Once, a number that nobody has cost next to nothing and went to the store each time.
+    /// Regression: a number that does not exist was almost free and was read from the store each time.
     #[test]
     fn a_number_that_nobody_has_costs_a_read_and_makes_none() {
         let asked = Arc::new(Asked::default());

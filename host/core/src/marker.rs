@@ -1,24 +1,24 @@
-//! The one message that stands for the turns that were dropped.
+//! The one message that stands for the dropped turns.
 
 use crate::{
     message::{Message, Origin, Role},
     text, tokens,
 };
 
-/// The host's own words, never localised (guard rule 6). `{turns}` is the cumulative number.
+/// The host's own text, never localised (guard rule 6). `{turns}` is replaced by the cumulative number.
 pub const HOST_TEXT: &str = "(此處省略 {turns} 輪較舊的對話以節省 context)";
 
-/// How long a policy's own marker may be, in characters.
+/// The maximum length of a policy's own marker, in characters.
 pub const MAX_CHARS: usize = 300;
 
 const PLACEHOLDER: &str = "{turns}";
 
-/// What stands for the turns that are gone.
+/// The marker for the turns that were dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
     /// How many turns were dropped since the conversation began.
     pub turns: u32,
-    /// The policy's own template, if it gave a good one.
+    /// The policy's own template, if it gave a valid one.
     template: Option<String>,
 }
 
@@ -28,25 +28,25 @@ impl Marker {
         Marker { turns, template: None }
     }
 
-    /// A marker with a policy's own words, and whether they were good enough to be used.
+    /// A marker with a policy's own template, and whether the template is valid and used.
     pub fn with_template(turns: u32, template: &str) -> (Self, bool) {
         let good = Marker::is_template(template);
         (Marker { turns, template: good.then(|| template.to_owned()) }, good)
     }
 
-    /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters, on one line and
-    /// with nothing in them that is not seen.
+    /// Whether this is a valid template: it states the number of turns, has at most [`MAX_CHARS`] characters, is a
+    /// single line and contains no invisible characters.
     pub(crate) fn is_template(text: &str) -> bool {
         let is_brief = text.chars().nth(MAX_CHARS).is_none();
         is_brief && text.contains(PLACEHOLDER) && !text.contains(['\n', '\t']) && text::plain(text) == text
     }
 
-    /// The policy's words, to be stored with the session.
+    /// The policy's template, to be stored with the session.
     pub fn template(&self) -> Option<&str> {
         self.template.as_deref()
     }
 
-    /// The marker as the model reads it.
+    /// The marker's text as sent to the model.
     pub fn text(&self) -> String {
         self.template.as_deref().unwrap_or(HOST_TEXT).replace(PLACEHOLDER, &self.turns.to_string())
     }
@@ -56,13 +56,13 @@ impl Marker {
         Message::text(Role::User, Origin::Marker, self.text())
     }
 
-    /// What it costs.
+    /// The token estimate.
     pub fn tokens(&self) -> u32 {
         tokens::MESSAGE_OVERHEAD.saturating_add(tokens::estimate(&self.text()))
     }
 }
 
-/// The number of turns that a marker of an imported history stands for, in either bracket width.
+/// The number of turns that a marker of an imported history states; its brackets may be ASCII or full-width.
 pub fn parse(text: &str) -> Option<u32> {
     let text = text.trim();
     let inner = text.strip_prefix(['(', '（'])?.strip_suffix([')', '）'])?;

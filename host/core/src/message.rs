@@ -11,7 +11,7 @@ use crate::image::Image;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// A person, or the host with what tools returned.
+    /// A person, or the host with tool results.
     User,
     /// The model.
     Assistant,
@@ -40,15 +40,15 @@ pub enum Origin {
     Seed,
     /// The acknowledgement that makes the seed a pair.
     SeedAck,
-    /// What `mra ask` found.
+    /// The answer of `mra ask`.
     MraResult,
-    /// What a tool returned.
+    /// The result of a tool.
     ToolResult,
-    /// What came with a person's message: files, images, forwarded messages.
+    /// What a person attached to a message: files, images, forwarded messages.
     Attachment,
-    /// What was carried over from an older session or a compacted range.
+    /// A summary carried over from an older session or a compacted range.
     Summary,
-    /// Stands for the turns that earlier prunes dropped.
+    /// A marker for the turns that earlier prunes dropped.
     Marker,
     /// Atoms found for the new message; never stored.
     Retrieval,
@@ -94,7 +94,7 @@ impl Origin {
         }
     }
 
-    /// The origin of that name.
+    /// The origin with that name.
     pub fn from_name(name: &str) -> Option<Origin> {
         Origin::ALL.into_iter().find(|origin| origin.name() == name)
     }
@@ -109,21 +109,21 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
-    /// What is said.
+    /// Text.
     Text {
-        /// Providers refuse a blank one.
+        /// Not blank: providers refuse that.
         text: String,
     },
     /// The model calls a tool.
     ToolUse {
-        /// The model's; ids may repeat within a conversation.
+        /// Assigned by the model; may repeat within a conversation.
         id: String,
-        /// The tool's.
+        /// The tool's name.
         name: String,
-        /// An object, by the schema of the tool.
+        /// An object that matches the tool's schema.
         input: Value,
     },
-    /// What a tool answered; in the user message right after the call.
+    /// A tool's result; in the user message right after the call.
     ToolResult {
         /// The id of the call.
         tool_use_id: String,
@@ -138,7 +138,7 @@ pub enum Block {
 }
 
 impl Block {
-    /// The text that may be shortened: a text block's or a tool result's.
+    /// The text that may be shortened: that of a text block or a tool result.
     pub fn content(&self) -> Option<&str> {
         match self {
             Block::Text { text } => Some(text),
@@ -147,7 +147,7 @@ impl Block {
         }
     }
 
-    /// How much there is of it to copy, read or write, in bytes, give or take.
+    /// Its approximate size in bytes, to copy, read or write.
     pub fn bytes(&self) -> u64 {
         match self {
             Block::Text { text } => text.len() as u64,
@@ -157,7 +157,7 @@ impl Block {
         }
     }
 
-    /// Whether it is a text with nothing in it, which providers refuse.
+    /// Whether it is a blank text, which providers refuse.
     pub fn is_blank(&self) -> bool {
         matches!(self, Block::Text { text } if text.trim_start().is_empty())
     }
@@ -179,9 +179,9 @@ impl Block {
 pub struct Message {
     /// Who speaks, as the model is told.
     pub role: Role,
-    /// How it came to be.
+    /// How the message came to be.
     pub origin: Origin,
-    /// What is said, in order.
+    /// The content, in order.
     pub blocks: Vec<Block>,
 }
 
@@ -192,32 +192,32 @@ impl AsRef<Message> for Message {
 }
 
 impl Message {
-    /// A message of one text block.
+    /// Creates a message of one text block.
     pub fn text(role: Role, origin: Origin, text: impl Into<String>) -> Self {
         Message { role, origin, blocks: vec![Block::Text { text: text.into() }] }
     }
 
-    /// What a person wrote.
+    /// Creates a message from a person.
     pub fn user(text: impl Into<String>) -> Self {
         Message::text(Role::User, Origin::User, text)
     }
 
-    /// What the model wrote.
+    /// Creates a message from the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Message::text(Role::Assistant, Origin::Assistant, text)
     }
 
-    /// Whether there is nothing in it.
+    /// Whether all its blocks are blank.
     pub fn is_blank(&self) -> bool {
         self.blocks.iter().all(Block::is_blank)
     }
 
-    /// Whether it calls a tool or carries what one returned.
+    /// Whether it contains a tool call or a tool result.
     pub fn has_tools(&self) -> bool {
         self.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. } | Block::ToolResult { .. }))
     }
 
-    /// The images in it, in order.
+    /// Its images, in order.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Image(image) => Some(image),
@@ -225,18 +225,18 @@ impl Message {
         })
     }
 
-    /// All text and tool results, a line feed between blocks.
+    /// All texts and tool results, separated by line feeds.
     pub fn plain_text(&self) -> String {
         plain_text(&self.blocks)
     }
 }
 
-/// Messages that are passed on without being copied.
+/// Wraps messages so that they can be passed on without being copied.
 pub fn shared(messages: impl IntoIterator<Item = Message>) -> Vec<Arc<Message>> {
     messages.into_iter().map(Arc::new).collect()
 }
 
-/// All text and tool results of the blocks, a line feed between them.
+/// All texts and tool results of the blocks, separated by line feeds.
 pub fn plain_text(blocks: &[Block]) -> String {
     let mut out = String::new();
     for content in blocks.iter().filter_map(Block::content) {
@@ -248,10 +248,10 @@ pub fn plain_text(blocks: &[Block]) -> String {
     out
 }
 
-/// What a message says of an image: its name and size.
+/// The approximate size of a reference to an image: its id and dimensions.
 const IMAGE_BYTES: u64 = 160;
 
-/// The size of JSON, give or take.
+/// The approximate size of JSON.
 fn json_bytes(value: &Value) -> u64 {
     const SMALL: u64 = 8;
     SMALL

@@ -1,4 +1,4 @@
-//! Plans: what a policy answers. Edits by message index, never a rewritten history.
+//! Plans: a policy's answer. Edits by message index, never a rewritten history.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
@@ -16,52 +16,53 @@ use crate::{
 /// One edit, as the policy asked for it.
 #[derive(Clone, Debug)]
 pub enum Edit {
-    /// Messages `start..end` leave the request.
+    /// Messages `start..end` are removed from the request.
     Remove {
-        /// The first of them.
+        /// The first message removed.
         start: u32,
-        /// The first that stays.
+        /// The first message that stays.
         end: u32,
     },
-    /// A message is reduced. `result` is `None` when it would not get cheaper, or when there is no such message.
+    /// A message is reduced. `result` is `None` when that would not make it cheaper, or when the message does not
+    /// exist.
     Replace {
-        /// Its place in the transcript.
+        /// Its index in the transcript.
         index: u32,
         /// What the policy asked for.
         reduction: Reduction,
-        /// What it comes to.
+        /// The result.
         result: Option<Replaced>,
     },
 }
 
-/// A message as it stands after a reduction.
+/// A message after a reduction.
 #[derive(Clone, Debug)]
 pub struct Replaced {
-    /// Its place in the transcript.
+    /// Its index in the transcript.
     pub index: u32,
-    /// Of the same role and origin.
+    /// With the same role and origin.
     pub message: Arc<Message>,
-    /// What it costs now, by the estimate.
+    /// Its new token estimate.
     pub tokens: u32,
-    /// Characters of its texts and tool results.
+    /// Characters of its texts and tool results before.
     pub chars_before: u32,
-    /// The same, reduced.
+    /// The same, after the reduction.
     pub chars_after: u32,
 }
 
-/// What a plan has too many of. It holds no more of them than it may have.
+/// What a plan has too many of. The plan stores only as many as are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// There may be twice as many as messages, and a few.
+    /// More edits than twice the number of messages plus a small constant.
     Edits,
-    /// Messages to be shown again.
+    /// More messages to be shown again than [`recall::MAX_QUOTES`].
     Recalls,
 }
 
-/// Edits, and what the request would cost with them.
+/// A policy's edits, and the cost of the request with them.
 ///
-/// Every edit is accepted here, sensible or not; the [guard](crate::guard) judges them together. An edit
-/// costs no more than the text it reads, and no text is read twice, however many edits there are.
+/// Every edit is accepted here, valid or not; the [guard](crate::guard) judges them together. An edit costs no more
+/// than the text it reads, and no text is read twice, however many edits there are.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     edits: Vec<Edit>,
@@ -77,19 +78,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that sends everything.
+    /// The empty plan, which sends everything.
     pub fn new() -> Self {
         Plan::default()
     }
 
-    /// Takes messages `start..end` out.
+    /// Removes messages `start..end`.
     pub fn remove(&mut self, transcript: &Transcript, start: u32, end: u32) {
         if !self.has_room(transcript) {
             return;
         }
         let (from, to) = (start as usize, end as usize);
         if from < to && to <= transcript.len() {
-            // Markers are the host's: what they cost is settled in `tokens`.
+            // Markers are the host's; `tokens` accounts for them.
             let tokens = transcript.tokens_in(from, to) - transcript.marker_tokens_in(from, to);
             self.removed_tokens = self.removed_tokens.saturating_add(tokens);
             self.removed_turns = self.removed_turns.saturating_add(transcript.turns_in(from, to) as u32);
@@ -97,12 +98,12 @@ impl Plan {
         self.edits.push(Edit::Remove { start, end });
     }
 
-    /// Shortens a message, or leaves only its digest. A marker stays as it is.
+    /// Shortens a message, or keeps only its digest. A marker stays as it is.
     pub fn replace(&mut self, transcript: &Transcript, index: u32, reduction: Reduction) {
         if !self.has_room(transcript) {
             return;
         }
-        // A second edit of a message refuses the plan, so there is nothing to work out for it.
+        // A second edit of a message makes the guard reject the plan, so its result is not computed.
         let fresh = (index as usize) < transcript.len() && self.replaced.insert(index);
         let result = if fresh { reduce(transcript, index, reduction) } else { None };
         if let Some(replaced) = &result {
@@ -111,7 +112,7 @@ impl Plan {
         self.edits.push(Edit::Replace { index, reduction, result });
     }
 
-    /// The policy's own words for the marker; the last ones count.
+    /// Sets the policy's own marker template; the last one counts.
     pub fn set_marker(&mut self, text: impl Into<String>) {
         let text = text.into();
         self.words = if Marker::is_template(&text) { Words::Good(text) } else { Words::Bad };
@@ -122,12 +123,12 @@ impl Plan {
         self.compaction = Some((start, end));
     }
 
-    /// What is to be summed up, where the policy asks for it.
+    /// The range to be summarized, if the policy asked for that.
     pub fn compaction(&self) -> Option<(u32, u32)> {
         self.compaction
     }
 
-    /// Shows an archived message again; `quote` is `None` where there is none of that number, or nothing to quote.
+    /// Shows an archived message again; `quote` is `None` where the number does not exist or there is nothing to quote.
     pub fn recall(&mut self, number: u32, quote: Option<Quote>) {
         if self.recalls.len() >= recall::MAX_QUOTES {
             self.excess = self.excess.or(Some(Excess::Recalls));
@@ -137,12 +138,12 @@ impl Plan {
         self.recalls.push((number, quote));
     }
 
-    /// What is to be shown again, in the order in which it was asked for.
+    /// The messages to be shown again, in the order in which they were requested.
     pub fn recalls(&self) -> &[(u32, Option<Quote>)] {
         &self.recalls
     }
 
-    /// What leaves the request, as ranges that are ascending and apart.
+    /// The removed ranges, ascending and disjoint.
     pub fn removed(&self) -> Vec<Range<u32>> {
         let removed = |edit: &Edit| match *edit {
             Edit::Remove { start, end } if start < end => Some(start..end),
@@ -160,7 +161,7 @@ impl Plan {
         ranges
     }
 
-    /// Takes back every edit, the marker's words, and what was to be shown again.
+    /// Discards every edit, the marker template, and the recalls.
     pub fn clear(&mut self) {
         *self = Plan::new();
     }
@@ -170,18 +171,18 @@ impl Plan {
         &self.edits
     }
 
-    /// The policy's own words for the marker, where it gave some.
+    /// The policy's marker template, if it set one.
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// What the policy asked for more of than any sensible plan has.
+    /// What the policy requested more of than is allowed.
     pub fn excess(&self) -> Option<Excess> {
         self.excess
     }
 
-    /// What the request would cost with these edits, marker and recall block included. Exact for a plan that the
-    /// guard accepts.
+    /// The cost of the request with these edits, marker and recall block included. Exact for a plan that the guard
+    /// accepts.
     pub fn tokens(&self, transcript: &Transcript) -> u64 {
         let len = transcript.len();
         (transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len))
@@ -192,12 +193,12 @@ impl Plan {
             .saturating_sub(self.replaced_recall(transcript))
     }
 
-    /// What the recall block costs.
+    /// The cost of the recall block.
     fn recall_tokens(&self, language: Language) -> u64 {
         if self.recalls.is_empty() { 0 } else { u64::from(recall::frame_tokens(language)) + self.recalled_tokens }
     }
 
-    /// What the block saves that stands already: a new one takes its place, unless it goes anyhow.
+    /// The cost of a recall block that is already in the request: a new one replaces it, unless it is removed anyway.
     fn replaced_recall(&self, transcript: &Transcript) -> u64 {
         if self.recalls.is_empty() || transcript.standing_recalls().next().is_none() {
             return 0;
@@ -216,7 +217,7 @@ impl Plan {
     }
 }
 
-/// Reduces one message, counted on its original; `None` when that makes it no cheaper than it stands.
+/// Reduces one message, starting from its original; `None` when that makes it no cheaper than it is now.
 fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<Replaced> {
     let entry = transcript.get(index).filter(|_| !transcript.is_marker(index as usize))?;
     let source = entry.source();

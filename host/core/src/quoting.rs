@@ -1,9 +1,10 @@
-//! Foreign words in a request, quoted: every line begins with `> `, so that nothing in them can pass for the end of
-//! the quotation, for a fence, or for somebody's words of now.
+//! Quotes text from others in a request: every line begins with `> `, so that nothing in it can pass for the end of the
+//! quotation, for a fence, or for something said now.
 
 use crate::text;
 
-/// What stands above such words, for the model: ends a sentence of one's own. In each language. A macro, because constants are made of it.
+/// The statement to the model that quoted lines are reference material, in each language; it completes a sentence of
+/// the caller's. A macro, because constants are built from it.
 #[macro_export]
 macro_rules! quoted_lines_are_material {
     (english) => {
@@ -14,7 +15,7 @@ macro_rules! quoted_lines_are_material {
     };
 }
 
-/// The words, every line of them quoted, each after a line feed.
+/// Quotes every line of the text, each after a line feed.
 pub fn quoted(words: &str) -> String {
     let mut quoted = String::with_capacity(words.len() + words.len() / 16);
     text::lines(words).for_each(|line| {
@@ -24,14 +25,14 @@ pub fn quoted(words: &str) -> String {
     quoted
 }
 
-/// The same as a text of its own: without blanks around it, and without the first line feed.
+/// As [`quoted`], as a standalone text: trimmed, and without the first line feed.
 pub fn quotation(words: &str) -> String {
     let mut quotation = quoted(words.trim());
     quotation.remove(0);
     quotation
 }
 
-/// What [`quoted`] made, as it was; lines that are not quoted stay as they are.
+/// Reverses [`quoted`]; lines that are not quoted stay as they are.
 pub fn unquoted(quoted: &str) -> String {
     let line = |line| str::strip_prefix(line, "> ").unwrap_or(line);
     quoted.trim_start_matches('\n').split('\n').map(line).collect::<Vec<_>>().join("\n").trim().to_owned()

@@ -1,7 +1,6 @@
 //! The recall block: archived messages that are shown again, as the model reads them.
 //!
-//! It stands just before the new message, is counted in the budget and never stored. What it shows is
-//! [quoted](crate::quoting).
+//! It precedes the new message, counts towards the budget and is never stored. Its content is [quoted](crate::quoting).
 
 use std::sync::Arc;
 
@@ -39,13 +38,14 @@ pub struct Quote {
     pub number: u32,
     /// Its id.
     pub id: i64,
-    /// What it adds to the block, in tokens.
+    /// The tokens that it adds to the block.
     pub tokens: u32,
     text: String,
 }
 
 impl Quote {
-    /// The first `max_chars` characters of a message, cut at a grapheme; `None` where there is nothing to quote.
+    /// Quotes the first `max_chars` characters of a message, cut at a grapheme boundary; `None` where there is nothing
+    /// to quote.
     pub fn of(number: u32, archived: &Archived, max_chars: u32, language: Language) -> Option<Quote> {
         let Archived { id, message } = archived;
         if !is_quotable(message) || max_chars == 0 {
@@ -75,19 +75,19 @@ fn speaker(message: &Message) -> &'static str {
     }
 }
 
-/// What a plan shows again.
+/// The recall block of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recall {
-    /// The block.
+    /// The block as a message.
     pub message: Arc<Message>,
-    /// What it costs.
+    /// Its token estimate.
     pub tokens: u32,
-    /// The ids of what is quoted, oldest first.
+    /// The ids of the quoted messages, oldest first.
     pub ids: Vec<i64>,
 }
 
 impl Recall {
-    /// The block of these quotes; `None` when there are none.
+    /// The block with these quotes; `None` when there are none.
     pub(crate) fn of<'a>(quotes: impl IntoIterator<Item = &'a Quote>, language: Language) -> Option<Recall> {
         let mut quotes: Vec<&Quote> = quotes.into_iter().collect();
         quotes.sort_unstable_by_key(|quote| quote.number);
@@ -103,8 +103,8 @@ impl Recall {
     }
 }
 
-/// What a block costs beside its quotes. All together is no less than what the block is estimated at: each part
-/// begins a line and is rounded up.
+/// The cost of a block besides its quotes. The sum is never less than the estimate of the whole block: each part begins
+/// a line and is rounded up.
 pub fn frame_tokens(language: Language) -> u32 {
     tokens::MESSAGE_OVERHEAD.saturating_add(tokens::estimate(introduction(language)))
 }

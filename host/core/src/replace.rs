@@ -1,5 +1,5 @@
-//! What stands in place of a content that was shortened: ranges of the original and the host's
-//! notice, or a digest. Never a policy's own words.
+//! What replaces a content that is shortened: ranges of the original and the host's notice, or a digest. Never a
+//! policy's own text.
 
 use std::borrow::Cow;
 
@@ -7,25 +7,25 @@ use sha2::{Digest, Sha256};
 
 use crate::{language::Language, message::Block, text};
 
-/// What quoted lines begin with.
+/// The prefix of quoted lines.
 const QUOTE: &str = "> ";
 
-/// How a content is made smaller.
+/// How a content is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// The first `head` and last `tail` characters stay.
+    /// Keeps the first `head` and last `tail` characters.
     Shorten {
         /// In characters.
         head: u32,
         /// In characters.
         tail: u32,
     },
-    /// Only size and SHA-256 stay.
+    /// Keeps only size, SHA-256, and first and last line.
     Digest,
 }
 
-/// The notice of a shortened text (specification 000 §1.3): `kind` is what the content is, `limit` what the
-/// policy allowed in characters, `id` where the host keeps the original.
+/// The notice of a shortened text (specification 000 §1.3): `kind` names what the content is, `limit` is what the
+/// policy allowed in characters, `id` is where the host stores the original.
 pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str, language: Language) -> String {
     match language {
         Language::English => {
@@ -39,8 +39,8 @@ pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str, language:
     }
 }
 
-/// A text cut down to its first and last characters, with the notice after or between them; `None`
-/// when it is no longer than both together.
+/// Shortens a text to its first and last characters, with the notice after or between them; `None` when the text is no
+/// longer than both together.
 pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str, language: Language) -> Option<String> {
     let limit = u64::from(head) + u64::from(tail);
     let chars = content.chars().count();
@@ -55,8 +55,8 @@ pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str, langua
     Some(lines.join("\n"))
 }
 
-/// Whether what is left of a text's end has lost the sign of a quoted line: without it the rest of that line would stand
-/// as somebody's own words.
+/// Whether the kept end of a text begins inside a quoted line, whose quotation mark is then cut off: without it the
+/// rest of that line would appear unquoted.
 fn begins_within_a_quoted_line(content: &str, end: &str) -> bool {
     let before = &content[..content.len() - end.len()];
     let line = before.rfind('\n').map_or(0, |at| at + 1);
@@ -66,8 +66,7 @@ fn begins_within_a_quoted_line(content: &str, end: &str) -> bool {
 /// The most characters of a line in a digest.
 const MAX_LINE_CHARS: usize = 120;
 
-/// What stands for a content of which only the digest stays: size, SHA-256, and its first and last line, by
-/// which a reader can tell what it was.
+/// The digest that replaces a content: size, SHA-256, and its first and last line, by which a reader can recognise it.
 pub fn digest(content: &str, kind: &str, id: &str, language: Language) -> String {
     let sha256 = text::hex(&Sha256::digest(content.as_bytes()));
     let chars = content.chars().count();
@@ -90,10 +89,10 @@ fn line(line: &str) -> String {
     if shown.len() < line.len() { format!("{shown}…") } else { shown.to_owned() }
 }
 
-/// The same contents, now that the original has another id: their notices name that one.
+/// The same contents after the original's id has changed: their notices name the new id.
 pub fn readdressed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
     let readdress = |content: &str| {
-        // As a notice ends in either language.
+        // How a notice ends in each language.
         ["，id ", ", id "]
             .iter()
             .fold(content.to_owned(), |content, id| content.replace(&format!("{id}{from})"), &format!("{id}{to})")))
@@ -102,7 +101,7 @@ pub fn readdressed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
     blocks.iter().map(|block| content(block).unwrap_or_else(|| block.clone())).collect()
 }
 
-/// A block made smaller; `None` where that leaves it as it is.
+/// Reduces a block; `None` where that leaves it unchanged.
 fn smaller(block: &Block, reduction: Reduction, kind: &str, id: &str, language: Language) -> Option<Block> {
     let text = match (block, reduction) {
         (Block::Image(image), Reduction::Digest) => return Some(Block::Text { text: image.digest(id, language) }),
@@ -112,7 +111,8 @@ fn smaller(block: &Block, reduction: Reduction, kind: &str, id: &str, language: 
     Some(block.with_content(text))
 }
 
-/// Reduces every content of a message; an image has no beginning and no end, so only a digest makes it smaller. `None` when none would get cheaper.
+/// Reduces every content of a message. An image cannot be shortened, only digested. `None` when that would save
+/// nothing.
 pub fn blocks(
     original: &[Block],
     reduction: Reduction,

@@ -1,5 +1,5 @@
-//! The shape every provider accepts: roles alternate, tool results come first, nothing is empty, every
-//! call has an id of its own.
+//! The request format that every provider accepts: roles alternate, tool results come first, nothing is empty, every
+//! call has a unique id.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -8,10 +8,10 @@ use std::{
 
 use crate::message::{Block, Message, Role};
 
-/// Joins neighbours of the same role. Within a user message tool results go first, as Anthropic's
-/// Messages API requires; empty texts, which it refuses, are left out; so are repeated ids of calls,
-/// which histories from elsewhere have: the later ones get a number. What is sent as it stands is shared,
-/// not copied: a request may be as large as the whole conversation.
+/// Merges adjacent messages of the same role. Within a user message, tool results go first, as Anthropic's Messages API
+/// requires; empty texts, which it refuses, are left out; repeated call ids, which occur in imported histories, get a
+/// number from the second use on. Messages that are sent unchanged are shared, not copied: a request may be as large as
+/// the whole conversation.
 pub fn alternate(messages: impl IntoIterator<Item = Arc<Message>>) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::new();
     for mut message in messages {
@@ -38,7 +38,7 @@ pub fn alternate(messages: impl IntoIterator<Item = Arc<Message>>) -> Vec<Arc<Me
     out
 }
 
-/// Results follow their calls: the first of an id belongs to the first call of that id.
+/// Makes repeated ids unique. Results follow their calls: the first result of an id belongs to its first call.
 fn number_repeated_ids(messages: &mut [Arc<Message>]) {
     let mut seen = HashSet::new();
     let mut calls = messages.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
@@ -75,7 +75,7 @@ fn number_repeated_ids(messages: &mut [Arc<Message>]) {
     }
 }
 
-/// The id itself the first time, then `id_2`, `id_3` … as far as those are free.
+/// Returns the id itself the first time, then `id_2`, `id_3` …, skipping those in use.
 fn unused(uses: &mut HashMap<String, u32>, id: &str) -> String {
     let mut unique = id.to_owned();
     while uses.contains_key(&unique) {

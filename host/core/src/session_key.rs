@@ -1,7 +1,7 @@
 //! Which conversation a message belongs to.
 //!
-//! Top-level direct messages of one person share a session; every thread has one of its own; a
-//! channel's top level has one (specification 003 §2). Context never crosses from one key to another.
+//! Top-level direct messages of one person share a session; every thread has its own; a channel's top level has one
+//! (specification 003 §2). Context never crosses from one key to another.
 
 use std::{fmt, str::FromStr};
 
@@ -19,39 +19,39 @@ pub enum FrontName {
     Console,
 }
 
-/// Where on that front.
+/// Where on the front a conversation takes place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// A direct message with this user.
+    /// The direct messages with this user.
     Dm(String),
     /// This channel.
     Channel(String),
 }
 
-/// How long an id may be, in characters.
+/// The maximum length of an id, in characters.
 pub const MAX_ID_CHARS: usize = 128;
 
-/// Whether a text can be the id of a user, a channel or a thread: a key made of it can be read back,
-/// and shown on a terminal as it is.
+/// Whether a text can be the id of a user, a channel or a thread: a key made of it can be parsed back and is safe to
+/// print on a terminal.
 pub fn is_id(text: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || (c.is_ascii_punctuation() && c != ':');
     !text.is_empty() && text.chars().all(allowed) && text.chars().nth(MAX_ID_CHARS).is_none()
 }
 
-/// The key of a conversation. As text: `slack:dm:U`, `slack:dm:U:TS`, `slack:channel:C`,
-/// `slack:channel:C:TS`; the console's begin with `console:`.
+/// The key of a conversation. As text: `slack:dm:U`, `slack:dm:U:TS`, `slack:channel:C`, `slack:channel:C:TS`; console
+/// keys begin with `console:`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionKey {
-    /// No two fronts share a conversation.
+    /// The front; conversations are never shared between fronts.
     pub front: FrontName,
-    /// Whose direct message, or which channel.
+    /// The person of the direct messages, or the channel.
     pub place: Place,
-    /// The thread's first timestamp.
+    /// The timestamp of the thread's first message.
     pub thread: Option<String>,
 }
 
-/// A text that is no session key.
+/// A text that is not a session key.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{}` is not a session key; a key looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, `slack:channel:C1` or \

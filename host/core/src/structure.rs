@@ -1,12 +1,11 @@
 //! Turns, legal cuts and tool groups of a list of messages.
 //!
-//! Index arithmetic on a list with semantic boundaries is how the gateway of specification 002 broke: everything that divides
-//! a history asks this module where it may.
+//! The gateway of specification 002 broke because of index arithmetic on a list with semantic boundaries. Therefore
+//! everything that divides a history asks this module where it may.
 
 use crate::message::{Block, Message, Origin, Role};
 
-/// Whether a message starts a turn: a user message that carries no tool result and is none of the
-/// host's own insertions.
+/// Whether a message starts a turn: a user message that carries no tool result and was not inserted by the host.
 pub fn starts_turn(message: &Message) -> bool {
     message.role == Role::User
         && message.origin.starts_turn()
@@ -28,20 +27,20 @@ pub struct Pair {
 /// The tool pairs of a history, and the tool blocks that have no partner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// Round by round; within one round in no particular order.
+    /// Grouped by round; within a round in no particular order.
     pub pairs: Vec<Pair>,
     /// Calls and results without a partner, in order.
     pub orphans: Vec<At>,
 }
 
-/// Matches calls and results by order: ids may repeat within a conversation. A call can only be
-/// answered by the user messages that follow it directly, because a provider accepts nothing else.
+/// Matches calls and results by order, because ids may repeat within a conversation. A call can only be answered by the
+/// user messages that directly follow it; a provider accepts nothing else.
 pub fn pair_tools<M: AsRef<Message>>(messages: &[M]) -> Pairs {
     survey(messages, |_, _, _| {})
 }
 
-/// Looks at every message once, in order: at its tool blocks itself, at the rest through `see`, which
-/// gets the message with its index and its tool bits of [`flag`].
+/// Visits every message once, in order. Handles its tool blocks itself and passes the message, with its index and its
+/// tool bits of [`flag`], to `see`.
 fn survey<'a, M: AsRef<Message>>(messages: &'a [M], mut see: impl FnMut(usize, &'a Message, u8)) -> Pairs {
     let mut found = Pairs::default();
     let mut round = Round::default();
@@ -78,7 +77,7 @@ fn survey<'a, M: AsRef<Message>>(messages: &'a [M], mut see: impl FnMut(usize, &
     found
 }
 
-/// The tool blocks of some assistant messages in a row and of the user messages in a row after them.
+/// The tool blocks of consecutive assistant messages and of the consecutive user messages that follow them.
 #[derive(Default)]
 struct Round<'a> {
     calls: Vec<(&'a str, At)>,
@@ -86,8 +85,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// The first call of an id belongs to the first result of that id, the second to the second: with
-    /// both sorted by id (stable, so equal ids keep their order) one walk finds them all.
+    /// Pairs the calls and results. The first call of an id belongs to the first result of that id, the second to the
+    /// second: with both sorted by id (stable, so that equal ids keep their order), one pass finds all pairs.
     fn settle(&mut self, found: &mut Pairs) {
         self.calls.sort_by_key(|&(id, _)| id);
         self.results.sort_by_key(|&(id, _)| id);
@@ -105,30 +104,30 @@ impl Round<'_> {
     }
 }
 
-/// The bits of [`Structure::flags`] and of a transcript's, as the contract numbers them.
+/// The bits of [`Structure::flags`] and of a transcript's flags, as numbered in the contract.
 pub mod flag {
     /// It starts a turn.
     pub const STARTS_TURN: u8 = 1;
     /// It is a legal cut.
     pub const CUT: u8 = 2;
-    /// It calls a tool.
+    /// It contains a tool call.
     pub const TOOL_USE: u8 = 4;
-    /// It carries what a tool returned.
+    /// It contains a tool result.
     pub const TOOL_RESULT: u8 = 8;
-    /// It stands replaced already. Only in a transcript.
+    /// It has been replaced already. Only in a transcript.
     pub const REPLACED: u8 = 16;
-    /// It always stays. Only in a transcript.
+    /// It can never be removed. Only in a transcript.
     pub const STAYS: u8 = 32;
 }
 
-/// Where a history may be divided and what belongs together in it.
+/// Where a history may be divided, and which messages belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Structure {
     /// Bits of [`flag`], one byte per message.
     pub flags: Vec<u8>,
     /// Messages that start a turn, ascending.
     pub turn_starts: Vec<u32>,
-    /// Turn starts that no pair straddles, ascending; 0 counts when it starts a turn.
+    /// Turn starts that no pair straddles, ascending; 0 is included when it starts a turn.
     pub cuts: Vec<u32>,
     /// For each message the first message of its tool group, or itself.
     pub groups: Vec<u32>,
@@ -137,7 +136,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// Reads the structure of a history whose tool blocks all have a partner.
+    /// Computes the structure of a history whose tool blocks all have a partner.
     pub fn of<M: AsRef<Message>>(messages: &[M]) -> Structure {
         let mut flags = vec![0; messages.len()];
         let mut turn_starts = Vec::new();
@@ -154,7 +153,7 @@ impl Structure {
             }
         });
         let groups = group(messages.len(), &pairs.pairs);
-        // Walking back, `first` is where the earliest group begins that reaches the place looked at.
+        // Going backwards: `first` is the start of the earliest group that reaches beyond the current position.
         let mut cuts = Vec::with_capacity(turn_starts.len());
         let mut first = u32::MAX;
         for (at, &group) in (0..groups.len() as u32).zip(&groups).rev() {
@@ -174,7 +173,7 @@ impl Structure {
     }
 }
 
-/// Ties the messages of each pair together; a message with several calls ties all their results.
+/// Joins the messages of each pair into one group; a message with several calls joins all their results.
 fn group(len: usize, pairs: &[Pair]) -> Vec<u32> {
     let mut groups: Vec<u32> = (0..len as u32).collect();
     fn root(groups: &mut [u32], mut at: u32) -> u32 {
@@ -189,7 +188,7 @@ fn group(len: usize, pairs: &[Pair]) -> Vec<u32> {
         let b = root(&mut groups, pair.result.0 as u32);
         groups[a.max(b) as usize] = a.min(b);
     }
-    // A parent is never above its child, so in ascending order it has been settled before.
+    // A parent is never above its child, so in ascending order it has already been resolved.
     for at in 0..groups.len() {
         groups[at] = groups[groups[at] as usize];
     }

@@ -1,8 +1,8 @@
-//! Random histories and plans for property tests. The same seed gives the same thing everywhere.
+//! Random histories and plans for property tests. The same seed gives the same result everywhere.
 //!
-//! What they contain is what real ones do: parallel calls, ids used again, results split over several
-//! messages, a word thrown in between call and result, several answers in a row, results of `mra ask`,
-//! seeds with and without acknowledgement, markers old and misplaced, summaries, Chinese, English, emoji.
+//! They contain what real ones do: parallel calls, reused ids, results split over several messages, a text between call
+//! and result, several answers in a row, results of `mra ask`, seeds with and without acknowledgement, markers old and
+//! misplaced, summaries, Chinese, English, emoji.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of that seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -43,19 +43,19 @@ impl Rng {
         (self.bits() % n.max(1) as u64) as usize
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of these.
+    /// Picks one of these.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
 
-/// A history of up to `turns` turns in which every tool block has its partner and a user message comes
-/// first. The last message may be a new question, or the middle of a turn.
+/// A history of up to `turns` turns in which every tool block has its partner and a user message comes first. The last
+/// message may be a new question, or one in the middle of a turn.
 pub fn random_history(seed: u64, turns: usize) -> Vec<Message> {
     let mut history = Writer { rng: Rng::new(seed), messages: Vec::new() };
     history.opening();
@@ -78,8 +78,8 @@ pub fn random_history(seed: u64, turns: usize) -> Vec<Message> {
     history.messages
 }
 
-/// The view of a random history: with a new message, in the middle of a turn or without either, some
-/// contents shortened before, stored counts that may be off.
+/// The transcript of a random history: with a new message, in the middle of a turn, or without either; some contents
+/// have been shortened before, and stored counts may be wrong.
 pub fn random_transcript(seed: u64, turns: usize) -> Transcript {
     let mut rng = Rng::new(seed ^ 0x7472_616e_7363);
     let odd_counts = rng.chance(20);
@@ -105,7 +105,7 @@ pub fn random_transcript(seed: u64, turns: usize) -> Transcript {
     Transcript::new(entries, current, "general")
 }
 
-/// The same as the host would ask about it: counts are true, and the last turn, wherever it stands, is the current one.
+/// The same as a request of the host: counts are correct, and the last turn, wherever it is, is the current one.
 pub fn random_request(seed: u64, turns: usize) -> Transcript {
     let entries: Vec<Entry> =
         (1..).zip(random_history(seed, turns)).map(|(id, message)| Entry::new(id, message)).collect();
@@ -113,8 +113,8 @@ pub fn random_request(seed: u64, turns: usize) -> Transcript {
     Transcript::new(entries, current, "general")
 }
 
-/// Budgets in percent of what it costs to do nothing. Where several old markers become one that costs more than they
-/// did, there is none between what the messages cost and what doing nothing does.
+/// Budgets in percent of the cost of the empty plan. Where several old markers become one that costs more than they
+/// did, no budget lies between the cost of the messages and that of the empty plan.
 pub fn budgets(transcript: &Transcript, percents: &[u64]) -> Vec<u64> {
     let nothing = Plan::new().tokens(transcript);
     let limits = percents.iter().map(|percent| (nothing.saturating_mul(*percent) / 100).max(1));
@@ -135,7 +135,7 @@ fn shortened(entry: Entry) -> Entry {
     Entry { original, ..Entry::new(entry.id, message) }
 }
 
-/// A plan as a hostile policy would make it: anything anywhere.
+/// A plan as a hostile policy might make it: any edit anywhere.
 pub fn random_plan(seed: u64, transcript: &Transcript) -> Plan {
     let mut rng = Rng::new(seed);
     let mut plan = Plan::new();
@@ -158,8 +158,8 @@ pub fn random_plan(seed: u64, transcript: &Transcript) -> Plan {
     plan
 }
 
-/// A plan as an honest policy would make it: whole parts of the history go, contents shrink, and where a
-/// part is too large, whole tool groups of it go.
+/// A plan as a correct policy might make it: whole parts of the history are removed, contents are reduced, and where a
+/// part is too large, whole tool groups of it are removed.
 pub fn sensible_plan(seed: u64, transcript: &Transcript) -> Plan {
     let mut rng = Rng::new(seed);
     let mut plan = Plan::new();
@@ -189,7 +189,7 @@ pub fn sensible_plan(seed: u64, transcript: &Transcript) -> Plan {
     plan
 }
 
-/// Has a few archived messages shown again; in `percent` of 100 cases each one that may not be.
+/// Recalls a few archived messages; with a probability of `percent` percent also ones that are not allowed.
 fn random_recalls(rng: &mut Rng, transcript: &Transcript, plan: &mut Plan, percent: usize) {
     if rng.chance(60) {
         return;
@@ -241,7 +241,7 @@ impl Writer {
         self.say(Role::Assistant, origin, vec![block]);
     }
 
-    /// What stands before the first turn.
+    /// Writes what precedes the first turn.
     fn opening(&mut self) {
         if self.rng.chance(40) {
             self.user(Origin::Seed);
@@ -286,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// What came with a question: a text, and now and then a picture.
+    /// Writes what was attached to a question: a text and sometimes an image.
     fn attachment(&mut self) {
         let mut blocks = vec![self.text()];
         if self.rng.chance(50) {
@@ -297,7 +297,7 @@ impl Writer {
         self.say(Role::User, Origin::Attachment, blocks);
     }
 
-    /// Calls and what came back.
+    /// Writes tool calls and their results.
     fn exchange(&mut self) {
         if self.rng.chance(25) {
             self.assistant(Origin::Assistant);
@@ -352,8 +352,8 @@ impl Writer {
     }
 }
 
-/// Whether every call has its result in the message right after it, and every result its call: what providers accept, told
-/// without the code that sees to it.
+/// Whether every call has its result in the message right after it, and every result its call, as providers require.
+/// Checked independently of the code under test.
 pub fn pairs_are_whole<M: AsRef<Message>>(messages: &[M]) -> bool {
     let mut open: Vec<&str> = vec![];
     for message in messages {

@@ -1,4 +1,4 @@
-//! Cutting text without cutting a grapheme, and showing it without obeying it.
+//! Cuts text at grapheme boundaries and makes it safe to display.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ fn byte_of_char(text: &str, n: usize) -> usize {
     text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
 }
 
-/// Whether a grapheme begins at this byte offset.
+/// Whether there is a grapheme boundary at this byte offset.
 fn is_boundary(text: &str, at: usize) -> bool {
     if at == 0 || at == text.len() {
         return true;
@@ -26,7 +26,7 @@ fn is_boundary(text: &str, at: usize) -> bool {
     }
 }
 
-/// The longest start of `text` that has at most `max` characters and ends between two graphemes.
+/// The longest prefix of `text` that has at most `max` characters and ends at a grapheme boundary.
 pub fn head(text: &str, max: usize) -> &str {
     let mut at = byte_of_char(text, max);
     while !is_boundary(text, at) {
@@ -35,8 +35,8 @@ pub fn head(text: &str, max: usize) -> &str {
     &text[..at]
 }
 
-/// As much of `text` as is to be shown: at most `max` characters of it, and a sign that there are more. A bracket or a
-/// quotation that is open there is closed, or left out where nothing of it is left.
+/// Shortens `text` for display: at most `max` characters, and an ellipsis if there are more. A bracket or quotation
+/// mark that is open at the cut is closed, or left out if nothing of its content is left.
 pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     let mut head = head(text, max);
     if head.len() == text.len() {
@@ -56,7 +56,7 @@ pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     format!("{head}…{}", closed.collect::<String>()).into()
 }
 
-/// What closes this bracket of Chinese or quotation mark, where it is one that opens.
+/// The closing counterpart of a Chinese opening bracket or quotation mark.
 const fn closing(c: char) -> Option<char> {
     Some(match c {
         '「' => '」',
@@ -71,7 +71,7 @@ const fn closing(c: char) -> Option<char> {
     })
 }
 
-/// The longest end of `text` that has at most `max` characters and starts between two graphemes.
+/// The longest suffix of `text` that has at most `max` characters and starts at a grapheme boundary.
 pub fn tail(text: &str, max: usize) -> &str {
     if max == 0 {
         return "";
@@ -83,7 +83,7 @@ pub fn tail(text: &str, max: usize) -> &str {
     &text[at..]
 }
 
-/// The longest start of `text` that has at most `max` bytes and ends between two graphemes.
+/// The longest prefix of `text` that has at most `max` bytes and ends at a grapheme boundary.
 pub fn head_bytes(text: &str, max: usize) -> &str {
     let mut at = max.min(text.len());
     while !text.is_char_boundary(at) {
@@ -95,13 +95,13 @@ pub fn head_bytes(text: &str, max: usize) -> &str {
     &text[..at]
 }
 
-/// Up to `max` characters from character `start` on.
+/// Up to `max` characters, from character `start` on.
 pub fn slice(text: &str, start: usize, max: usize) -> &str {
     let rest = &text[byte_of_char(text, start)..];
     &rest[..byte_of_char(rest, max)]
 }
 
-/// The lines of a text, divided at whatever anybody may take for the end of one.
+/// The lines of a text, split at every character that may be taken for a line end.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let ends_line = |c: char| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut rest = Some(text);
@@ -115,8 +115,8 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text as a terminal or a page can be given it: control characters, with which a terminal could be told to do
-/// things, and characters that are not seen but change what is, are replaced; lines and tabs stay.
+/// The text, safe for a terminal or a page: control characters, which could control a terminal, and invisible
+/// characters, which change what is shown, are replaced; line feeds and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.char_indices().any(|(at, c)| is_hidden(text, at, c)) {
         return text.into();
@@ -124,8 +124,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.char_indices().map(|(at, c)| if is_hidden(text, at, c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// JSON as a terminal can be given it: what [`printable`] replaces is escaped, and whoever parses it finds the same
-/// texts. In JSON such characters stand nowhere but in texts.
+/// JSON, safe for a terminal: the characters that [`printable`] replaces are escaped, so that a parser finds the same
+/// texts. In JSON such characters occur only within strings.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     if !json.char_indices().any(|(at, c)| is_hidden(json, at, c)) {
         return json.into();
@@ -142,7 +142,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Whether a terminal would obey this character of the text, or nobody would see it.
+/// Whether this character controls a terminal or is invisible.
 fn is_hidden(text: &str, at: usize, c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -151,10 +151,10 @@ fn is_hidden(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// Words that somebody gave without being asked to hide anything in them, as they go into a request or a record: what is
-/// not seen is left out, however it was meant, and whatever may be taken for the end of a line is a line feed. Tabs
-/// stay, joiners between two emoji, joiners and their opposite between letters that are written by them, and one selector
-/// after the character whose form it selects: a row of them spells what nobody reads.
+/// Text from outside as it goes into a request or a record: invisible characters are removed, whatever their purpose,
+/// and everything that may be taken for a line end becomes a line feed. These stay: tabs, joiners between two emoji,
+/// joiners and non-joiners between letters of scripts that need them, and one variation selector after the character it
+/// applies to (a sequence of selectors could carry hidden text).
 pub fn plain(text: &str) -> Cow<'_, str> {
     let ends_line = |c: char| matches!(c, '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let unseen = |at: usize, c: char| match c {
@@ -178,22 +178,22 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// The same on one line.
+/// As [`plain`], on one line.
 pub fn plain_line(text: &str) -> String {
     plain(text).replace(['\n', '\t'], " ")
 }
 
-/// Whether a character selects the form of the one before it.
+/// Whether a character is a variation selector, which selects the form of the character before it.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// It makes one emoji of two, and in some scripts one form of two letters; its opposite keeps letters apart.
+/// Joins two emoji into one, and in some scripts two letters into one form; the non-joiner keeps letters apart.
 const JOINER: char = '\u{200d}';
 const NON_JOINER: char = '\u{200c}';
 
-/// Whether a joiner or its opposite, at this place, is how something is spelled: between two emoji, next to nothing that is
-/// read as a word, or between two letters of a script that is written by it.
+/// Whether a joiner or non-joiner at this position is part of the spelling: between two emoji, where nothing next to it
+/// is read as a word, or between two letters of a script that uses it.
 fn is_spelling(text: &str, at: usize, c: char) -> bool {
     let is_sign = |c: char| c >= '\u{2190}' && !c.is_alphanumeric() && !is_unseen(c);
     let is_letter = |c: char| matches!(c, '\u{620}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17d3}');
@@ -203,7 +203,7 @@ fn is_spelling(text: &str, at: usize, c: char) -> bool {
     })
 }
 
-/// Whether a character has no width, or turns the direction of those around it.
+/// Whether a character has no width, or changes the direction of the text around it.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
@@ -211,12 +211,12 @@ fn is_unseen(c: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The words of a text on one line, a blank between any two.
+/// Collapses white space: the words of a text on one line, separated by single spaces.
 pub fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text as [`printable`], on one line.
+/// As [`printable`], on one line.
 pub fn one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
 }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(collapse_whitespace(" a\t b\n\n中 "), "a b 中");
     }
 
-    /// Once, what was written backwards or between the letters was printed as it came.
+    /// Regression: bidirectional controls and invisible characters between letters were printed unchanged.
     #[test]
     fn nothing_is_printed_that_is_not_seen() {
         for hidden in

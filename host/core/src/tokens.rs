@@ -1,17 +1,16 @@
 //! Token estimates by script class.
 //!
-//! One character of Chinese costs about 1.3 tokens, a common English word about one, so no single
-//! divisor works. What a character costs depends on its class and on whether it goes on with what the
-//! one before began: a word, a number, a rule of dashes. The weights are fitted to the Claude vocabulary
-//! that is public, a little on the high side (samples in `tests/data/tokens.json`); newer vocabularies differ,
-//! which is why the gateway corrects estimates by what providers report. Counting is integer
-//! arithmetic in one pass, so every machine gets the same number.
+//! One Chinese character costs about 1.3 tokens, a common English word about one, so no single divisor works. The cost
+//! of a character depends on its class and on whether it continues what the character before began: a word, a number, a
+//! rule of dashes. The weights are fitted to the published Claude vocabulary, a little on the high side (samples in
+//! `tests/data/tokens.json`); newer vocabularies differ, which is why the gateway corrects estimates by what providers
+//! report. Counting is integer arithmetic in one pass, so every machine gets the same number.
 
 use crate::message::{Block, Message};
 
-/// What a message costs beyond its content: role, separators.
+/// Tokens of a message beyond its content: role, separators.
 pub(crate) const MESSAGE_OVERHEAD: u32 = 4;
-/// What a tool block costs beyond its content: ids and framing.
+/// Tokens of a tool block beyond its content: ids and framing.
 pub(crate) const TOOL_BLOCK_OVERHEAD: u32 = 8;
 
 /// Weights in thousandths of a token.
@@ -20,7 +19,7 @@ mod weight {
     pub const WORD: u64 = 1_000;
     /// Each letter beyond, up to [`LONGEST_WORD`](super::LONGEST_WORD).
     pub const LONG_WORD: u64 = 60;
-    /// Each letter after that: a run of letters that is no word.
+    /// Each letter after that: such a run of letters is not a word.
     pub const NO_WORD: u64 = 500;
     /// A capital inside a word, as in `camelCase` and in base64.
     pub const CAMEL: u64 = 1_700;
@@ -36,7 +35,7 @@ mod weight {
     pub const SAME_SYMBOL: u64 = 120;
     /// Another symbol right after one, as in `");`.
     pub const NEXT_SYMBOL: u64 = 150;
-    /// A space after a space: indentation. The first one belongs to what follows it.
+    /// A space after a space: indentation. The first space belongs to what follows it.
     pub const INDENT: u64 = 20;
     pub const LINE_FEED: u64 = 1_150;
     /// Chinese, and full-width punctuation.
@@ -51,9 +50,9 @@ mod weight {
     pub const OTHER: u64 = 1_100;
 }
 
-/// Letters of a word that costs one token.
+/// The most letters of a word that costs one token.
 const COMMON_WORD: u32 = 6;
-/// A run of more letters than this is data.
+/// A longer run of letters is taken for data, not for a word.
 const LONGEST_WORD: u32 = 16;
 
 /// Estimates the tokens of a text; 0 for an empty one.
@@ -129,8 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts of our own, each with what `countTokens` of the npm package `@anthropic-ai/tokenizer` 0.0.4
-    /// says of it.
+    /// Our own sample texts, each with its count by `countTokens` of the npm package `@anthropic-ai/tokenizer` 0.0.4.
     const KNOWN: &str = include_str!("../tests/data/tokens.json");
 
     #[test]

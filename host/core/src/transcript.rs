@@ -1,5 +1,4 @@
-//! What a policy sees: the request as it would be sent if nothing were done, with the columns it may
-//! read.
+//! What a policy sees: the request as it would be sent with an empty plan, and the columns it may read.
 
 use std::{
     collections::HashMap,
@@ -20,11 +19,11 @@ use crate::{
 /// One message of the live window, or one that the host adds for this call.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where the host keeps the original; shown in notices as `m7`.
+    /// The id under which the host stores the original; shown in notices as `m7`.
     pub id: i64,
     /// The message as the model would see it.
     pub message: Arc<Message>,
-    /// The message as it was stored, when `message` stands in its place.
+    /// The message as it was stored, if `message` replaces it.
     pub original: Option<Arc<Message>>,
     /// The stored estimate of `message`.
     pub tokens: u32,
@@ -33,20 +32,20 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry whose counts are made on the spot.
+    /// Creates an entry and computes its counts.
     pub fn new(id: i64, message: Message) -> Self {
         let tokens = tokens::message(&message);
         let chars = u32::try_from(message::chars(&message.blocks)).unwrap_or(u32::MAX);
         Entry { id, message: Arc::new(message), original: None, tokens, chars }
     }
 
-    /// The same with something else in its place.
+    /// The same entry with another message in its place.
     pub fn standing(&self, message: Message) -> Entry {
         let original = self.original.as_ref().unwrap_or(&self.message);
         Entry { original: Some(Arc::clone(original)), ..Entry::new(self.id, message) }
     }
 
-    /// The message before anything was done to it.
+    /// The original message.
     pub fn source(&self) -> &Message {
         self.original.as_ref().unwrap_or(&self.message)
     }
@@ -63,36 +62,36 @@ impl AsRef<Message> for Entry {
     }
 }
 
-/// The messages of one request, oldest first, and what is known about them.
+/// The messages of one request, oldest first, and their metadata.
 ///
-/// The host sees to it that every tool block has its partner, that no message is empty and that a
-/// user message comes first; [`repair`](crate::history::repair) does where a history comes from outside.
+/// The host ensures that every tool block has its partner, that no message is empty and that a user message comes
+/// first; [`repair`](crate::history::repair) does so for a history from outside.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     entries: Vec<Entry>,
     tokens: Vec<u32>,
-    /// `sums[i]` is what the first `i` messages cost, so that any range costs two look-ups: a policy
-    /// may ask for as many as it likes.
+    /// `sums[i]` is the cost of the first `i` messages, so that the cost of any range takes two look-ups: a policy may
+    /// query as many as it likes.
     sums: Vec<u64>,
     structure: Structure,
     current: usize,
     seed_end: usize,
-    /// Where the parts begin that go as a whole, and the length at the end.
+    /// The starts of the parts that are removed as a whole, and the length as the last element.
     bounds: Vec<usize>,
     markers: Vec<u32>,
-    /// `marker_sums[i]` is what the first `i` markers cost.
+    /// `marker_sums[i]` is the cost of the first `i` markers.
     marker_sums: Vec<u64>,
     dropped_turns: u32,
     channel: String,
     language: Language,
     archive: Option<Arc<dyn Archive>>,
-    /// Index by id, made when the archive is first searched.
+    /// Index by id, built on the first archive search.
     indexes: OnceLock<HashMap<i64, u32>>,
 }
 
 impl Transcript {
-    /// Builds the view. `current` is where the current turn begins: the index of the new message, or
-    /// the number of entries when there is none.
+    /// Creates a transcript. `current` is where the current turn begins: the index of the new message, or the number of
+    /// entries when there is none.
     pub fn new(entries: Vec<Entry>, current: usize, channel: impl Into<String>) -> Self {
         let mut structure = Structure::of(&entries);
         let current = current.min(entries.len());
@@ -131,25 +130,26 @@ impl Transcript {
         }
     }
 
-    /// Gives it the archive of its conversation.
+    /// Adds the archive of its conversation.
     pub fn with_archive(mut self, archive: Arc<dyn Archive>) -> Self {
         self.archive = Some(archive);
         self
     }
 
-    /// Says in which language the host's own words in it are.
+    /// Sets the language of the host's own texts in it.
     pub fn speaking(mut self, language: Language) -> Self {
         self.language = language;
         self
     }
 
-    /// Says how many turns earlier prunes have dropped, where the marker's own words do not tell.
+    /// Sets how many turns earlier prunes have dropped, where the marker's text does not state it.
     pub fn with_dropped_turns(mut self, turns: u32) -> Self {
         self.dropped_turns = turns;
         self
     }
 
-    /// The view of a plain list of messages; a last user message that starts a turn is the new one.
+    /// The transcript of a list of messages; if the last one is a user message that starts a turn, it is the new
+    /// message.
     pub fn of_messages(messages: impl IntoIterator<Item = Message>) -> Self {
         let entries: Vec<Entry> = messages.into_iter().zip(0..).map(|(message, id)| Entry::new(id, message)).collect();
         let current = match entries.last() {
@@ -164,7 +164,7 @@ impl Transcript {
         self.entries.len()
     }
 
-    /// Whether there is no message at all.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -199,7 +199,7 @@ impl Transcript {
         self.tokens_in(0, self.entries.len())
     }
 
-    /// The archive of the conversation, where there is one.
+    /// The archive of the conversation, if there is one.
     pub fn archive(&self) -> Option<&dyn Archive> {
         self.archive.as_deref()
     }
@@ -209,13 +209,13 @@ impl Transcript {
         self.archive().map_or(0, Archive::len)
     }
 
-    /// Where the stored message of that id stands, if it is here.
+    /// The index of the stored message with this id, if it is here.
     pub fn index_of(&self, id: i64) -> Option<u32> {
         let indexes = || (0..).zip(&self.entries).map(|(at, entry)| (entry.id, at)).collect();
         self.indexes.get_or_init(indexes).get(&id).copied()
     }
 
-    /// Where the recall blocks stand that an earlier call of this turn was shown.
+    /// Indexes of the recall blocks that an earlier call of this turn was shown.
     pub(crate) fn standing_recalls(&self) -> impl Iterator<Item = usize> + '_ {
         let shown = shown_for_new_message(&self.entries, self.seed_end, self.current)..self.current;
         shown.filter(|&at| self.entries[at].message.origin == Origin::Recall)
@@ -252,7 +252,7 @@ impl Transcript {
         before(range.end) - before(range.start)
     }
 
-    /// Whether the message at this index is tied to others by a tool call.
+    /// Whether the message at this index contains a tool call or a tool result.
     pub(crate) fn is_in_pair(&self, index: usize) -> bool {
         self.structure.flags.get(index).is_some_and(|flags| flags & (flag::TOOL_USE | flag::TOOL_RESULT) != 0)
     }
@@ -267,7 +267,7 @@ impl Transcript {
         &self.channel
     }
 
-    /// The language of the host's own words in it.
+    /// The language of the host's own texts in it.
     pub fn language(&self) -> Language {
         self.language
     }
@@ -289,7 +289,7 @@ impl Transcript {
         cuts[..cuts.partition_point(|&at| at < before)].iter().rev().copied()
     }
 
-    /// The sum of token counts of a range, cut to what is there.
+    /// The sum of token counts of a range, limited to the messages that exist.
     pub fn tokens_in(&self, start: usize, end: usize) -> u64 {
         let end = end.min(self.entries.len());
         self.sums[end] - self.sums[start.min(end)]
@@ -301,7 +301,7 @@ impl Transcript {
         self.marker_sums[before(end)] - self.marker_sums[before(start.min(end))]
     }
 
-    /// The parts that go as a whole, oldest first: what lies between the seed and the first turn, each
+    /// The parts that are removed as a whole, oldest first: the messages between the seed and the first turn, each
     /// turn, what the host shows only for the new message, and the current turn.
     ///
     /// Turns that a tool pair ties together are one part.
@@ -309,13 +309,13 @@ impl Transcript {
         self.bounds.windows(2).map(|bounds| bounds[0]..bounds[1])
     }
 
-    /// Where the part begins that holds the new message; the number of messages when there is none.
+    /// The start of the part that contains the new message; the number of messages when there is none.
     pub fn current_part(&self) -> usize {
         self.part_of(self.current)
     }
 
-    /// Where the part begins that holds the most recent stored turn, else the part that the host shows
-    /// only for the new message, else the current one.
+    /// The start of the part that contains the most recent stored turn; without stored turns as
+    /// [`shown_part`](Transcript::shown_part).
     pub fn last_turn(&self) -> usize {
         match self.turns() {
             0 => self.shown_part(),
@@ -323,7 +323,7 @@ impl Transcript {
         }
     }
 
-    /// Where the part begins that the host shows only for the new message; else the current one.
+    /// The start of the part that the host shows only for the new message; if there is none, that of the current turn.
     pub fn shown_part(&self) -> usize {
         self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current))
     }
@@ -348,8 +348,8 @@ fn bounds(entries: &[Entry], structure: &Structure, seed_end: usize, current: us
     bounds
 }
 
-/// Where retrieved and recalled text begins that stands just before the new message. It is there for
-/// that message alone and part of no stored turn.
+/// The start of the retrieved and recalled messages just before the new message. They are shown for that message alone
+/// and are part of no stored turn.
 fn shown_for_new_message(entries: &[Entry], seed_end: usize, current: usize) -> usize {
     let shown = |entry: &&Entry| matches!(entry.message.origin, Origin::Retrieval | Origin::Recall);
     current - entries[seed_end..current].iter().rev().take_while(shown).count()

@@ -1,10 +1,10 @@
-//! What can be said of a plan: the rules it may break, and the guard's verdict.
+//! The verdict on a plan: the rules it may break, and the guard's result.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The nine rules, by the numbers the documentation uses.
+/// The nine rules, numbered as in the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// 1: tool pairs stay together; messages go only as whole turns.
@@ -21,7 +21,7 @@ pub enum Rule {
     Marker,
     /// 7: text is cut at grapheme boundaries.
     Graphemes,
-    /// 8: a policy that fails or answers nonsense is passed over.
+    /// 8: a policy that fails or gives an invalid answer is skipped.
     Sane,
     /// 9: nothing over the hard limit is sent.
     HardLimit,
@@ -40,24 +40,24 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Why a plan is refused.
+/// Why a plan is rejected.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{rule}: {what}")]
 pub struct Breach {
-    /// The one that is broken.
+    /// The rule that is broken.
     pub rule: Rule,
-    /// How, for who wrote the policy.
+    /// Details for the policy's author.
     pub what: String,
 }
 
-/// What the guard said of a policy's plan.
+/// The guard's verdict on a policy's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Carried out as it is.
+    /// Applied unchanged.
     Accepted,
-    /// Carried out with corrected text.
+    /// Applied with corrected text.
     Corrected(Vec<Rule>),
-    /// Nothing of it is carried out.
+    /// Not applied at all.
     Rejected(Breach),
 }
 
@@ -71,7 +71,7 @@ impl Verdict {
         }
     }
 
-    /// The numbers of the rules it rests on.
+    /// The numbers of the rules that were corrected or broken.
     pub fn rules(&self) -> Vec<u8> {
         match self {
             Verdict::Accepted => vec![],

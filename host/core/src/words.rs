@@ -1,21 +1,21 @@
-//! The marker of a request: what a policy says of it, and what becomes of that.
+//! The marker of a request: the policy's template, and the marker that results from it.
 
 use crate::{marker::Marker, transcript::Transcript};
 
-/// What a policy says of the marker.
+/// A policy's template for the marker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Words {
-    /// Nothing: the host's own words are used.
+    /// None: the host's own text is used.
     #[default]
     Host,
-    /// Words of its own.
+    /// A valid template.
     Good(String),
-    /// Words that are too long or do not say the number: the host's own are used (guard rule 6).
+    /// A template that is too long or does not state the number: the host's own text is used (guard rule 6).
     Bad,
 }
 
-/// The marker that takes the place of those that are stored when that many turns more are dropped;
-/// `None` when what is stored stays: one that is still right, or none at all.
+/// The marker that replaces the stored ones when that many more turns are dropped; `None` when what is stored stays: a
+/// marker that is still correct, or none at all.
 pub(crate) fn marker_after(transcript: &Transcript, turns_dropped: u32, words: &Words) -> Option<Marker> {
     if turns_dropped == 0 && transcript.markers().len() <= 1 {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn marker_after(transcript: &Transcript, turns_dropped: u32, words: &
     })
 }
 
-/// What the marker of the request costs when that many turns more are dropped.
+/// The cost of the request's marker when that many more turns are dropped.
 pub(crate) fn marker_tokens(transcript: &Transcript, turns_dropped: u32, words: &Words) -> u64 {
     match marker_after(transcript, turns_dropped, words) {
         Some(marker) => u64::from(marker.tokens()),

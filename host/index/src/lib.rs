@@ -1,11 +1,11 @@
-//! An index in SQLite: FTS5 over terms, ranked by BM25.
+//! A search index in SQLite: FTS5 over terms, ranked by BM25.
 //!
-//! The table holds no text, only the terms and where they occur; what they were made from is kept by
-//! whoever owns the index, in the same database and the same transaction.
+//! The table stores no text, only terms and where they occur; the texts are stored by the owner of the index, in the
+//! same database and the same transaction.
 //!
-//! Every text belongs to a group (a conversation), and a search is always inside one. Terms are stored
-//! with their group, as `GROUP=TERM`: a search reads what its own group holds and nothing else, however
-//! large the rest is, and how common a term is, is counted in the group alone.
+//! Every text belongs to a group (a conversation), and a search is always within one. Terms are stored with their
+//! group, as `GROUP=TERM`: a search reads only its own group, however large the rest is, and term frequencies are
+//! counted within the group.
 
 #![deny(missing_docs)]
 
@@ -18,20 +18,20 @@ use thiserror::Error;
 pub struct Column {
     /// A plain SQL identifier.
     pub name: &'static str,
-    /// BM25 counts an occurrence in this column so many times.
+    /// The weight of an occurrence in this column for BM25.
     pub weight: f64,
 }
 
-/// An index: one table `NAME` and what belongs to it.
+/// An index: a table `NAME` and its auxiliary tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Index {
     /// A plain SQL identifier.
     pub name: &'static str,
-    /// In the order in which the texts of [`add`](Self::add) are given.
+    /// In the order of the texts passed to [`add`](Self::add).
     pub columns: &'static [Column],
 }
 
-/// Which texts a query may find.
+/// Restricts the texts that a query may find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Only texts of this group.
@@ -43,33 +43,33 @@ pub struct Filter {
 /// A text that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// As it was given to [`Index::add`].
+    /// The id passed to [`Index::add`].
     pub id: i64,
-    /// The higher the better; comparable within one query only.
+    /// Higher is better; comparable only within one query.
     pub score: f64,
 }
 
-/// Why the index could not do something.
+/// Why an operation of the index failed.
 #[derive(Debug, Error)]
 pub enum IndexError {
-    /// The database refuses.
+    /// The database returned an error.
     #[error("cannot use the search index `{index}`: {source}")]
     Sqlite {
         /// The index's name.
         index: &'static str,
-        /// What the database says.
+        /// The database's error.
         source: rusqlite::Error,
     },
 }
 
 impl Index {
-    /// Creates what is missing.
+    /// Creates the tables that do not exist.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn create(&self, db: &Connection) -> Result<(), IndexError> {
         let Index { name, .. } = self;
-        // Terms arrive separated by spaces; the tokenizer must not divide them again.
+        // Terms are separated by spaces; the tokenizer must not split them again.
         db.execute_batch(&format!(
             "CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5({columns}, content='', contentless_delete=1, \
                tokenize=\"ascii tokenchars '_./-:@#='\");\
@@ -80,20 +80,20 @@ impl Index {
         .map_err(|source| self.error(source))
     }
 
-    /// Adds a text, or puts a new one in the place of an old one. `texts` has one entry per column.
+    /// Adds a text or replaces it. `texts` has one entry per column.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn add(&self, db: &Connection, id: i64, group: i64, texts: &[&str]) -> Result<(), IndexError> {
         let terms: Vec<Vec<String>> = texts.iter().map(|text| terms(text)).collect();
         self.remove(db, id)?;
         self.add_terms(db, id, group, &terms)
     }
 
-    /// Adds a text whose terms are known, and of which there is nothing in the index yet.
+    /// Adds a text with known terms that is not in the index yet.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn add_terms(
         &self,
         db: &Connection,
@@ -109,7 +109,7 @@ impl Index {
             let length: usize = terms.iter().map(|term| 1 + of_group.len() + term.len()).sum();
             let mut indexed = String::with_capacity(of_group.len() + length);
             if column == 0 {
-                // The empty term is in every text of a group: it tells how many there are.
+                // The empty term is in every text of a group, so that its count is the number of texts.
                 indexed.push_str(&of_group);
             }
             for term in terms {
@@ -124,10 +124,10 @@ impl Index {
             .map_err(|source| self.error(source))
     }
 
-    /// Removes a text, if it is there.
+    /// Removes a text, if it exists.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn remove(&self, db: &Connection, id: i64) -> Result<(), IndexError> {
         db.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?", self.name))
             .and_then(|mut delete| delete.execute([id]))
@@ -135,15 +135,15 @@ impl Index {
             .map_err(|source| self.error(source))
     }
 
-    /// How many texts a group has.
+    /// The number of texts in a group.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn len(&self, db: &Connection, group: i64) -> Result<u64, IndexError> {
         self.documents(db, group, "")
     }
 
-    /// In how many texts of a group a term occurs.
+    /// The number of texts in a group that contain a term.
     fn documents(&self, db: &Connection, group: i64, term: &str) -> Result<u64, IndexError> {
         db.prepare_cached(&format!("SELECT doc FROM temp.{}_terms WHERE term = ?", self.name))
             .and_then(|mut lookup| lookup.query_row([grouped(group, term)], |row| row.get::<_, u32>(0)).optional())
@@ -151,10 +151,10 @@ impl Index {
             .map_err(|source| self.error(source))
     }
 
-    /// The texts of a group that have a term, by id, and how often each has it.
+    /// The texts in a group that contain a term, by id, and how often each contains it.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn texts_with(&self, db: &Connection, group: i64, term: &str) -> Result<Vec<(i64, u32)>, IndexError> {
         let mut texts: Vec<(i64, u32)> = Vec::new();
         let mut read = || -> rusqlite::Result<()> {
@@ -177,15 +177,15 @@ impl Index {
     /// How common the terms of a question are in a group.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn frequencies(&self, db: &Connection, group: i64, query: &Query) -> Result<Frequencies, IndexError> {
         Frequencies::count(query, self.len(db, group)?, |term| self.documents(db, group, term))
     }
 
-    /// The same for terms, wherever they are from.
+    /// How common terms from any source are in a group.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn frequencies_of<'a>(
         &self,
         db: &Connection,
@@ -195,10 +195,10 @@ impl Index {
         Frequencies::of_terms(terms, self.len(db, group)?, |term| self.documents(db, group, term))
     }
 
-    /// Terms of a group that begin so; where there are very many, the first of them.
+    /// Terms of a group with this prefix; if there are very many, the first of them.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn terms_with(&self, db: &Connection, group: i64, beginning: &str) -> Result<Vec<String>, IndexError> {
         const MOST: u32 = 2_000;
         let (from, own) = (grouped(group, beginning), grouped(group, "").len());
@@ -213,18 +213,18 @@ impl Index {
         read().map_err(|source| self.error(source))
     }
 
-    /// The best matches, best first, ties by id. Nothing in the question is syntax.
+    /// The best matches, best first, of equals ordered by id. Nothing in the question is interpreted as syntax.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn query(&self, db: &Connection, query: &Query, filter: Filter, limit: usize) -> Result<Vec<Hit>, IndexError> {
         self.query_with(db, &self.frequencies(db, filter.group, query)?, filter, limit)
     }
 
-    /// As [`query`](Self::query), with the frequencies of the question's terms looked up before.
+    /// As [`query`](Self::query), with frequencies that were looked up before.
     ///
     /// # Errors
-    /// The database refuses.
+    /// If the database returns an error.
     pub fn query_with(
         &self,
         db: &Connection,
@@ -262,7 +262,8 @@ impl Index {
     }
 }
 
-/// Terms hold no quotes, and each stands in quotes: nothing of the question reaches FTS5 as syntax.
+/// Builds the FTS5 query. Terms contain no quotes, and each is quoted, so nothing in the question is interpreted as
+/// syntax.
 fn expression(terms: &[&str], group: i64) -> String {
     terms.iter().map(|term| format!("\"{}\"", grouped(group, term))).collect::<Vec<_>>().join(" OR ")
 }

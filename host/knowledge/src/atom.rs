@@ -1,8 +1,7 @@
 //! An atom: one answer that a person gave, as a Markdown file with YAML front matter (specification 003 §9).
 //!
-//! People read and edit these files, and pmk reads them too. So whatever a file holds beyond what is
-//! known here, further keys and further sections, is still there after it was written again (comments
-//! inside the front matter are not).
+//! People read and edit these files, and pmk reads them as well. So everything in a file that is not known here,
+//! further keys and further sections, is preserved when it is rewritten (comments inside the front matter are not).
 
 use pmk_core::text::collapse_whitespace;
 use serde::{Deserialize, Serialize};
@@ -11,25 +10,25 @@ use yaml_serde::{Mapping, Value};
 
 use super::naming::{atom_id, safe_scope};
 
-/// How long an atom waits for a verdict before it counts as approved (specification 003 §10).
+/// How long an atom is pending before it counts as approved (specification 003 §10), in milliseconds.
 pub(crate) const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The most tags of an atom.
+/// The maximum number of tags of an atom.
 pub(crate) const MAX_TAGS: usize = 8;
 
-/// The most other phrasings of an atom.
+/// The maximum number of alternative phrasings of an atom.
 pub(crate) const MAX_ASKED_AS: usize = 5;
 
-/// The most characters of a question that the curator is asked for.
+/// The maximum length of the question that the curator is asked for, in characters.
 pub(crate) const MAX_QUESTION_CHARS: usize = 120;
 
 /// Whether the atom takes part in retrieval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Waits for a verdict; invisible to retrieval.
+    /// Waits for a verdict; not found by retrieval.
     Pending,
-    /// Visible to retrieval. A file that names no status is approved: older versions wrote none.
+    /// Found by retrieval. The default for a file without a status, because older versions wrote none.
     #[default]
     Approved,
 }
@@ -41,7 +40,7 @@ pub struct Source {
     /// `CHANNEL:THREAD_TS` of the thread that the answer was given in.
     #[serde(default)]
     pub thread_key: String,
-    /// Who gave it; the only person whose reaction counts.
+    /// The person who gave it; only this person's reaction counts.
     #[serde(default)]
     pub contributor_user_id: String,
 }
@@ -50,9 +49,9 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
-    /// Where it stands.
+    /// The channel it was posted in.
     pub channel_id: String,
-    /// Slack's timestamp of it, which is its id in the channel.
+    /// Its Slack timestamp, which is its id in the channel.
     pub message_ts: String,
 }
 
@@ -60,7 +59,7 @@ pub struct Notice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
-    /// Minute, four digits and a piece of the question; the file is named after it. Never empty.
+    /// The minute, four hexadecimal digits and part of the question; also the file's name. Never empty.
     pub id: String,
     /// Milliseconds since 1970.
     #[serde(default)]
@@ -68,12 +67,12 @@ pub struct Meta {
     /// The repository or subject; also the folder's name.
     #[serde(default)]
     pub scope: String,
-    /// What the answer answers, on one line. Never empty.
+    /// The question that is answered, on one line. Never empty.
     pub question: String,
-    /// Words somebody would search for. A person may write one alone, without a list.
+    /// Search terms. In a hand-written file a single word may be given without a list.
     #[serde(default, deserialize_with = "lenient_tags")]
     pub tags: Vec<String>,
-    /// Other ways to ask the question, searched with it. Atoms of older versions have none.
+    /// Alternative phrasings of the question, searched together with it. Atoms of older versions have none.
     #[serde(
         rename = "asked-as",
         default,
@@ -87,22 +86,22 @@ pub struct Meta {
     /// Whether it is retrieved.
     #[serde(default)]
     pub status: Status,
-    /// Milliseconds since 1970; when a pending atom counts as approved.
+    /// When a pending atom counts as approved, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_at: Option<i64>,
-    /// The notice that was posted for it, once there is one.
+    /// The notice posted for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<Notice>,
     /// The facts in a few sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Whether it reads like orders to a model: then it is not approved by the passing of time.
+    /// Whether it reads like instructions to a model: then it is never approved by time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flagged: bool,
-    /// Why it is flagged, in words for the contributor.
+    /// Why it is flagged, as told to the contributor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag_reason: Option<String>,
-    /// Keys that somebody else put there.
+    /// Keys that are not known here.
     #[serde(flatten)]
     pub(crate) other: Mapping,
 }
@@ -110,54 +109,54 @@ pub struct Meta {
 /// One atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atom {
-    /// What is known of the answer.
+    /// The front matter.
     pub meta: Meta,
-    /// What follows the front matter, as it was written.
+    /// The text after the front matter, unchanged.
     pub body: String,
 }
 
-/// What a new atom is made from.
+/// The parts of a new atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAtom<'a> {
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// The repository or subject; any text, made safe.
+    /// The repository or subject; any text, converted to a safe name.
     pub scope: &'a str,
-    /// Becomes one line.
+    /// Converted to one line.
     pub question: &'a str,
     /// May be empty.
     pub summary: &'a str,
-    /// Taken as they are.
+    /// Used unchanged.
     pub tags: Vec<String>,
-    /// Other ways to ask the question.
+    /// Alternative phrasings of the question.
     pub asked_as: Vec<String>,
-    /// The reply, word for word.
+    /// The reply, verbatim.
     pub answer: &'a str,
     /// Thread and contributor.
     pub source: Source,
-    /// Why it is suspicious, where it is.
+    /// Why it is flagged, if it is.
     pub suspicion: Option<String>,
 }
 
 /// Why a text is not an atom.
 #[derive(Debug, Error)]
 pub enum AtomError {
-    /// The first line is no `---`.
+    /// The first line is not `---`.
     #[error("there is no front matter: the first line must be `---`")]
     NoFrontMatter,
     /// There is no second `---`.
     #[error("the front matter does not end: a second line `---` is missing")]
     Unterminated,
-    /// What lies between them is no YAML, lacks a key, or cannot be written.
+    /// The front matter is not YAML, lacks a key, or cannot be written as YAML.
     #[error("the front matter is not valid: {0}")]
     Yaml(#[from] yaml_serde::Error),
-    /// A key that must say something, and does not.
+    /// This key must not be empty, and is.
     #[error("`{0}` is empty")]
     Empty(&'static str),
 }
 
 impl Atom {
-    /// A pending atom.
+    /// Creates a pending atom.
     pub fn pending(new: NewAtom<'_>) -> Self {
         let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source, suspicion } = new;
         let question = collapse_whitespace(question);
@@ -182,10 +181,10 @@ impl Atom {
         Atom { meta, body }
     }
 
-    /// Reads a file's text. A byte order mark and carriage returns at line ends do no harm.
+    /// Parses a file's text. A byte order mark and carriage returns at line ends are accepted.
     ///
     /// # Errors
-    /// [`AtomError`] says what is missing or wrong.
+    /// [`AtomError`] says what is missing or invalid.
     pub fn parse(text: &str) -> Result<Self, AtomError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (yaml, body) = split(text)?;
@@ -198,16 +197,16 @@ impl Atom {
         Ok(Atom { meta, body: body.trim_start_matches(['\r', '\n']).to_owned() })
     }
 
-    /// The file's text.
+    /// Formats the atom as a file's text.
     ///
     /// # Errors
-    /// A value that somebody else put into the front matter cannot be written as YAML.
+    /// If an unknown value in the front matter cannot be written as YAML.
     pub fn render(&self) -> Result<String, AtomError> {
         Ok(format!("---\n{}---\n\n{}", yaml_serde::to_string(&self.meta)?, self.body))
     }
 
-    /// The reply, word for word: what stands between the first `## Answer` and the last `## Summary`,
-    /// or all of the body but its title when a person wrote the file differently.
+    /// The reply, verbatim: the text between the first `## Answer` and the last `## Summary`, or the whole body without
+    /// its title if a person has structured the file differently.
     pub fn answer(&self) -> &str {
         let body = self.body.as_str();
         let Some((_, start)) = headings(body, "## Answer").next() else {
@@ -219,31 +218,31 @@ impl Atom {
         body[start..end.unwrap_or(body.len())].trim()
     }
 
-    /// The summary, or nothing.
+    /// The summary; empty if there is none.
     pub fn summary(&self) -> &str {
         self.meta.summary.as_deref().unwrap_or_default()
     }
 
-    /// Makes the atom visible to retrieval.
+    /// Approves the atom, so that retrieval finds it.
     pub fn approve(&mut self) {
         self.meta.status = Status::Approved;
         self.meta.expires_at = None;
     }
 
-    /// When a pending atom counts as approved, in milliseconds since 1970; `None` once it is approved, and where it is
-    /// flagged: then a person has to say so.
+    /// When a pending atom counts as approved, in milliseconds since 1970; `None` if it is approved already, or
+    /// flagged, so that a person must approve it.
     pub fn due_at_ms(&self) -> Option<i64> {
         let expires_at = self.meta.expires_at.unwrap_or(self.meta.created_at.saturating_add(PENDING_MS));
         (self.meta.status == Status::Pending && !self.meta.flagged).then_some(expires_at)
     }
 
-    /// Whether nobody gave a verdict in time.
+    /// Whether it is pending and its time for a verdict has passed.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
         self.due_at_ms().is_some_and(|at| at <= now_ms)
     }
 }
 
-/// Divides a file into front matter and body, by the rules of gray-matter.
+/// Splits a file into front matter and body, by the rules of gray-matter.
 fn split(text: &str) -> Result<(&str, &str), AtomError> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -260,7 +259,7 @@ fn split(text: &str) -> Result<(&str, &str), AtomError> {
     Err(AtomError::Unterminated)
 }
 
-/// Where lines that are this heading begin and end.
+/// Start and end of every line that is this heading.
 fn headings<'a>(body: &'a str, heading: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
     let mut at = 0;
     body.split_inclusive('\n').filter_map(move |line| {
@@ -270,12 +269,12 @@ fn headings<'a>(body: &'a str, heading: &'a str) -> impl Iterator<Item = (usize,
     })
 }
 
-/// People write tags as they like: one word for a list, a year for a string.
+/// Accepts tags as people write them: one word instead of a list, a year instead of a string.
 fn lenient_tags<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     lenient_list(deserializer, "`tags` must be a list of words")
 }
 
-/// And questions.
+/// The same for questions.
 fn lenient_phrasings<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     lenient_list(deserializer, "`asked-as` must be a list of questions")
 }
@@ -300,7 +299,7 @@ mod tests {
 
     use super::*;
 
-    /// As pmk writes it.
+    /// An atom as pmk writes it.
     const SAMPLE: &str = "---
 id: 2026-04-28T0213-5388-如何查詢本月各部門廣告預算分配比例
 createdAt: 1777342416133

@@ -1,13 +1,13 @@
-//! The retrieval block: what was found, as the model is shown it.
+//! The retrieval block: the atoms that were found, as shown to the model.
 //!
-//! It is an ephemeral message, counted in the budget and never stored. Every line of an atom is
-//! quoted with `> `: nothing in it can pass for the end of the block, for a fence, or for somebody's words.
+//! It is an ephemeral message, which counts towards the budget and is never stored. Every line of an atom is quoted
+//! with `> `: nothing in it can pass for the end of the block, for a fence, or for a person's message.
 
 use pmk_core::{Language, Message, Origin, Role, quoted_lines_are_material, quoting::quotation, text};
 
 use super::atom::Atom;
 
-/// The most characters of one answer that are shown; the rest stays in the file.
+/// How many characters of one answer are shown; the rest stays in the file.
 const MAX_ANSWER_CHARS: usize = 4_000;
 
 const fn introduction(language: Language) -> &'static str {
@@ -37,7 +37,7 @@ pub fn retrieval_message<'a>(atoms: impl IntoIterator<Item = &'a Atom>, language
 
 fn push(out: &mut String, atom: &Atom, language: Language) {
     let meta = &atom.meta;
-    // People edit ids and scopes, too; they stay on their line.
+    // People can edit ids and scopes; they must stay on one line.
     out.push_str(&format!(
         "\n\n[{}] (scope {})\n",
         text::collapse_whitespace(&meta.id),
@@ -49,7 +49,7 @@ fn push(out: &mut String, atom: &Atom, language: Language) {
     }
     let answer = atom.answer();
     let shown = text::head(answer, MAX_ANSWER_CHARS);
-    // The summary repeats a short answer; it stands in for what is cut off a long one.
+    // The summary would repeat a short answer; it is shown instead of the part of a long answer that is cut.
     if shown.len() < answer.len() && !atom.summary().is_empty() {
         quote(out, language.pick("Summary:", "摘要："), atom.summary());
     }

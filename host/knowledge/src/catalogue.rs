@@ -1,5 +1,5 @@
-//! What is known of every atom's file, and the index over the approved ones: a cache in SQLite that can be
-//! thrown away at any time.
+//! The metadata of every atom's file, and the index of the approved ones: a cache in SQLite that can be deleted at any
+//! time.
 
 use std::{
     collections::HashMap,
@@ -18,19 +18,19 @@ use super::{
     files::{FileError, make_private_dir},
 };
 
-/// Raised whenever the tables, or the terms that a text is found by, change.
+/// Incremented whenever the tables, or the terms of texts, change.
 const VERSION: i32 = 2;
 
-/// A shorter word is not taken for a mistyped one: too many are near it.
+/// A shorter word is not corrected: too many words are similar to it.
 const LEAST_MISTYPED: usize = 6;
 
-/// Room for every statement of the catalogue and of its index.
+/// Enough for every statement of the catalogue and of its index.
 const CACHED_STATEMENTS: usize = 64;
 
 /// How long to wait for another process that uses the cache.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Atoms are one collection: a question may be about any scope.
+/// All atoms are one collection: a question may be about any scope.
 const ONE_GROUP: i64 = 0;
 
 const INDEX: Index = Index {
@@ -61,7 +61,7 @@ CREATE INDEX IF NOT EXISTS atom_due ON atom (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS atom_notice ON atom (channel_id, message_ts) WHERE message_ts IS NOT NULL;
 ";
 
-/// Why the catalogue could not do something.
+/// Why an operation of the catalogue failed.
 #[derive(Debug, Error)]
 pub enum CatalogueError {
     #[error("the cache of the knowledge base cannot be used: {0}")]
@@ -70,20 +70,20 @@ pub enum CatalogueError {
     Index(#[from] IndexError),
 }
 
-/// Where an atom's file is, below the folder of atoms.
+/// The location of an atom's file within the folder of atoms.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     pub scope: String,
     pub name: String,
 }
 
-/// What changes when a file's content does.
+/// Changes whenever a file's content does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(String);
 
 impl Stamp {
-    /// The stamp of a file. One that changed a moment ago gets a stamp that no later look confirms: it may
-    /// change again within the tick of the file system's clock.
+    /// The stamp of a file. A file that changed a moment ago gets a stamp that never matches: it may change again
+    /// within the resolution of the file system's clock.
     pub(super) fn of(meta: &Metadata) -> Self {
         const SETTLES_AFTER: Duration = Duration::from_millis(100);
         let modified = meta.modified().unwrap_or(UNIX_EPOCH);
@@ -97,7 +97,7 @@ impl Stamp {
         Stamp(format!("{nanos}:{}:{inode}{mark}", meta.len()))
     }
 
-    /// One that no look confirms.
+    /// A stamp that never matches.
     pub(super) fn unsettled() -> Self {
         Stamp("?".to_owned())
     }
@@ -110,11 +110,11 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Opens the cache of a home, or makes a new one; without a usable place for it, it lives in memory.
+    /// Opens the cache of a home, or creates a new one; if there is no usable place for it, it is in memory.
     pub(super) fn open(home: &Path) -> Result<Self, CatalogueError> {
         let path = home.join("cache").join("knowledge.sqlite");
         let opened = Self::open_file(&path).or_else(|error| {
-            // In use by another process: then it is good, and not ours to discard.
+            // Another process uses it: then it is intact and must not be discarded.
             if error.is_busy() {
                 return Err(error);
             }
@@ -146,7 +146,7 @@ impl Catalogue {
     }
 
     fn prepare(db: Connection) -> Result<Self, CatalogueError> {
-        // Every statement is compiled once and has one plan, whatever it is asked with.
+        // Every statement is compiled once and has one query plan, whatever its parameters are.
         db.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.execute_batch(SCHEMA)?;
@@ -155,7 +155,7 @@ impl Catalogue {
         Ok(Catalogue { db })
     }
 
-    /// Does many changes at once, or none.
+    /// Makes all changes in one transaction.
     pub(super) fn atomically<T, E: From<CatalogueError>>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
@@ -167,19 +167,19 @@ impl Catalogue {
         Ok(done)
     }
 
-    /// The scopes that atoms are known of.
+    /// The scopes of all known atoms.
     pub(super) fn scopes(&self) -> Result<Vec<String>, CatalogueError> {
         let mut select = self.db.prepare_cached("SELECT DISTINCT scope FROM atom ORDER BY scope")?;
         Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
     }
 
-    /// Every known file of a scope with its stamp.
+    /// Every known file of a scope, with its stamp.
     pub(super) fn stamps(&self, scope: &str) -> Result<HashMap<String, Stamp>, CatalogueError> {
         let mut select = self.db.prepare_cached("SELECT name, stamp FROM atom WHERE scope = ?")?;
         Ok(select.query_map([scope], |row| Ok((row.get(0)?, Stamp(row.get(1)?))))?.collect::<Result<_, _>>()?)
     }
 
-    /// Notes what a file holds: an approved atom can be found from now on.
+    /// Stores what a file contains: an approved atom can be found from now on.
     pub(super) fn put(&self, place: &Place, stamp: &Stamp, read: Result<&Atom, &str>) -> Result<(), CatalogueError> {
         let meta = read.ok().map(|atom| &atom.meta);
         let notice = meta.and_then(|meta| meta.approval.as_ref());
@@ -214,7 +214,7 @@ impl Catalogue {
         }
     }
 
-    /// Forgets a file that is gone.
+    /// Removes a file that no longer exists.
     pub(super) fn remove(&self, place: &Place) -> Result<(), CatalogueError> {
         let key: Option<i64> = self
             .db
@@ -224,21 +224,21 @@ impl Catalogue {
         key.map_or(Ok(()), |key| Ok(INDEX.remove(&self.db, key)?))
     }
 
-    /// Pending atoms whose time has come.
+    /// Pending atoms that are due for approval.
     pub(super) fn due(&self, now_ms: i64) -> Result<Vec<Place>, CatalogueError> {
-        // Sorted here: asked to sort, SQLite walks the whole table in order instead of using `atom_due`.
+        // Sorted here: with ORDER BY, SQLite would scan the whole table in order instead of using `atom_due`.
         let mut due = self.places("SELECT scope, name FROM atom WHERE due_at <= ?", [now_ms])?;
         due.sort();
         Ok(due)
     }
 
-    /// The atom that a notice asks about.
+    /// The atom that a notice is about.
     pub(super) fn by_notice(&self, notice: &Notice) -> Result<Option<Place>, CatalogueError> {
         let sql = "SELECT scope, name FROM atom WHERE channel_id = ? AND message_ts = ?";
         Ok(self.places(sql, [&notice.channel_id, &notice.message_ts])?.into_iter().min())
     }
 
-    /// Files that hold no atom, and why.
+    /// Files that are not atoms, and why.
     pub(super) fn problems(&self) -> Result<Vec<(Place, String)>, CatalogueError> {
         let sql = "SELECT scope, name, problem FROM atom WHERE problem IS NOT NULL ORDER BY scope, name";
         let mut select = self.db.prepare_cached(sql)?;
@@ -246,7 +246,7 @@ impl Catalogue {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Approved atoms that share words with the question, best first.
+    /// Approved atoms that share words with the question, best match first.
     pub(super) fn search(&self, frequencies: &Frequencies, limit: usize) -> Result<Vec<Place>, CatalogueError> {
         let hits: Vec<Hit> =
             INDEX.query_with(&self.db, frequencies, Filter { group: ONE_GROUP, below: None }, limit)?;
@@ -264,7 +264,7 @@ impl Catalogue {
         Ok(INDEX.frequencies_of(&self.db, ONE_GROUP, terms)?)
     }
 
-    /// A question with what is mistyped in it put right, by the words that atoms have.
+    /// A question with its typing errors corrected, using the words in atoms.
     pub(super) fn corrected(&self, asked: Asked) -> Result<Asked, CatalogueError> {
         let mut corrections = HashMap::new();
         for term in asked.terms() {
@@ -275,7 +275,8 @@ impl Catalogue {
         Ok(asked.corrected(|term| corrections.remove(term)))
     }
 
-    /// The one word of the atoms' that a word of nobody's was meant to be. People get the beginning right.
+    /// The one word in atoms that an unknown word was probably meant to be. People usually type the first letters
+    /// correctly.
     fn nearest(&self, word: &str) -> Result<Option<String>, CatalogueError> {
         if word.len() < LEAST_MISTYPED || !word.bytes().all(|b| b.is_ascii_lowercase()) {
             return Ok(None);
@@ -288,25 +289,25 @@ impl Catalogue {
         Ok(near.into_iter().min())
     }
 
-    /// How many atoms can be found.
+    /// The number of atoms that can be found.
     pub(super) fn len(&self) -> Result<u32, CatalogueError> {
         Ok(u32::try_from(INDEX.len(&self.db, ONE_GROUP)?).unwrap_or(u32::MAX))
     }
 
-    /// About so many atoms that can be found, from all over.
+    /// About this many findable atoms, spread evenly.
     pub(super) fn sample(&self, atoms: u32) -> Result<Vec<Place>, CatalogueError> {
         let every = self.len()?.div_ceil(atoms.max(1)).max(1);
         let sql = "SELECT scope, name FROM atom WHERE due_at IS NULL AND problem IS NULL AND key % ?1 = 0 ORDER BY key LIMIT ?2";
         self.places(sql, [every, atoms])
     }
 
-    /// The floor that was measured, and of how many atoms.
+    /// The measured floor, and the number of atoms at that time.
     pub(super) fn floor(&self) -> Result<Option<(u32, Floor)>, CatalogueError> {
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Floor::from_value(row.get(1)?)));
         Ok(self.db.prepare_cached("SELECT atoms, value FROM atom_floor")?.query_row([], row).optional()?)
     }
 
-    /// Keeps a floor, and of how many atoms it was measured.
+    /// Stores a floor, and the number of atoms for which it was measured.
     pub(super) fn keep_floor(&self, atoms: u32, floor: Floor) -> Result<(), CatalogueError> {
         let sql = "INSERT OR REPLACE INTO atom_floor (one, atoms, value) VALUES (1, ?1, ?2)";
         self.db.prepare_cached(sql)?.execute(params![atoms, floor.value()])?;
@@ -340,7 +341,7 @@ impl OpenError {
     }
 }
 
-/// SQLite gives the files beside the database the same mode.
+/// SQLite gives the same mode to the files beside the database.
 fn restrict(path: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -352,7 +353,7 @@ fn discard(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        // What cannot be removed shows again when the new one is made.
+        // If it cannot be removed, creating the new one fails.
         let _ = fs::remove_file(PathBuf::from(file));
     }
 }

@@ -1,6 +1,6 @@
-//! Extraction: what a person answered becomes an atom (specification 003 §9). The model call between
-//! [`prompt`] and [`parse`] is the caller's. The same call says whether it is an answer at all, which
-//! the caller reads from the same [`objects`].
+//! Extraction: turns a person's answer into an atom (specification 003 §9). The model call between [`prompt`] and
+//! [`parse`] is made by the caller. The same call determines whether it is an answer at all, which the caller reads
+//! from the same [`objects`].
 
 use pmk_core::{Language, text};
 use serde::{Deserialize, Serialize};
@@ -9,58 +9,58 @@ use thiserror::Error;
 
 use super::atom::{MAX_ASKED_AS, MAX_QUESTION_CHARS, MAX_TAGS};
 
-/// How long the curator may take.
+/// The time limit of the curator.
 pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// A summary that is made from the reply itself has at most so many characters.
+/// The maximum length of a summary made from the reply itself, in characters.
 const FALLBACK_SUMMARY_CHARS: usize = 200;
 
-/// A longer tag is a sentence.
+/// A longer tag is taken for a sentence and dropped.
 const MAX_TAG_CHARS: usize = 40;
 
-/// A longer reply is cut for the curator; the atom keeps all of it.
+/// A longer reply is cut for the curator, in characters; the atom keeps all of it.
 const MAX_REPLY_CHARS: usize = 20_000;
 
-/// What the curator is told.
+/// The curator's prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What the curator is for, and the shape of its answer.
+    /// The curator's task, and the format of its answer.
     pub system: String,
     /// Question, reason and reply, marked as data.
     pub user: String,
 }
 
-/// What the curator makes of a reply.
+/// The curator's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extraction {
     /// On one line, of at most 120 characters.
     pub question: String,
     /// The facts of the reply.
     pub summary: String,
-    /// In lower case, each once.
+    /// In lower case, without duplicates.
     pub tags: Vec<String>,
-    /// Other ways to ask the question, each once.
+    /// Alternative phrasings of the question, without duplicates.
     pub asked_as: Vec<String>,
-    /// Whether question or reply gives orders to a model.
+    /// Whether question or reply contains instructions to a model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orders: bool,
 }
 
-/// Why a curator's answer is of no use.
+/// Why a curator's answer is unusable.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExtractError {
-    /// It holds no JSON object.
+    /// It contains no JSON object.
     #[error("the curator's answer contains no JSON object")]
     NoJson,
     /// The object lacks this key.
     #[error("the curator's answer has no `{0}`")]
     Missing(&'static str),
-    /// A value is of another type.
+    /// A value has another type.
     #[error("`{key}` in the curator's answer is not {expected}")]
     WrongType {
-        /// Whose value.
+        /// The key of the value.
         key: &'static str,
-        /// What it should be, article included.
+        /// The expected type, with its article.
         expected: &'static str,
     },
 }
@@ -127,15 +127,15 @@ fn chinese() -> String {
     )
 }
 
-/// Material cannot close the tag it stands in.
+/// Escapes material so that it cannot close the tag that encloses it.
 pub fn enclosed(material: &str) -> String {
     material.trim().replace("</", "<\u{200b}/")
 }
 
-/// Reads the curator's answer: bare JSON, or the first JSON object of the right shape in whatever is around it.
+/// Parses the curator's answer: bare JSON, or the first JSON object with the right keys in any surrounding text.
 ///
 /// # Errors
-/// There is none, or a key is missing or of the wrong type.
+/// If there is none, or a key is missing or of the wrong type.
 pub fn parse(answer: &str) -> Result<Extraction, ExtractError> {
     let mut first_error = None;
     for object in objects(answer) {
@@ -147,7 +147,7 @@ pub fn parse(answer: &str) -> Result<Extraction, ExtractError> {
     Err(first_error.unwrap_or(ExtractError::NoJson))
 }
 
-/// What is kept when extraction failed: the original question, and the head of the reply as summary.
+/// The result when extraction has failed: the original question, and the start of the reply as summary.
 pub fn fallback(question: &str, reply: &str) -> Extraction {
     let reply = text::collapse_whitespace(reply);
     let head = text::head(&reply, FALLBACK_SUMMARY_CHARS);
@@ -155,10 +155,10 @@ pub fn fallback(question: &str, reply: &str) -> Extraction {
     Extraction { question: short_question(question), summary, tags: Vec::new(), asked_as: Vec::new(), orders: false }
 }
 
-/// Every JSON object in a text, outermost first, in order; fences and words around them do not matter.
+/// Every JSON object in a text, outermost first, in order; surrounding fences and text are ignored.
 pub fn objects(text: &str) -> impl Iterator<Item = Value> + '_ {
     let mut at = 0;
-    // Each attempt may read to the end of the text: a bound keeps a text of braces from taking for ever.
+    // Each attempt may read to the end of the text, so the number of attempts is limited, for a text full of braces.
     let mut attempts = 64;
     std::iter::from_fn(move || {
         while attempts > 0 {
@@ -196,12 +196,12 @@ fn extraction(object: &Value) -> Result<Extraction, ExtractError> {
         }
     }
     let asked_as = asked_as(object, &question);
-    // One that says nothing about it is read as before; the phrases are looked for all the same.
+    // Without this key the answer is still valid; the phrases are checked in any case.
     let orders = object.get("orders").and_then(Value::as_bool).unwrap_or(false);
     Ok(Extraction { question, summary, tags, asked_as, orders })
 }
 
-/// The other phrasings. An atom is good without them, so what is wrong with them is left out.
+/// The alternative phrasings. An atom is valid without them, so invalid ones are dropped.
 fn asked_as(object: &Value, question: &str) -> Vec<String> {
     let written = ["asked_as", "asked-as"].iter().find_map(|key| object.get(key)?.as_array());
     let mut phrasings: Vec<String> = Vec::new();
@@ -219,7 +219,7 @@ fn string<'a>(object: &'a Value, key: &'static str) -> Result<&'a str, ExtractEr
     value.as_str().ok_or(ExtractError::WrongType { key, expected: "a string" })
 }
 
-/// One line of at most [`MAX_QUESTION_CHARS`].
+/// The question on one line of at most [`MAX_QUESTION_CHARS`].
 fn short_question(question: &str) -> String {
     let line = text::collapse_whitespace(question);
     if line.chars().nth(MAX_QUESTION_CHARS).is_none() {

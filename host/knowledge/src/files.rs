@@ -1,9 +1,8 @@
 //! The folder of atoms: `knowledge/SCOPE/ID.md`.
 //!
-//! A file is replaced as a whole or not at all (written beside its place, synced, renamed). Whoever
-//! changes one holds the folder's lock and reads the file again first, so a promotion never brings back
-//! what somebody rejected in the meantime. People who delete a file know of no lock: one takes another's place only
-//! while that is there.
+//! A file is replaced atomically (written in the same folder, synced, renamed). Whoever changes one holds the folder's
+//! lock and reads the file again first, so that a promotion never restores an atom that somebody has rejected in the
+//! meantime. People who delete a file do not use the lock, so a file is only replaced while it exists.
 
 use std::{
     fs::{self, File},
@@ -22,7 +21,7 @@ use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
-/// A larger file is no atom: somebody put a dump there.
+/// A larger file is not an atom: somebody put a dump there.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 const LOCK: &str = ".lock";
@@ -30,17 +29,17 @@ const LOCK: &str = ".lock";
 /// Why a file or the folder cannot be used.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The system refuses.
+    /// The system returned an error.
     #[error("`{}` cannot be {action}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried, as in "cannot be read".
+        /// The attempted action, as in "cannot be read".
         action: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is text, but no atom.
+    /// It is text, but not an atom.
     #[error("`{}` is not an atom: {source}", path.display())]
     Atom {
         /// The file.
@@ -54,28 +53,28 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// It has more than 1 MiB.
+    /// It is larger than 1 MiB.
     #[error("`{}` is not an atom: it has more than {} KiB", path.display(), MAX_FILE_BYTES / 1024)]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// It is a folder, a pipe, a device.
+    /// It is a folder, a pipe or a device.
     #[error("`{}` is not a file", path.display())]
     NotAFile {
-        /// What lies there.
+        /// The path.
         path: PathBuf,
     },
-    /// Another atom has this id.
+    /// There is an atom with this id already.
     #[error("`{}` already exists", path.display())]
     Exists {
-        /// Where it lies.
+        /// Its file.
         path: PathBuf,
     },
 }
 
 impl FileError {
-    /// Whether the file is simply not there.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -87,17 +86,17 @@ pub struct AtomFiles {
     root: PathBuf,
 }
 
-/// Held while files are changed; other processes wait for it.
+/// The lock for changing files; other processes wait for it.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl AtomFiles {
-    /// The folder `knowledge` of a home, made if it is missing.
+    /// Opens the folder `knowledge` of a home, creating it if it is missing.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If it cannot be created.
     pub fn open(home: &Path) -> Result<Self, FileError> {
         let root = folder(home);
         make_private_dir(&root)?;
@@ -105,10 +104,10 @@ impl AtomFiles {
         Ok(AtomFiles { root })
     }
 
-    /// The same folder; `None` when nobody made it yet.
+    /// Opens the folder; `None` if it does not exist yet.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// If it cannot be opened.
     pub fn open_existing(home: &Path) -> Result<Option<Self>, FileError> {
         let root = folder(home);
         match root.canonicalize() {
@@ -118,29 +117,29 @@ impl AtomFiles {
         }
     }
 
-    /// The file of this folder that another home, which shares its atoms, has at that path.
+    /// The file in this folder that corresponds to a path in another home with the same atoms.
     pub fn here(&self, path: &Path) -> PathBuf {
         let scope = path.parent().and_then(Path::file_name).unwrap_or_default();
         self.root.join(scope).join(path.file_name().unwrap_or_default())
     }
 
-    /// Where the scopes' folders are.
+    /// The folder of the scopes' folders.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The names of all scopes' folders, in order.
+    /// The names of all scopes' folders, sorted.
     ///
     /// # Errors
-    /// The folder cannot be listed.
+    /// If the folder cannot be listed.
     pub(crate) fn scopes(&self) -> Result<Vec<String>, FileError> {
         list(&self.root, |path| path.is_dir())
     }
 
-    /// The names of all files of a scope that may hold an atom, in order.
+    /// The names of all files of a scope that may be atoms, sorted.
     ///
     /// # Errors
-    /// The folder cannot be listed; one that is gone is empty.
+    /// If the folder cannot be listed; a folder that does not exist is empty.
     pub(crate) fn names(&self, scope: &str) -> Result<Vec<String>, FileError> {
         match list(&self.root.join(scope), is_atom_name) {
             Err(error) if error.is_missing() => Ok(Vec::new()),
@@ -148,10 +147,10 @@ impl AtomFiles {
         }
     }
 
-    /// Every file that may hold an atom, in order.
+    /// Every file that may be an atom, sorted.
     ///
     /// # Errors
-    /// A folder cannot be listed.
+    /// If a folder cannot be listed.
     pub(crate) fn paths(&self) -> Result<Vec<PathBuf>, FileError> {
         let mut paths = Vec::new();
         for scope in self.scopes()? {
@@ -164,16 +163,16 @@ impl AtomFiles {
     /// Reads one atom.
     ///
     /// # Errors
-    /// [`FileError`] says why it is none.
+    /// [`FileError`] says why it is not an atom.
     pub(crate) fn read(&self, path: &Path) -> Result<Atom, FileError> {
         let text = read_text(path)?;
         Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })
     }
 
-    /// Waits until nobody else changes files.
+    /// Waits for the lock and takes it.
     ///
     /// # Errors
-    /// The lock's file cannot be made or locked.
+    /// If the lock's file cannot be created or locked.
     pub(crate) fn lock(&self) -> Result<Lock, FileError> {
         let path = self.root.join(LOCK);
         let file = File::options().create(true).truncate(false).write(true).open(&path);
@@ -182,10 +181,10 @@ impl AtomFiles {
         Ok(Lock { _file: file })
     }
 
-    /// Saves a new atom and returns where.
+    /// Saves a new atom and returns its path.
     ///
     /// # Errors
-    /// [`FileError::Exists`] when this very atom was saved before; anything else that keeps it from being written.
+    /// [`FileError::Exists`] if this very atom was saved before; otherwise if it cannot be written.
     pub fn save_new(&self, atom: &Atom) -> Result<PathBuf, FileError> {
         let folder = self.root.join(&atom.meta.scope);
         make_private_dir(&folder)?;
@@ -200,26 +199,26 @@ impl AtomFiles {
         Ok(path)
     }
 
-    /// Puts an atom in the place of the one that is there.
+    /// Replaces an existing atom.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then, unless somebody has deleted it.
+    /// If it cannot be written; the old one is then still there, unless somebody has deleted it.
     pub(crate) fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
         replace(path, &render(atom, path)?)
     }
 
-    /// Puts a text that somebody edited in the place of the one that is there, every character of it.
+    /// Replaces an existing atom with a text that somebody edited, unchanged.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then, unless somebody has deleted it.
+    /// If it cannot be written; the old one is then still there, unless somebody has deleted it.
     pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
         replace(path, text)
     }
 
-    /// Deletes an atom's file. One that is gone already is fine.
+    /// Deletes an atom's file. It is not an error if it does not exist.
     ///
     /// # Errors
-    /// It cannot be deleted.
+    /// If it cannot be deleted.
     pub(crate) fn delete(&self, _lock: &Lock, path: &Path) -> Result<(), FileError> {
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error(path, "deleted", source)),
@@ -232,15 +231,15 @@ fn folder(home: &Path) -> PathBuf {
     home.join("knowledge")
 }
 
-/// Whether a path's name is that of an atom: Markdown, and not hidden as temporary files are.
+/// Whether a file name is that of an atom: Markdown, and not hidden, as temporary files are.
 pub(super) fn is_atom_name(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "md") && !is_hidden(path)
 }
 
-/// Reads a regular file of bounded size.
+/// Reads a regular text file of limited size.
 ///
 /// # Errors
-/// [`FileError`] says why it is no such text.
+/// [`FileError`] says why it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = |source| io_error(path, "read", source);
     let bytes = files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
@@ -252,7 +251,7 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
 }
 
-/// Makes a folder, with those above it, that only its owner can look into.
+/// Creates a folder and its parents, accessible to their owner alone.
 pub(super) fn make_private_dir(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -269,12 +268,13 @@ fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
     atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
 }
 
-/// Puts a text in the place of a file that is there.
+/// Replaces an existing file.
 fn replace(path: &Path, text: &str) -> Result<(), FileError> {
     exchange(path, text).map(drop)
 }
 
-/// The same, and the file that was there, which goes once it is dropped; nothing where the file system cannot keep it.
+/// Replaces an existing file and returns the old one, which is deleted when dropped; `None` where the file system
+/// cannot exchange files.
 pub(super) fn exchange(path: &Path, text: &str) -> Result<Option<NamedTempFile>, FileError> {
     let failed = |source| io_error(path, "written", source);
     let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
@@ -282,9 +282,9 @@ pub(super) fn exchange(path: &Path, text: &str) -> Result<Option<NamedTempFile>,
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     let old = match renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE) {
-        // What is staged now is the old one.
+        // The staged file is now the old one.
         Ok(()) => Some(staged),
-        // A file system that cannot.
+        // The file system cannot exchange files.
         Err(Errno::INVAL | Errno::NOSYS) => {
             staged.persist(path).map_err(|error| failed(error.error))?;
             None
@@ -303,7 +303,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Names in a folder; one that is not UTF-8 was not written by anybody we know.
+/// The names in a folder; names that are not UTF-8 were not written by us and are ignored.
 fn list(folder: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, FileError> {
     let failed = |source| io_error(folder, "listed", source);
     let mut names = Vec::new();

@@ -1,10 +1,10 @@
-//! What the team knows: the seed that opens a session, and the answers that people gave.
+//! The team's knowledge: the seed that opens a session, and the answers that people gave.
 //!
-//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`Library`] finds the ones
-//! a message is about, [`block`] shows them to the model. [`extract`] turns a reply into a new atom,
-//! [`moderation`] and [`reaction`] decide whether it stays. [`seed`] packs the documents of the
-//! workspace ([`workspace`] says which) into the first message of a session. A [`mirror`] is the folder of atoms as one of several
-//! that are kept the same.
+//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`Library`] finds the atoms relevant to a
+//! message, [`block`] shows them to the model. [`extract`] turns a reply into a new atom, [`moderation`] and
+//! [`reaction`] decide whether it is kept. [`seed`] packs the documents of the workspace ([`workspace`] determines
+//! which) into the first message of a session. A [`mirror`] keeps the folder of atoms in sync with those of other
+//! hosts.
 
 #![deny(missing_docs)]
 

@@ -1,9 +1,9 @@
-//! The library: the folder of atoms as a running gateway uses it.
+//! The library: the folder of atoms as used by a running gateway.
 //!
-//! Files are the truth; people edit them at any time. Before every retrieval the library looks whether
-//! something changed ([`watch`](super::watch)), reads only what did, and keeps what it learnt in a cache
-//! ([`catalogue`](super::catalogue)), so a start reads nothing and a question costs hardly more with 10,000
-//! atoms than with 100.
+//! The files are authoritative; people edit them at any time. Before every retrieval the library checks what has
+//! changed ([`watch`](super::watch)), reads only that, and stores the result in a cache
+//! ([`catalogue`](super::catalogue)), so that a start reads nothing and a search takes hardly longer with 10,000 atoms
+//! than with 100.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,20 +21,20 @@ use super::{
     moderation::{self, StoredAtom},
     watch::Watch,
 };
-/// The most atoms that are shown to the model with one message (specification 003 §4).
+/// The most atoms shown to the model with one message (specification 003 §4).
 pub const MAX_RETRIEVED: usize = 3;
 
-/// So many of the best matches are judged for relevance.
+/// How many of the best matches are checked for relevance.
 const CANDIDATES: usize = 12;
 
-/// The floor is measured with the questions of so many atoms, and of each with so many of its phrasings.
+/// The number of atoms whose questions are used to measure the floor, and of phrasings of each.
 const SAMPLE: u32 = 48;
 const SAMPLE_PHRASINGS: usize = 2;
 
-/// It is measured anew when there are a tenth more or fewer atoms.
+/// The floor is measured again when the number of atoms has changed by more than a tenth.
 const ANOTHER_SIZE: u32 = 10;
 
-/// Why the library could not do something.
+/// Why an operation of the library failed.
 #[derive(Debug, Error)]
 pub enum LibraryError {
     /// A file or the folder cannot be used.
@@ -45,12 +45,12 @@ pub enum LibraryError {
     Catalogue(#[from] CatalogueError),
 }
 
-/// The folder of atoms, its cache and its index. Its methods block on the disk.
+/// The folder of atoms, its cache and its index. All methods block on the disk.
 #[derive(Debug)]
 pub struct Library {
     home: PathBuf,
     files: AtomFiles,
-    /// Made when first needed: a start must not wait for it.
+    /// Created when first needed, so that a start does not wait for it.
     live: Option<Live>,
     warned: HashSet<(Place, String)>,
 }
@@ -59,31 +59,31 @@ pub struct Library {
 struct Live {
     catalogue: Catalogue,
     watch: Watch,
-    /// Scopes that the catalogue knows atoms of.
+    /// Scopes with atoms in the catalogue.
     known: Vec<String>,
-    /// Atoms that could not be promoted; each is complained about once.
+    /// Atoms that could not be promoted; each is reported once.
     stuck: HashSet<Place>,
 }
 
 impl Library {
-    /// The library of a home. Reads no atom yet.
+    /// Opens the library of a home. Reads no atoms yet.
     ///
     /// # Errors
-    /// The folder `knowledge` cannot be made.
+    /// If the folder `knowledge` cannot be created.
     pub fn open(home: &Path) -> Result<Self, LibraryError> {
         Ok(Library { home: home.to_owned(), files: AtomFiles::open(home)?, live: None, warned: HashSet::new() })
     }
 
-    /// The files, for those who change them.
+    /// The files, for changing them.
     pub fn files(&self) -> &AtomFiles {
         &self.files
     }
 
-    /// The approved atoms most relevant to a message, best first, at most `limit`; none when none is
-    /// about it. Sees what changed on disk until now.
+    /// The approved atoms most relevant to a message, best first, at most `limit`; empty if none is relevant. Includes
+    /// all changes on disk up to now.
     ///
     /// # Errors
-    /// The folder or the cache cannot be used. A file that holds no atom is skipped with one warning.
+    /// If the folder or the cache cannot be used. A file that is not an atom is skipped with one warning.
     pub fn retrieve(&mut self, text: &str, now_ms: i64, limit: usize) -> Result<Vec<StoredAtom>, LibraryError> {
         self.refresh(now_ms)?;
         let asked = Asked::new(text);
@@ -97,10 +97,10 @@ impl Library {
         Ok(found.into_iter().map(|candidate| candidate.stored).take(limit).collect())
     }
 
-    /// The atom that a notice asks about.
+    /// The atom that a notice is about.
     ///
     /// # Errors
-    /// The folder or the cache cannot be used.
+    /// If the folder or the cache cannot be used.
     pub fn by_notice(&mut self, notice: &Notice, now_ms: i64) -> Result<Option<StoredAtom>, LibraryError> {
         self.refresh(now_ms)?;
         let Library { files, live: Some(live), .. } = self else { return Ok(None) };
@@ -112,16 +112,17 @@ impl Library {
         }
     }
 
-    /// Whether there is nothing to be found, and nothing has come since that was seen: to be asked before every turn.
+    /// Whether there is nothing to find, and nothing has been added since that was determined; to be called before
+    /// every turn.
     pub fn is_empty_still(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.known.is_empty() && live.watch.is_as_settled())
     }
 
-    /// Looks at what changed on disk, and promotes atoms whose time has come. Retrieval does this by itself;
-    /// calling it after a change keeps the work out of the next turn.
+    /// Processes changes on disk, and promotes atoms that are due. Retrieval does this itself; calling it after a
+    /// change keeps the work out of the next turn.
     ///
     /// # Errors
-    /// The folder or the cache cannot be used.
+    /// If the folder or the cache cannot be used.
     pub fn refresh(&mut self, now_ms: i64) -> Result<(), LibraryError> {
         if self.live.is_none() {
             let watch = Watch::new(self.files.root(), || ());
@@ -143,20 +144,20 @@ impl Library {
 /// An atom that shares words with a question.
 struct Candidate {
     stored: StoredAtom,
-    /// How much speaks for it.
+    /// The evidence that it answers the question.
     evidence: f64,
-    /// Whether the question says half as much of it as its own does.
+    /// Whether the question covers at least half as much of it as its own question does.
     is_asked_for: bool,
 }
 
 impl Live {
-    /// The approved atoms that share most with a question, best first.
+    /// The approved atoms that match a question best, best first.
     fn candidates(&self, files: &AtomFiles, asked: &Asked, limit: usize) -> Result<Vec<Candidate>, LibraryError> {
         let frequencies = self.catalogue.frequencies(asked)?;
         let mut found = Vec::new();
         for place in self.catalogue.search(&frequencies, limit)? {
             let path = path_of(files, &place);
-            // Gone or broken this very moment: the next look will see it.
+            // Deleted or broken at this very moment: the next refresh handles it.
             let Ok(atom) = files.read(&path) else { continue };
             if atom.meta.status != Status::Approved {
                 continue;
@@ -166,12 +167,13 @@ impl Live {
             let is_asked_for = told.is_asked_for(asked);
             found.push(Candidate { stored: StoredAtom { path, atom }, evidence, is_asked_for });
         }
-        // Of equals the first that was found stays first.
+        // Of equals, the first one found stays first.
         found.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
         Ok(found)
     }
 
-    /// How much must speak for an atom: what the atoms' own questions score among the others, which they are not about.
+    /// The minimum evidence for an atom, measured as what the atoms' own questions score among other atoms, which they
+    /// are not about.
     fn floor(&self, files: &AtomFiles) -> Result<Floor, LibraryError> {
         let atoms = self.catalogue.len()?;
         if let Some((of, floor)) = self.catalogue.floor()?
@@ -186,7 +188,7 @@ impl Live {
             for phrasing in [&atom.meta.question].into_iter().chain(&atom.meta.asked_as).take(SAMPLE_PHRASINGS) {
                 let candidates = self.candidates(files, &Asked::new(phrasing), CANDIDATES)?;
                 let mut of_others = candidates.iter().filter(|it| it.stored.path != path);
-                // One that is asked for by right says nothing of what is not.
+                // An atom that the question is rightly about says nothing about those it is not about.
                 match of_others.next() {
                     Some(best) if best.is_asked_for => {}
                     best => others.push(best.map_or(0.0, |best| best.evidence)),
@@ -198,7 +200,7 @@ impl Live {
         Ok(floor)
     }
 
-    /// Whether anything was looked at.
+    /// Processes changes; returns whether there were any.
     fn refresh(&mut self, files: &AtomFiles, now_ms: i64) -> Result<bool, LibraryError> {
         let scopes = files.scopes()?;
         let folder_error = |source| super::files::io_error(files.root(), "looked at", source);
@@ -230,12 +232,12 @@ impl Live {
                 }
             }
         }
-        // Another process must not see the atom no longer due and not yet indexed.
+        // Another process must not see the atom as no longer due but not yet indexed.
         self.catalogue.atomically(|catalogue| look_at(catalogue, files, place))
     }
 }
 
-/// Compares a scope's files with what is known of them, and reads those that differ.
+/// Compares a scope's files with the catalogue, and reads those that differ.
 fn sweep(catalogue: &Catalogue, files: &AtomFiles, scope: &str) -> Result<(), LibraryError> {
     let names = match files.names(scope) {
         Ok(names) => names,
@@ -256,10 +258,10 @@ fn sweep(catalogue: &Catalogue, files: &AtomFiles, scope: &str) -> Result<(), Li
     known.into_keys().try_for_each(|name| Ok(catalogue.remove(&Place { scope: scope.to_owned(), name })?))
 }
 
-/// Reads one file and notes what it holds.
+/// Reads one file and stores what it contains.
 fn look_at(catalogue: &Catalogue, files: &AtomFiles, place: &Place) -> Result<(), LibraryError> {
     let path = path_of(files, place);
-    // The stamp is taken first: a change while the file is being read shows at the next look.
+    // The stamp is taken first, so that a change while the file is being read is detected next time.
     let stamp = match fs::metadata(&path) {
         Ok(meta) => Stamp::of(&meta),
         Err(_) => return Ok(catalogue.remove(place)?),
@@ -281,7 +283,7 @@ fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Re
     Ok(())
 }
 
-/// What an atom can be asked for by.
+/// The texts that an atom is matched by.
 fn told(atom: &Atom) -> IndexedText {
     let rest = format!("{}\n{}", atom.summary(), atom.answer());
     IndexedText::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)

@@ -1,4 +1,4 @@
-//! The library end to end: files on disk, questions in other words.
+//! End-to-end tests of the library: files on disk, questions in other words.
 
 use std::{fs, path::PathBuf};
 
@@ -12,7 +12,7 @@ use super::{
     testing::CREATED_MS,
 };
 
-/// What a small team knows: (scope, question, tags, answer).
+/// The knowledge of a small team: (scope, question, tags, answer).
 const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "erp",
@@ -97,7 +97,7 @@ impl Home {
         found.into_iter().map(|it| it.atom.meta.question).collect()
     }
 
-    /// Asks again until the answer is as expected: an edit in place is told by the system within moments.
+    /// Repeats the question until the answer is as expected: the system reports an edit in place within moments.
     fn ask_until(&mut self, text: &str, expected: &[&str]) {
         until(&format!("{text} finds {expected:?}"), || (self.ask(text) == expected).then_some(()));
     }

@@ -1,8 +1,8 @@
-//! The folder of atoms as one of several that are kept the same: what is in it, by content, and what comes from elsewhere.
+//! The folder of atoms as one of several that are kept in sync: its content, and changes from other hosts.
 //!
-//! What a folder holds is what the library reads there. Nothing is written outside of it, and nothing over a text that was not
-//! seen before: people edit files at any time and know of no lock, so what is found in a file's place when that is taken is looked
-//! at once more, and kept beside it where it is another than was expected.
+//! The content of a folder is what the library reads there. Nothing is written outside of it, and no text is
+//! overwritten that was not seen before: people edit files at any time without using the lock, so a file that is
+//! replaced is checked once more, and saved beside it if it is not the expected one.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -23,26 +23,26 @@ use super::{
     watch::Watch,
 };
 
-/// The longest name of a scope or of an atom's file: what is staged and kept beside a file has a longer one.
+/// The longest name of a scope or of an atom's file, in bytes: temporary and saved files have longer names.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The longest text of an atom.
+/// The maximum size of an atom's text.
 pub const MAX_TEXT_BYTES: u64 = MAX_FILE_BYTES;
 
-/// So much of a digest tells the texts apart that are kept beside one file.
+/// How many digits of a digest distinguish the texts that are saved beside one file.
 const SHOWN_OF_DIGEST: usize = 16;
 
-/// So many texts at most are kept beside one file that have the same name but for a number.
+/// The maximum number of texts saved beside one file under the same name, distinguished by a number.
 const MOST_OF_ONE_NAME: usize = 100;
 
-/// Where an atom's file is below the folder, in every home: `SCOPE/NAME.md`.
+/// The path of an atom's file within the folder, in every home: `SCOPE/NAME.md`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AtomPath(String);
 
 impl AtomPath {
-    /// Reads one that comes from elsewhere; `None` where no library has a file there: it leads out of the folder, lies deeper or
-    /// higher, is hidden, no Markdown, or longer than a file system bears.
+    /// Validates a path from another host; `None` if no library would have a file there: it leads out of the folder, is
+    /// not exactly one level deep, is hidden, is not Markdown, or is longer than a file system allows.
     pub fn parse(path: &str) -> Option<AtomPath> {
         let (scope, name) = path.split_once('/')?;
         let is_plain = [scope, name].into_iter().all(is_plain);
@@ -53,7 +53,7 @@ impl AtomPath {
         AtomPath::parse(&format!("{scope}/{name}"))
     }
 
-    /// As it is written.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -74,46 +74,46 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.starts_with('.') && name.chars().all(is_part)
 }
 
-/// What a text is told from others by: SHA-256, hexadecimal.
+/// The digest of a text: SHA-256, hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TextDigest(Arc<str>);
 
 impl TextDigest {
-    /// That of a text.
+    /// Computes the digest of a text.
     pub fn of(text: &str) -> TextDigest {
         let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
         TextDigest(digest.into())
     }
 
-    /// One that comes from elsewhere.
+    /// A digest from another host.
     pub fn written(digest: &str) -> TextDigest {
         TextDigest(digest.into())
     }
 
-    /// As it is written.
+    /// The digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What is at an atom's place.
+/// The local state of an atom's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Local {
     /// Nothing.
     Missing,
     /// A text.
     Text(TextDigest),
-    /// Something else, or nobody can tell. It is left alone.
+    /// Something else, or it cannot be determined. It is left alone.
     Unusable(String),
 }
 
-/// What was seen of a scope.
+/// The last seen state of a scope.
 #[derive(Debug)]
 enum Scope {
     /// Its files, by name.
     Seen(BTreeMap<String, (Stamp, Local)>),
-    /// What is in it is left alone.
+    /// The scope cannot be used, and is left alone.
     Unusable(String),
 }
 
@@ -126,7 +126,7 @@ impl Scope {
     }
 }
 
-/// The folder.
+/// The folder of atoms.
 #[derive(Debug)]
 pub struct Mirror {
     files: AtomFiles,
@@ -134,7 +134,7 @@ pub struct Mirror {
     watch: Watch,
     wake: Wake,
     scopes: BTreeMap<String, Scope>,
-    /// Files whose names no other home could have.
+    /// Files whose names other homes could not have.
     odd: BTreeSet<PathBuf>,
 }
 
@@ -148,22 +148,22 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// What has come of putting something in a file's place.
+/// The result of replacing a file.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It is there.
+    /// It was replaced.
     Done,
-    /// The file is not as it was last seen. It has to be looked at again.
+    /// The file is not as it was last seen, and must be looked at again.
     Changed,
 }
 
 impl Mirror {
-    /// The folder of a home, made if it is missing. `wake` is called on another thread whenever somebody changes something there,
-    /// as far as the operating system tells.
+    /// Opens the folder of a home, creating it if it is missing. `wake` is called on another thread whenever something
+    /// in it has changed, as far as the operating system reports it.
     ///
     /// # Errors
-    /// It cannot be made or looked at.
+    /// If it cannot be created or read.
     pub fn open(home: &Path, wake: impl Fn() + Send + Sync + 'static) -> Result<Mirror, FileError> {
         let files = AtomFiles::open(home)?;
         let wake = Wake(Arc::new(wake));
@@ -171,15 +171,15 @@ impl Mirror {
         Ok(Mirror { files, identity, watch, wake, scopes: BTreeMap::new(), odd: BTreeSet::new() })
     }
 
-    /// What tells this folder from another that is put in its place.
+    /// Distinguishes this folder from another one that replaces it.
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// Looks at what may have changed since the last look, and says which files have. All are new at first.
+    /// Processes possible changes since the last call, and returns the files that have changed. At first all are new.
     ///
     /// # Errors
-    /// The folder cannot be looked at.
+    /// If the folder cannot be read.
     pub fn look(&mut self) -> Result<BTreeSet<AtomPath>, FileError> {
         let mut differing = BTreeSet::new();
         let now = identity(&self.files)?;
@@ -188,7 +188,7 @@ impl Mirror {
         }
         let looked = self.look_at_scopes(&mut differing);
         if looked.is_err() {
-            // What was seen amid it counts, and is not told: all is new the next time.
+            // What was seen during the change counts but is not reported; everything is new the next time.
             self.watch.forget();
             self.scopes.clear();
         }
@@ -213,7 +213,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// The scopes' folders; and what may be one, with what is wrong with it. Only what is surely not there is gone.
+    /// The scopes' folders, and what may be one but is unusable, with the reason. Only an entry that certainly does not
+    /// exist is missing.
     fn list(&self) -> Result<(Vec<String>, BTreeMap<String, String>), FileError> {
         let failed = |source| io_error(self.files.root(), "listed", source);
         let (mut scopes, mut unusable) = (Vec::new(), BTreeMap::new());
@@ -234,7 +235,7 @@ impl Mirror {
         Ok((scopes, unusable))
     }
 
-    /// Notes what a scope holds, and which of its files have changed.
+    /// Stores the state of a scope, and which of its files have changed.
     fn is_now(&mut self, scope: &str, now: Option<Scope>, differing: &mut BTreeSet<AtomPath>) {
         let before = self.scopes.remove(scope);
         let nothing = BTreeMap::new();
@@ -251,7 +252,7 @@ impl Mirror {
         self.scopes.extend(now.map(|now| (scope.to_owned(), now)));
     }
 
-    /// What a scope holds. Files that are as they were are not read again.
+    /// The state of a scope. Unchanged files are not read again.
     fn sweep(&mut self, scope: &str) -> Scope {
         let folder = self.files.root().join(scope);
         let names = match self.files.names(scope) {
@@ -285,7 +286,7 @@ impl Mirror {
         Scope::Seen(files)
     }
 
-    /// What was last seen at a place.
+    /// The last seen state of a path.
     pub fn local(&self, path: &AtomPath) -> Local {
         let (scope, name) = path.parts();
         match self.scopes.get(scope) {
@@ -295,30 +296,30 @@ impl Mirror {
         }
     }
 
-    /// Every place at which something was seen.
+    /// Every path at which something was seen.
     pub fn paths(&self) -> impl Iterator<Item = AtomPath> {
         self.scopes.iter().flat_map(|(scope, seen)| {
             seen.files().into_iter().flat_map(BTreeMap::keys).filter_map(move |name| AtomPath::of(scope, name))
         })
     }
 
-    /// The text that is in a file now.
+    /// The current text of a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If it cannot be read.
     pub fn text(&self, path: &AtomPath) -> Result<String, FileError> {
         read_text(&self.file(path))
     }
 
-    /// The file at a place.
+    /// The file of a path.
     pub fn file(&self, path: &AtomPath) -> PathBuf {
         self.files.root().join(path.as_str())
     }
 
-    /// Puts a text that comes from elsewhere in a file's place, or takes the file away, where that is as it was last seen.
+    /// Replaces a file with a text from another host, or deletes it, provided that it is as it was last seen.
     ///
     /// # Errors
-    /// It cannot be written; what was there is still there then.
+    /// If it cannot be written.
     pub fn put(&mut self, path: &AtomPath, text: Option<&str>) -> Result<Put, FileError> {
         let file = self.file(path);
         let _lock = self.files.lock()?;
@@ -360,7 +361,7 @@ impl Mirror {
     fn put_new(&self, path: &AtomPath, file: &Path, text: &str) -> Result<Put, FileError> {
         let folder = self.files.root().join(path.parts().0);
         let failed = |source| io_error(&folder, "created", source);
-        // One level and no more: the folder of all scopes is there, or is not to be made anew behind somebody's back.
+        // Only one level: the folder of all scopes exists, or has been deleted and must not be created again.
         match fs::DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 check_scope(&folder, path.parts().0).map_err(|why| failed(io::Error::other(why)))?;
@@ -377,16 +378,16 @@ impl Mirror {
         Ok(Put::Done)
     }
 
-    /// Keeps a copy of what is in a file beside it, under a name that no library reads as an atom's. The same text is kept once.
+    /// Saves a copy of a file beside it, under a name that is not an atom's. The same text is saved once.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// If it cannot be read or written.
     pub fn keep(&self, path: &AtomPath) -> Result<PathBuf, FileError> {
         let file = self.file(path);
         keep_beside(&file, &read_text(&file)?)
     }
 
-    /// Keeps what was found in a file's place when that was taken, where it is another than was expected.
+    /// Saves the old content of a file that was replaced, if it is not the expected one.
     fn keep_what_came(&self, file: &Path, found: &Path, expected: &TextDigest) -> Result<(), FileError> {
         let text = read_text(found)?;
         if TextDigest::of(&text) != *expected {
@@ -408,7 +409,7 @@ impl Mirror {
         }
     }
 
-    /// Has a file looked at again.
+    /// Makes the next call of [`look`](Mirror::look) read a file again.
     fn forget(&mut self, path: &AtomPath) {
         let (scope, name) = path.parts();
         self.watch.forget();
@@ -421,7 +422,7 @@ impl Mirror {
     }
 }
 
-/// Says which file has another text now, and where the one is that somebody had written there.
+/// Logs which file was replaced, and where the local version was saved.
 pub fn tell_kept(file: &Path, kept: &Path) {
     tracing::warn!(
         "`{}` was changed here and on another host: the version of the other host is used, and the one from here is kept in `{}`",
@@ -439,7 +440,7 @@ fn identity(files: &AtomFiles) -> Result<u64, FileError> {
     Ok(fs::metadata(files.root()).map_err(|source| io_error(files.root(), "looked at", source))?.ino())
 }
 
-/// A link may lead out of the folder.
+/// A link is not accepted, because it may lead out of the folder.
 fn check_scope(folder: &Path, scope: &str) -> Result<(), String> {
     match fs::symlink_metadata(folder) {
         _ if !is_plain(scope) => Err(format!("`{}` has a name that other homes cannot use", folder.display())),
@@ -449,7 +450,7 @@ fn check_scope(folder: &Path, scope: &str) -> Result<(), String> {
     }
 }
 
-/// What is at a place. One that is as it was is not read again.
+/// The state of a path. An unchanged file is not read again.
 fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
     let unusable = |why: String| (Stamp::unsettled(), Local::Unusable(why));
     let meta = match fs::symlink_metadata(file) {
@@ -469,7 +470,7 @@ fn look_at(file: &Path, before: Option<&(Stamp, Local)>) -> (Stamp, Local) {
         return unusable(format!("`{}` is not a file", file.display()));
     }
     match read_text(file) {
-        // No database holds it.
+        // A database cannot store it.
         Ok(text) if text.contains('\0') => unusable(format!("`{}` contains a NUL character", file.display())),
         Ok(text) => (stamp, Local::Text(TextDigest::of(&text))),
         Err(error) if error.is_missing() => (stamp, Local::Missing),
@@ -491,7 +492,7 @@ fn keep_beside(file: &Path, text: &str) -> Result<PathBuf, FileError> {
                 sync_folder(&path)?;
                 return Ok(path);
             }
-            // From before a crash; or somebody has worked on it.
+            // Saved before a crash; or somebody has edited it.
             Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
                 if read_text(&path).is_ok_and(|there| there == text) {
                     return Ok(path);
@@ -665,7 +666,7 @@ mod tests {
             assert!(matches!(mirror.local(&path(at)), Local::Unusable(_)), "{at}");
             assert_eq!(mirror.put(&path(at), Some("x")).unwrap(), Put::Changed, "{at}");
         }
-        // One of which nothing was seen is not gone through either.
+        // Nor through a link that has never been seen.
         assert_eq!(mirror.put(&path("link/b.md"), Some("x")).unwrap(), Put::Changed);
         mirror.put(&path("file/b.md"), Some("x")).unwrap_err();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);

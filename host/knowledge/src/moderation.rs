@@ -1,8 +1,7 @@
 //! Verdicts on atoms: promotion by time, approval, rejection, editing (specification 003 §10).
 //!
-//! These work on the files alone, so that the command line can use them while the gateway runs. Each
-//! takes the folder's lock and looks at the file once more before it changes anything: of two that do
-//! the same at once, the second finds it done.
+//! These work on the files alone, so that the command line can use them while the gateway runs. Each takes the folder's
+//! lock and reads the file again before it changes anything: if two do the same concurrently, the second finds it done.
 
 use pmk_system::error::Failure;
 use std::path::{Path, PathBuf};
@@ -14,62 +13,62 @@ use super::{
     files::{AtomFiles, FileError, read_text},
 };
 
-/// An atom and where it is.
+/// An atom and its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredAtom {
-    /// Of its file.
+    /// The path of its file.
     pub path: PathBuf,
-    /// As it was read there.
+    /// Its content.
     pub atom: Atom,
 }
 
-/// Whether atoms whose time has come are promoted on the way.
+/// Whether atoms that are due are promoted while loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promote {
     /// Their files are rewritten.
     Yes,
-    /// Nothing is written; for those who only look.
+    /// Nothing is written; for read-only use.
     No,
 }
 
-/// Every atom there is.
+/// All atoms.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// By path.
+    /// Sorted by path.
     pub atoms: Vec<StoredAtom>,
-    /// Files that hold no atom, and atoms that could not be promoted.
+    /// Files that are not atoms, and atoms that could not be promoted.
     pub problems: Vec<FileError>,
 }
 
-/// Why a verdict could not be carried out.
+/// Why a verdict could not be applied.
 #[derive(Debug, Error)]
 pub enum ModerationError {
     /// A file or the folder cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// No id begins so.
+    /// No id has this prefix.
     #[error("no atom's id begins with `{0}`")]
     NotFound(String),
-    /// Several do.
+    /// Several ids have this prefix.
     #[error("`{prefix}` is ambiguous: {} ids begin with it: {}", ids.len(), list_of(ids))]
     Ambiguous {
-        /// What was asked for.
+        /// The prefix.
         prefix: String,
-        /// Every id that begins so.
+        /// All matching ids.
         ids: Vec<String>,
     },
-    /// Several files have the same: somebody has copied one.
+    /// Several files have the same id: somebody has copied one.
     #[error("several files have the id `{id}`: {}", list_of(files))]
     Copied {
-        /// What they have in common.
+        /// The id.
         id: String,
-        /// Where they are.
+        /// The files.
         files: Vec<String>,
     },
-    /// What was saved in the editor is no atom.
+    /// The edited text is not an atom.
     #[error("the edited text is not an atom: {0}")]
     Invalid(#[from] AtomError),
-    /// It is another atom.
+    /// The edited text is another atom.
     #[error("the edited text has a different `{key}`: `{edited}` instead of `{original}`")]
     Identity {
         /// What must not be edited: `id` or `scope`.
@@ -79,22 +78,22 @@ pub enum ModerationError {
         /// Its value now.
         edited: String,
     },
-    /// The file is no longer what the editor was opened with.
+    /// The file has changed since the editor was opened.
     #[error("`{}` was changed by somebody else in the meantime", .0.display())]
     Conflict(PathBuf),
 }
 
-/// As many ids as a line can bear.
+/// As many ids as fit on a line.
 fn list_of(ids: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN { format!("{shown}, …") } else { shown }
 }
 
-/// Reads every atom. A file that holds none is a problem, never a failure.
+/// Reads all atoms. A file that is not an atom is reported as a problem.
 ///
 /// # Errors
-/// The folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn load(files: &AtomFiles, now_ms: i64, promote: Promote) -> Result<Loaded, FileError> {
     let mut loaded = Loaded::default();
     for path in files.paths()? {
@@ -112,26 +111,26 @@ pub fn load(files: &AtomFiles, now_ms: i64, promote: Promote) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// Approves an atom whose time has come and returns it as it is now; `None` when it is gone.
+/// Approves an atom that is due and returns its current state; `None` if it no longer exists.
 ///
 /// # Errors
-/// The file cannot be read or written.
+/// If the file cannot be read or written.
 pub(crate) fn promote_file(files: &AtomFiles, path: &Path, now_ms: i64) -> Result<Option<Atom>, FileError> {
     change(files, path, |atom| atom.is_due(now_ms).then(|| atom.approve()).is_some())
 }
 
-/// Approves an atom at once and returns it as it is now; `None` when it is gone.
+/// Approves an atom at once and returns its current state; `None` if it no longer exists.
 ///
 /// # Errors
-/// The file cannot be read or written.
+/// If the file cannot be read or written.
 pub fn approve_file(files: &AtomFiles, path: &Path) -> Result<Option<Atom>, FileError> {
     change(files, path, |atom| (atom.meta.status == Status::Pending).then(|| atom.approve()).is_some())
 }
 
-/// Remembers the notice that asks for a verdict; `None` when the atom is gone.
+/// Stores the notice that asks for a verdict; `None` if the atom no longer exists.
 ///
 /// # Errors
-/// The file cannot be read or written.
+/// If the file cannot be read or written.
 pub fn note_notice(files: &AtomFiles, path: &Path, notice: &Notice) -> Result<Option<Atom>, FileError> {
     change(files, path, |atom| atom.meta.approval.replace(notice.clone()).as_ref() != Some(notice))
 }
@@ -139,12 +138,12 @@ pub fn note_notice(files: &AtomFiles, path: &Path, notice: &Notice) -> Result<Op
 /// Deletes an atom.
 ///
 /// # Errors
-/// The file cannot be deleted.
+/// If the file cannot be deleted.
 pub fn reject_file(files: &AtomFiles, path: &Path) -> Result<(), FileError> {
     files.delete(&files.lock()?, path)
 }
 
-/// The one atom whose id begins so; an id given in full is never ambiguous.
+/// Finds the one atom whose id has this prefix; a complete id is never ambiguous.
 ///
 /// # Errors
 /// [`ModerationError::NotFound`], or [`ModerationError::Ambiguous`] with every candidate, or [`ModerationError::Copied`].
@@ -168,17 +167,17 @@ pub fn find<'a>(atoms: &'a [StoredAtom], prefix: &str) -> Result<&'a StoredAtom,
     }
 }
 
-/// Minute and four digits: as much of an id as one can type, and enough nearly always.
+/// The minute and four digits: short enough to type, and nearly always unique.
 const SHORT_ID_CHARS: usize = "2026-04-28T0213-5388".len();
 
-/// The beginning of an id that is enough to [`find`] its atom among these.
+/// A prefix of an id that is enough to [`find`] its atom among these.
 pub fn short_id<'a>(atoms: &[StoredAtom], id: &'a str) -> &'a str {
     let others = || atoms.iter().map(|it| it.atom.meta.id.as_str()).filter(|other| *other != id);
     let ends = id.char_indices().map(|(at, _)| at).chain([id.len()]).skip(SHORT_ID_CHARS);
     ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
 }
 
-/// Checks a text that somebody edited: it must be an atom, and the same one.
+/// Checks an edited text: it must be an atom, and the same one.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -194,11 +193,10 @@ fn check_edit(original: &Atom, edited: &str) -> Result<Atom, ModerationError> {
     Ok(atom)
 }
 
-/// Saves a text that somebody edited, once it is checked, word for word. `original` is the text the editor was
-/// opened with.
+/// Checks an edited text and saves it verbatim. `original` is the text that the editor was opened with.
 ///
 /// # Errors
-/// What is wrong with it; the old version is still there then.
+/// What is wrong with it; the old version is then still there.
 pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -> Result<Atom, ModerationError> {
     let atom = check_edit(&Atom::parse(original)?, edited)?;
     let lock = files.lock()?;
@@ -209,7 +207,7 @@ pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -
     Ok(atom)
 }
 
-/// Reads a file under the lock, and writes it when `edit` changed something.
+/// Reads a file under the lock, and writes it if `edit` changed something.
 fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) -> Result<Option<Atom>, FileError> {
     let lock = files.lock()?;
     let mut atom = match files.read(path) {
@@ -271,7 +269,7 @@ mod tests {
         assert_eq!(files.paths().unwrap(), Vec::<PathBuf>::new());
     }
 
-    /// Once, its id was the beginning of two, and more of it was asked for.
+    /// Regression: the id of a copied atom was reported as an ambiguous prefix, and a longer one was asked for.
     #[test]
     fn an_atom_that_somebody_has_copied_is_named_with_its_files() {
         let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);

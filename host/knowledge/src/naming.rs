@@ -1,20 +1,20 @@
-//! Ids and scopes of atoms, made exactly as pmk makes them, so that both can live in one folder.
+//! Ids and scopes of atoms, identical to those of pmk, so that both can use one folder.
 
 use jiff::Timestamp;
 use pmk_core::text;
 use sha2::{Digest, Sha256};
 
-/// The scope of what belongs nowhere else.
+/// The default scope.
 const GENERAL: &str = "general";
 
-/// The longest name of a scope, in characters.
+/// The maximum length of a scope's name, in characters.
 const MAX_SCOPE_CHARS: usize = 64;
 
-/// The longest part of an id that is taken from the question, in characters.
+/// The maximum length of the part of an id that comes from the question, in characters.
 const MAX_SLUG_CHARS: usize = 30;
 
-/// The name of a scope's folder: letters, digits, `_` and `-` of ASCII; anything else becomes one `-`.
-/// `../../etc/passwd` is `etc-passwd`; what has no letter left is `general` (specification 003 §9).
+/// The name of a scope's folder: ASCII letters, digits, `_` and `-`; any other sequence becomes one `-`. For example,
+/// `../../etc/passwd` becomes `etc-passwd`; a name without any letter left becomes `general` (specification 003 §9).
 pub fn safe_scope(scope: &str) -> String {
     let name = dashed(scope, |c| c.is_ascii_alphanumeric() || c == '_');
     match name.chars().take(MAX_SCOPE_CHARS).collect::<String>().trim_matches('-') {
@@ -23,10 +23,10 @@ pub fn safe_scope(scope: &str) -> String {
     }
 }
 
-/// The id of an atom: the minute, four hexadecimal digits, and a piece of the question.
+/// The id of an atom: the minute, four hexadecimal digits, and part of the question.
 ///
-/// The digits are made from `origin` (thread, contributor, reply): the same reply absorbed twice gives
-/// the same id, hence the same file.
+/// The digits are derived from `origin` (thread, contributor, reply): the same reply processed twice gives the same id,
+/// and hence the same file.
 pub fn atom_id(created_at_ms: i64, origin: &[&str], question: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(created_at_ms.to_be_bytes());
@@ -40,7 +40,7 @@ pub fn atom_id(created_at_ms: i64, origin: &[&str], question: &str) -> String {
     id.trim_end_matches('-').to_owned()
 }
 
-/// Letters and digits of any script, in lower case; anything else becomes one `-`.
+/// Letters and digits of any script, in lower case; any other sequence becomes one `-`.
 fn slug(question: &str) -> String {
     let dashed = dashed(&question.to_lowercase(), char::is_alphanumeric);
     text::head(&dashed, MAX_SLUG_CHARS).trim_matches('-').to_owned()

@@ -1,18 +1,18 @@
-//! What a reaction on a notice means (specification 003 §10).
+//! The meaning of a reaction to a notice (specification 003 §10).
 
 use super::atom::{Atom, Status};
 
-/// What somebody thinks of an atom.
+/// A verdict on an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReactionVerdict {
     /// It may be shown to others.
     Approve,
-    /// It is to be forgotten.
+    /// It is to be deleted.
     Reject,
 }
 
 impl ReactionVerdict {
-    /// The meaning of a reaction, by Slack's name of the emoji or the emoji itself; `None` for all others.
+    /// The verdict of a reaction, by Slack's name of the emoji or the emoji itself; `None` for all others.
     pub fn of_reaction(reaction: &str) -> Option<ReactionVerdict> {
         match reaction.trim_matches(':') {
             "white_check_mark" | "✅" => Some(ReactionVerdict::Approve),
@@ -22,24 +22,24 @@ impl ReactionVerdict {
     }
 }
 
-/// What is to be done about a reaction.
+/// What to do about a reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Make the atom visible to retrieval.
     Approve,
-    /// Delete its file. An approved answer, too, may be taken back by who gave it.
+    /// Delete its file. The contributor may withdraw even an approved answer.
     Reject,
-    /// Only the person who gave the answer may judge it; nothing happens.
+    /// Only the person who gave the answer may judge it; nothing is done.
     NotTheContributor,
-    /// It is approved already; nothing happens.
+    /// It is approved already; nothing is done.
     AlreadyApproved,
-    /// It was rejected, or its file deleted; nothing happens.
+    /// It was rejected, or its file deleted; nothing is done.
     Gone,
-    /// The emoji means nothing here.
+    /// The emoji is not a verdict.
     NotAVerdict,
 }
 
-/// Decides about a reaction on a notice. `atom` is the one the notice belongs to, `None` when there is no longer one.
+/// Decides about a reaction to a notice. `atom` is the atom that the notice is about, `None` if it no longer exists.
 pub fn decide(atom: Option<&Atom>, reactor: &str, reaction: &str) -> Decision {
     let Some(verdict) = ReactionVerdict::of_reaction(reaction) else { return Decision::NotAVerdict };
     let Some(Atom { meta, .. }) = atom else { return Decision::Gone };

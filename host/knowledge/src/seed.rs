@@ -26,31 +26,31 @@ const fn opening(language: Language) -> &'static str {
     )
 }
 
-/// What makes the seed a pair.
+/// The second message of the seed pair.
 const fn acknowledgement(language: Language) -> &'static str {
     language.pick("I have read the documents. Please go on.", "了解，已載入 workspace PKB context。請繼續。")
 }
 
-/// So much of one document is read. The policy's cap on the seed is far below.
+/// How much of one document is read, in bytes. The policy's cap on the seed is far below.
 const MAX_DOCUMENT_BYTES: u64 = 256 * 1024;
 
-/// So much is packed altogether.
+/// How much is packed in total, in bytes.
 const MAX_SEED_BYTES: usize = 2 * 1024 * 1024;
 
-/// So many documents of a folder are packed, from so many levels.
+/// How many documents of a folder are packed, and from how many levels.
 const MAX_FILES: usize = 500;
 const MAX_DEPTH: usize = 12;
 
-/// What is packed: the setting `defaultIngest`.
+/// The source of the documents: the setting `defaultIngest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ingest {
     /// `mra:--all`: the base documents of every repository in the workspace.
     AllRepositories,
-    /// `dir:PATH`: every Markdown file of a folder; a relative path begins where the program was started.
+    /// `dir:PATH`: every Markdown file of a folder; a relative path is relative to the working directory.
     Folder(PathBuf),
 }
 
-/// A value of `defaultIngest` that means nothing.
+/// An invalid value of `defaultIngest`.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`defaultIngest` cannot be `{0}`; use `mra:--all` or `dir:PATH`")]
 pub struct UnknownIngest(String);
@@ -76,16 +76,16 @@ impl fmt::Display for Ingest {
     }
 }
 
-/// What was packed.
+/// The result of packing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// The seed and its acknowledgement, before any cap; `None` when there was no document.
+    /// The seed and its acknowledgement, before any cap; `None` if there are no documents.
     pub pair: Option<[Message; 2]>,
-    /// What was wrong and was not reported before.
+    /// Problems that were not reported before.
     pub problems: Vec<FileProblem>,
 }
 
-/// Packs seeds, and remembers what it complained about.
+/// Packs seeds, and remembers which problems it has reported.
 #[derive(Debug)]
 pub struct Seeder {
     ingest: Ingest,
@@ -95,12 +95,12 @@ pub struct Seeder {
 }
 
 impl Seeder {
-    /// `workspace` is the mra workspace; a `dir:` does not need it. The pair speaks that language around the documents.
+    /// `workspace` is the mra workspace, which is not needed for `dir:`. The pair's own texts are in that language.
     pub fn new(ingest: Ingest, workspace: impl Into<PathBuf>, language: Language) -> Self {
         Seeder { ingest, workspace: workspace.into(), language, reported: Mutex::default() }
     }
 
-    /// Packs what is there now. Never fails: what cannot be read is left out and reported once.
+    /// Packs the current documents. Never fails: what cannot be read is left out and reported once.
     pub fn pack(&self) -> Packed {
         let mut packing = Packing::default();
         let packed = match &self.ingest {
@@ -121,8 +121,8 @@ struct Packing {
 }
 
 impl Packing {
-    /// Document by document rather than repository by repository: when the cap cuts, every repository has
-    /// at least its sitemap in what stays.
+    /// Ordered by document rather than by repository, so that when the cap cuts, at least every repository's sitemap is
+    /// kept.
     fn repositories(&mut self, workspace: &Path) -> Result<(), FileProblem> {
         let workspace = Workspace::open(workspace)?;
         let (repositories, problems) = workspace.repositories()?;
@@ -148,7 +148,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Markdown files, those of a folder before those of its folders, by name. What is hidden stays so.
+    /// Finds Markdown files, those of a folder before those of its subfolders, sorted by name. Hidden files are
+    /// ignored.
     fn walk(&mut self, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         let entries = match fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
             Ok(entries) => entries,
@@ -347,7 +348,7 @@ mod tests {
         let readable = fs::read_dir(dir.path().join("locked")).is_ok();
         fs::set_permissions(dir.path().join("locked"), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(seed_of(&packed).contains("fine"));
-        // Whoever runs this as root can read everything.
+        // As root, every file is readable.
         assert_eq!(packed.problems.len(), usize::from(!readable), "{:?}", packed.problems);
     }
 }

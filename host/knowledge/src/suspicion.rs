@@ -1,18 +1,18 @@
-//! Whether a question, or what a contact answers to it, gives orders to a model instead of telling people something. An
-//! atom made of it would be shown to the model again and again, so it waits for a person to approve it.
+//! Detects a question or an answer that gives instructions to a model instead of informing people. An atom made of it
+//! would be shown to the model again and again, so it must be approved by a person.
 //!
-//! Two signals, either is enough: what the curator says, and the phrases that such texts are made of. Words alone never
-//! are the whole answer, and ordinary ones (OAuth, 負責, 決議) are no signal.
+//! There are two signals, either of which is enough: the curator's judgement, and typical phrases of such texts.
+//! Phrases alone are never a complete detection, and ordinary words (OAuth, 負責, 決議) are not a signal.
 
 use std::sync::LazyLock;
 
 use pmk_core::text;
 use regex::Regex;
 
-/// What the curator says of such a text.
+/// The curator's reason.
 const CURATOR: &str = "the model that read it says that it gives orders to a model";
 
-/// A phrase, and what it is a sign of.
+/// A phrase, and what it indicates.
 struct Sign {
     of: &'static str,
     phrase: &'static str,
@@ -65,19 +65,19 @@ static PHRASES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     SIGNS.iter().map(|sign| (Regex::new(&format!("(?i){}", sign.phrase)).expect("it is tested"), sign.of)).collect()
 });
 
-/// Why a question and its answer are suspicious; `None` where they are not. `gives_orders` is what the curator says.
+/// Why a question and its answer are suspicious; `None` if they are not. `gives_orders` is the curator's judgement.
 pub fn suspicion(question: &str, answer: &str, gives_orders: bool) -> Option<String> {
     let mut why: Vec<String> = vec![];
     if gives_orders {
         why.push(CURATOR.to_owned());
     }
     for (name, text) in [("question", question), ("answer", answer)] {
-        // What is not seen hides no phrase, nor does a line's end.
+        // Invisible characters and line ends must not hide a phrase.
         let text = text::plain_line(text);
         for (phrase, of) in PHRASES.iter() {
             if let Some(found) = phrase.find(&text) {
                 let said = format!("the {name} {of}: \"{}\"", text::head(found.as_str(), 80));
-                // One sign of each kind says enough.
+                // One reason of each kind is enough.
                 if !why.iter().any(|one| one.starts_with(&format!("the {name} {of}"))) {
                     why.push(said);
                 }

@@ -2,7 +2,7 @@
 
 use super::atom::{Atom, NewAtom, Source};
 
-/// When the atoms of the tests were made.
+/// The creation time of the tests' atoms.
 pub(super) const CREATED_MS: i64 = 1_777_342_416_133;
 
 /// A pending atom that `U_IT` contributed.

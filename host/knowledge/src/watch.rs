@@ -1,8 +1,8 @@
-//! Tells which scopes may have changed since they were last looked at, without looking at every file.
+//! Detects which scopes may have changed since the last check, without checking every file.
 //!
-//! A folder's own time of change says that a file was added, removed or replaced by a rename. Only a file
-//! that is overwritten in place leaves no trace there; for those the operating system is asked to tell.
-//! Where it cannot be asked, every scope always counts as changed.
+//! A folder's modification time shows that a file was added, removed or replaced by a rename. Only a file that is
+//! overwritten in place leaves no trace there; such changes are reported by the operating system. Where it cannot
+//! report them, every scope always counts as changed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,15 +17,14 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::files::is_atom_name;
 
-/// File systems stamp by the tick of a coarse clock: a folder changed this recently may change again
-/// without its stamp showing it.
+/// File systems use a coarse clock: a folder changed this recently may change again without a new modification time.
 const SETTLES_AFTER: Duration = Duration::from_millis(100);
 
-/// What was seen since the last look.
+/// Changes since the last check.
 #[derive(Debug, Default)]
 struct Seen {
     scopes: BTreeSet<String>,
-    /// Events were lost, or cannot be told apart.
+    /// Events were lost, or cannot be attributed to a scope.
     everything: bool,
 }
 
@@ -34,17 +33,17 @@ struct Seen {
 pub(super) struct Watch {
     root: PathBuf,
     seen: Arc<Mutex<Seen>>,
-    /// Stops telling when it is dropped; `None` where nobody tells.
+    /// Stops watching when dropped; `None` if the operating system cannot report changes.
     watcher: Option<RecommendedWatcher>,
-    /// When each scope's folder last changed, as far as it has settled.
+    /// The modification time of each scope's folder, once it has settled.
     settled: HashMap<String, SystemTime>,
-    /// When the folder of the scopes did.
+    /// The same for the folder of the scopes.
     root_settled: Option<SystemTime>,
 }
 
 impl Watch {
-    /// Begins to watch. Everything counts as changed at first. `wake` is called, on a thread of its own, whenever something has
-    /// changed, as far as the operating system tells.
+    /// Starts watching. At first everything counts as changed. `wake` is called on a separate thread whenever something
+    /// has changed, as far as the operating system reports it.
     pub(super) fn new(root: &Path, wake: impl Fn() + Send + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let watcher = watcher(root, Arc::clone(&seen), wake)
@@ -79,12 +78,12 @@ impl Watch {
         Ok(changed)
     }
 
-    /// Whether no scope has come or gone since the last look: asked of one folder, whatever is in it.
+    /// Whether no scope was added or removed since the last check; takes one look at the folder, whatever its size.
     pub(super) fn is_as_settled(&self) -> bool {
         self.root_settled.is_some() && self.root_settled == modified(&self.root)
     }
 
-    /// The next call of [`changed`](Self::changed) names every scope.
+    /// Makes the next call of [`changed`](Self::changed) return every scope.
     pub(super) fn forget(&mut self) {
         self.root_settled = None;
         self.settled.clear();
@@ -113,7 +112,7 @@ fn watcher(
     Ok(watcher)
 }
 
-/// Whether there is anything to note: reading is no change, and neither are temporary files and the lock.
+/// Records an event, and returns whether it is a change: reads, temporary files and the lock are ignored.
 fn note(seen: &mut Seen, root: &Path, event: &Event) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
@@ -140,7 +139,7 @@ fn modified(folder: &Path) -> Option<SystemTime> {
     fs::metadata(folder).and_then(|meta| meta.modified()).ok()
 }
 
-/// Whether a folder that was changed then would show it if it were changed again.
+/// Whether a folder with this modification time would show a further change.
 fn has_settled(modified: SystemTime) -> bool {
     SystemTime::now().duration_since(modified).is_ok_and(|age| age > SETTLES_AFTER)
 }
@@ -155,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of scopes, one of which is only there to be told of.
+    /// A folder of two scopes, one of which only serves to wait for events.
     struct Scopes {
         folder: tempfile::TempDir,
         names: [String; 2],
@@ -181,14 +180,14 @@ mod tests {
             self.watch.changed(&self.names).unwrap()
         }
 
-        /// Waits until everything that happened so far was told: events keep their order.
+        /// Waits until all previous changes were reported: events keep their order.
         fn until_told(&self) {
             lock(&self.watch.seen).scopes.remove("told");
             fs::write(self.path("told/old.md"), "y").unwrap();
             until("a change is told", || lock(&self.watch.seen).scopes.contains("told").then_some(()));
         }
 
-        /// Waits until nothing of what happened so far makes a scope count as changed.
+        /// Waits until no previous change makes a scope count as changed.
         fn settle(&mut self) {
             self.until_told();
             until("the folders settle", || self.changed().is_empty().then_some(()));

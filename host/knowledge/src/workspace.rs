@@ -1,5 +1,4 @@
-//! The workspace that knowledge is taken from: which repositories there are, and how to read a file of
-//! it without leaving it.
+//! The workspace that knowledge is taken from: its repositories, and reading its files without leaving it.
 
 use std::{
     io::{self, Read},
@@ -10,56 +9,56 @@ use pmk_system::files::{self, FileReadError};
 use serde_json::Value;
 use thiserror::Error;
 
-/// The list of repositories, below the workspace.
+/// The list of repositories, relative to the workspace.
 const LIST: &str = ".collab/repos.json";
 
-/// A longer list is no list.
+/// The maximum size of the list.
 const MAX_LIST_BYTES: u64 = 1024 * 1024;
 
-/// Keys that hold the list, where the file is an object.
+/// Keys of the list, if the file is an object.
 const LIST_KEYS: [&str; 3] = ["repos", "repositories", "projects"];
 
-/// Keys that say where a repository is, the surest first; where none of them is there, what it is called does.
+/// Keys of a repository's path, in order of precedence; if there is none, its name is used.
 const PATH_KEYS: [&str; 3] = ["path", "dir", "localPath"];
 
-/// Keys that say what a repository is called; an id may be nested (`group/order`).
+/// Keys of a repository's name; an id may be nested (`group/order`).
 const NAME_KEYS: [&str; 3] = ["name", "repo", "id"];
 
-/// What lies at the top of a workspace.
+/// Entries that mark the root of a workspace.
 const MARKS: [&str; 3] = [".collab", ".mra-config", "mra-workspace.json"];
 
-/// What is wrong with one file of a workspace.
+/// A problem with one file of a workspace.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
 #[error("`{}` {problem}", path.display())]
 pub struct FileProblem {
-    /// The file or folder, as far as it was followed.
+    /// The file or folder, as far as it could be resolved.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What can be wrong.
+/// The kinds of problems.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
 pub enum Problem {
-    /// There is nothing of that name.
+    /// It does not exist.
     #[error("is missing")]
     Missing,
-    /// The system refuses; says why.
+    /// The system's error.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// It has a `..` in it, or a link that leaves the workspace.
+    /// It contains a `..`, or is a link that leaves the workspace.
     #[error("is rejected: it leads out of the workspace")]
     Outside,
-    /// It is a folder, a pipe, a device.
+    /// It is a folder, a pipe or a device.
     #[error("is not a file")]
     NotAFile,
-    /// It is not UTF-8, or has a NUL byte in it.
+    /// It is not UTF-8, or contains a NUL byte.
     #[error("is not text")]
     Binary,
-    /// Its rest is left out.
+    /// Only its beginning is read.
     #[error("has {bytes} bytes: only the first {read} are read")]
     Huge {
-        /// How long it is.
+        /// Its size.
         bytes: u64,
         /// How much of it is read.
         read: u64,
@@ -67,10 +66,10 @@ pub enum Problem {
     /// Following it might never end.
     #[error("is a link to a folder and not followed")]
     FolderLink,
-    /// More levels or files than are packed.
+    /// Too many levels or files.
     #[error("is nested too deeply, or there are too many files: it is left out")]
     TooMany,
-    /// The list of repositories is no list, or an entry of it names nothing; says which.
+    /// The list of repositories is not a list, or an entry names nothing; says which.
     #[error("is not a list of repositories: {0}")]
     NotAList(String),
 }
@@ -89,16 +88,16 @@ impl FileProblem {
     }
 }
 
-/// The start of a text file.
+/// The beginning of a text file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Of no more bytes than asked for, and without the half of a character at their end.
+    /// At most as many bytes as requested, without an incomplete character at the end.
     pub text: String,
-    /// Set where the file goes on.
+    /// Set if the file is longer.
     pub(crate) cut: Option<Problem>,
 }
 
-/// A folder that nothing leads out of.
+/// A folder within which all paths are resolved.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
@@ -107,7 +106,7 @@ pub struct Workspace {
 /// A repository of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// What the list calls it, else its folder.
+    /// Its name in the list, otherwise that of its folder.
     pub name: String,
     /// Absolute, inside the workspace, without links.
     pub path: PathBuf,
@@ -115,7 +114,7 @@ pub struct Repository {
 
 impl Workspace {
     /// # Errors
-    /// The folder is not there or not a folder.
+    /// If the folder does not exist or is not a folder.
     pub fn open(path: &Path) -> Result<Self, FileProblem> {
         let root = path.canonicalize().map_err(|error| FileProblem::io(path, &error))?;
         if !root.is_dir() {
@@ -129,10 +128,10 @@ impl Workspace {
         &self.root
     }
 
-    /// Where a path really leads.
+    /// Resolves a path.
     ///
     /// # Errors
-    /// It is missing, has a `..` in it, or leads out of the workspace, be it by a link.
+    /// If it does not exist, contains a `..`, or leads out of the workspace, including by a link.
     pub(crate) fn resolve(&self, path: &Path) -> Result<PathBuf, FileProblem> {
         if path.components().any(|part| part == Component::ParentDir) {
             return Err(FileProblem::new(path, Problem::Outside));
@@ -145,10 +144,10 @@ impl Workspace {
         Ok(real)
     }
 
-    /// The start of a text file, at most `max_bytes` of it.
+    /// The beginning of a text file, at most `max_bytes`.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// Why it cannot be read.
     pub(crate) fn read(&self, path: &Path, max_bytes: u64) -> Result<Text, FileProblem> {
         let real = self.resolve(path)?;
         let failed = |error: io::Error| FileProblem::io(&real, &error);
@@ -163,14 +162,14 @@ impl Workspace {
         Ok(Text { text, cut })
     }
 
-    /// The repositories of `.collab/repos.json`, in its order, and what is wrong with those left out. What is archived is
-    /// left out without a word.
+    /// The repositories of `.collab/repos.json`, in its order, and the problems with those left out. Archived ones are
+    /// left out silently.
     ///
-    /// The file may be a list, an object with a list under `repos`, `repositories` or `projects`, or an object
-    /// by name. An entry is a name, a path, or an object with `path`, `dir`, `localPath`, `name`, `repo` or `id`.
+    /// The file may be a list, an object with a list under `repos`, `repositories` or `projects`, or an object by name.
+    /// An entry is a name, a path, or an object with `path`, `dir`, `localPath`, `name`, `repo` or `id`.
     ///
     /// # Errors
-    /// The file cannot be read or is nothing of the kind.
+    /// If the file cannot be read or has none of these formats.
     pub fn repositories(&self) -> Result<(Vec<Repository>, Vec<FileProblem>), FileProblem> {
         let not_a_list = |why: &str| FileProblem::new(&self.root.join(LIST), Problem::NotAList(why.into()));
         let text = self.read(Path::new(LIST), MAX_LIST_BYTES)?;
@@ -201,7 +200,7 @@ impl Workspace {
         Ok((repositories, problems))
     }
 
-    /// Where an entry's repository is: at the first of its places that is there.
+    /// The repository of an entry: the first of its possible paths that exists.
     fn locate(&self, entry: &Entry<'_>) -> Result<PathBuf, FileProblem> {
         let mut located = self.resolve(Path::new(entry.places[0]));
         for place in &entry.places[1..] {
@@ -213,9 +212,9 @@ impl Workspace {
 
 /// An entry of the list.
 struct Entry<'a> {
-    /// What the repository is called, wherever it lies; where nothing says so, by its folder.
+    /// The repository's name, independent of its path; without it, that of its folder is used.
     name: Option<&'a str>,
-    /// Where it may be; at least one.
+    /// Possible paths; at least one.
     places: Vec<&'a str>,
 }
 
@@ -240,13 +239,13 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Whether an entry is not put away.
+/// Whether an entry is not archived.
 fn is_live(entry: &&Value) -> bool {
     entry.get("archived") != Some(&Value::Bool(true))
 }
 
-/// The workspace to use: the one that is configured, as long as it is there, else the first that is found on the way up
-/// from where one stands. Only a folder of one's own counts there: in `/tmp` anybody may put down a mark.
+/// The workspace to use: the configured one if it exists, otherwise the first one found going up from the working
+/// directory. Only folders of the user or root count there: in `/tmp` anybody may create a mark.
 pub fn find(configured: Option<PathBuf>, standing: &Path) -> Option<PathBuf> {
     if configured.as_ref().is_some_and(|path| path.is_dir()) {
         return configured;
@@ -259,13 +258,13 @@ pub fn find(configured: Option<PathBuf>, standing: &Path) -> Option<PathBuf> {
     found.or(configured)
 }
 
-/// Whether somebody put it there who may run this program's commands anyhow.
+/// Whether it belongs to this user or root.
 fn is_own(path: &Path) -> bool {
     let owner = path.metadata().map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
     owner.is_ok_and(|uid| uid == rustix::process::geteuid().as_raw() || uid == 0)
 }
 
-/// The bytes as text; a character torn apart by the cut is left out.
+/// The bytes as text, without a character that was cut in half.
 fn text_of(bytes: Vec<u8>, cut: bool) -> Option<String> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -312,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Once, each was called by its folder: nobody could ask about `erp-api`.
+    /// Regression: a repository was named after its folder, so that nobody could ask about `erp-api`.
     #[test]
     fn a_repository_is_called_by_its_name_wherever_it_lies() {
         let list = r#"[{"name": "erp-api", "path": "erp"}, {"id": "group/order", "name": "", "dir": "apps/web"}]"#;

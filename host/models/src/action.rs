@@ -1,10 +1,10 @@
-//! What a failed model call calls for.
+//! The gateway's action after a failed model call.
 
 use serde::Serialize;
 
 use super::ModelError;
 
-/// What the gateway does about a failure.
+/// The gateway's action after a failure.
 ///
 /// | class | action |
 /// |---|---|
@@ -19,21 +19,21 @@ use super::ModelError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Make the prompt smaller, by the rungs of recovery, and ask again.
+    /// Shorten the prompt by the rungs of recovery, and ask again.
     Recover,
     /// [Repair](super::repair) tool calls and results, and ask again once.
     Repair,
-    /// Ask the same without tools: the model writes fenced directives instead.
+    /// Send the same request without tools: the model writes fenced directives instead.
     Fence,
-    /// Ask the same again, a little later.
+    /// Send the same request again, a little later.
     Retry,
-    /// Ask the same again when the provider's wait is over.
+    /// Send the same request again when the wait that the provider asks for is over.
     Wait,
-    /// Asking again never helps, a person can: by asking something else, with a key, with money.
+    /// Asking again never helps, but a person can: by asking something else, or with a key or money.
     Tell,
-    /// Nothing says what was wrong: only another request can find out.
+    /// The cause is unknown: only another request can reveal it.
     Probe,
-    /// Nothing is known that helps.
+    /// Nothing helps, as far as is known.
     Fail,
 }
 
@@ -52,7 +52,7 @@ impl Action {
         }
     }
 
-    /// What it means, for people.
+    /// A description for people.
     pub const fn about(self) -> &'static str {
         match self {
             Action::Recover => "make the prompt smaller and ask again",
@@ -66,14 +66,14 @@ impl Action {
         }
     }
 
-    /// Whether the same request may work later.
+    /// Whether the same request may succeed later.
     pub(crate) const fn asks_the_same_again(self) -> bool {
         matches!(self, Action::Retry | Action::Wait)
     }
 }
 
 impl ModelError {
-    /// What it calls for.
+    /// The action for this error.
     pub const fn action(&self) -> Action {
         match self {
             ModelError::Overflow { .. } => Action::Recover,

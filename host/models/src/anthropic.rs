@@ -1,4 +1,4 @@
-//! The Messages API of Anthropic, streamed.
+//! Anthropic's Messages API, streamed.
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -20,25 +20,25 @@ mod wire;
 
 /// The provider's name.
 pub(crate) const PROVIDER: &str = "anthropic-api";
-/// The model where none is named.
+/// The default model.
 pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
-/// Where the API is.
+/// The default address of the API.
 pub(crate) const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
-/// The version of the protocol spoken here.
+/// The protocol version used here.
 const VERSION: &str = "2023-06-01";
 
-/// What a client needs to know. Printing it never shows the key.
+/// The client's configuration. Its `Debug` output never contains the key.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sent as `x-api-key`.
     pub(crate) api_key: SecretString,
-    /// `https`, or `http` to this machine itself; see [`base_url`](super::http::base_url).
+    /// `https`, or `http` on the loopback interface; see [`base_url`](super::http::base_url).
     pub(crate) base_url: Url,
     /// The model's name at the provider.
     pub(crate) model: String,
-    /// The context window in tokens; `None` takes what is known of the model's family.
+    /// The context window in tokens; with `None`, that of the model's family.
     pub window: Option<u64>,
-    /// How long one question may take, and how often it is sent.
+    /// The time limits of a call, and the number of attempts.
     pub limits: Limits,
 }
 
@@ -58,10 +58,10 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// Builds the client; nothing is sent yet. The process must have installed its TLS provider.
+    /// Creates the client; nothing is sent yet. The process must have installed its TLS provider.
     ///
     /// # Errors
-    /// The key cannot be sent in a header, or the machine's TLS roots cannot be used.
+    /// If the key cannot be sent in a header, or the machine's TLS roots cannot be used.
     pub fn new(config: Config) -> Result<Self, OpenError> {
         let mut key = HeaderValue::from_str(config.api_key.expose_secret()).map_err(|_| OpenError::BadKey)?;
         key.set_sensitive(true);

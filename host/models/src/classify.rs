@@ -1,24 +1,24 @@
-//! What a provider's refusal means: one classifier for all providers.
+//! Classifies the errors of all providers.
 //!
-//! Only what a model call answered is classified here, never what people or models write: prose about
-//! context windows is no overflow. In this order, the first that applies:
+//! Only the response to a model call is classified here, never text of people or models: prose about context windows is
+//! not an overflow. The first rule that applies decides:
 //!
-//! 1. A typed code or stop reason that says overflow, then one that says refusal. A refusal never leads
-//!    to another request, whatever else it mentions.
-//! 2. A pattern that names more tokens than it allows, or a request alone above a minute's tokens: size
-//!    in spite of the status, because waiting never helps.
-//! 3. Tool calls and results that do not match; a server without tools; a model that it does not know.
-//! 4. The status, or the one a typed code implies: 401, 402, 403, 408, 429, any 5xx.
+//! 1. A typed code or stop reason for an overflow, then one for a refusal. A refusal never leads to another request,
+//!    whatever else it mentions.
+//! 2. A pattern with more tokens than are allowed, or a single request above the tokens per minute: an overflow
+//!    whatever the status, because waiting never helps.
+//! 3. Tool calls and results that do not match; a server without tools; an unknown model.
+//! 4. The status, or the one that a typed code implies: 401, 402, 403, 408, 429, any 5xx.
 //! 5. Words about rates, money, credentials, policies.
 //! 6. Explicit patterns; status 413.
 //! 7. Weak hints, where the status is 400, 413 or 422, or there is none and JSON says that it is an error.
-//! 8. An answer of nothing at all to a prompt that fills the window: it was cut off in silence.
+//! 8. An empty answer to a prompt that fills the window: it was cut off silently.
 //! 9. Where there is no status: words about load, time, the connection.
-//! 10. Status 404: there is no such model, or nothing at that address.
-//! 11. A request that was refused for a reason that is known and none of those, then one that was refused
-//!     for a reason that is not. No list of words is ever complete, so the two are told apart.
+//! 10. Status 404: an unknown model, or nothing at that address.
+//! 11. A request that was refused for a known reason other than these, then one that was refused for an unknown reason.
+//!     No list of words is ever complete, so the two are distinguished.
 //!
-//! [`Action`](super::Action) says what each class calls for.
+//! [`Action`](super::Action) says how the gateway reacts to each class.
 
 use std::time::Duration;
 
@@ -35,31 +35,31 @@ mod words;
 
 pub use wait::retry_after;
 
-/// The most of a provider's words that is passed on, in characters.
+/// The maximum length of a provider's text that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
-/// The most of them that is compared: what comes later quotes the request.
+/// The maximum length that is classified: what follows quotes the request.
 const MAX_COMPARED_CHARS: usize = 4_000;
-/// A text without status and label is a message up to this length, and prose above it.
+/// A text without status and label is taken for a message up to this length, and for prose above it.
 const MAX_BARE_CHARS: usize = 512;
-/// From here on, in percent of the window, a prompt fills it.
+/// A prompt of at least this percentage of the window fills it.
 const FULL_PERCENT: u64 = 99;
 
-/// A call that failed at the provider.
+/// A failed call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Failed<'a> {
-    /// Who failed: the provider's name or its host.
+    /// The provider's name or its host.
     pub provider: &'a str,
     /// The HTTP status; `None` where the error came inside a stream.
     pub status: Option<u16>,
-    /// What the `retry-after` header asked for.
+    /// The wait in the `retry-after` header.
     pub retry_after: Option<Duration>,
-    /// The model's window in tokens, where it is known; else what is known of the model that the body names.
+    /// The model's window in tokens, if known; otherwise that of the model named in the body, if known.
     pub window: Option<u64>,
-    /// The body as it came: JSON, or whatever a proxy made of it.
+    /// The body as received: JSON, or a proxy's version of it.
     pub body: &'a str,
 }
 
-/// Says what kind of failure it was.
+/// Classifies a failure.
 pub fn classify(failed: &Failed<'_>) -> ModelError {
     let said = ErrorBody::read(failed.body);
     let report = Report::new(failed, &said);
@@ -87,13 +87,12 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
     }
 }
 
-/// The same of what came where an answer was to come, with a status that says nothing.
+/// Classifies what was received instead of an answer, with a status that says nothing.
 pub(crate) fn in_place_of_an_answer(body: &str) -> ModelError {
     classify(&Failed { body, ..Failed::default() })
 }
 
-/// Takes an answer for what it is: one of nothing at all, because the prompt filled the window, is an
-/// overflow that the provider kept to itself.
+/// Checks an answer: an empty one to a prompt that fills the window is an overflow that the provider did not report.
 ///
 /// # Errors
 /// [`ModelError::Overflow`] instead of such an answer.
@@ -135,24 +134,24 @@ enum Class {
     Other,
 }
 
-/// How far the words of a body can be taken for a provider's.
+/// How far the text of a body can be taken for a provider's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// The status or the body says that it is an error.
     Error,
-    /// A short text of which nobody says what it is.
+    /// A short text of unknown kind.
     Bare,
-    /// An answer, or somebody's prose.
+    /// An answer, or prose.
     Prose,
 }
 
-/// A failure, ready for the questions that decide its class.
+/// A failure, prepared for classification.
 struct Report<'a> {
     failed: &'a Failed<'a>,
     said: &'a ErrorBody,
     /// Lower case, without backticks.
     words: String,
-    /// The status, or what stands for it.
+    /// The status, or the one implied by a code.
     status: Option<u16>,
     origin: Origin,
 }
@@ -211,7 +210,7 @@ impl<'a> Report<'a> {
         if let Some(named) = numbers::beyond_a_minute(&self.words) {
             return Some(Class::Overflow(named));
         }
-        // A status of 402 and a policy are not about size, however large the numbers.
+        // Neither a status of 402 nor a policy violation is about size, however large the numbers.
         let is_vetoed = self.status == Some(402) || words::REFUSAL.is_match(&self.words);
         let named = numbers::in_words(&self.words);
         (!is_vetoed && named.is_exceeded() && self.says_overflow()).then_some(Class::Overflow(named))
@@ -226,7 +225,7 @@ impl<'a> Report<'a> {
             403 if says(&words::REFUSAL) => Some(Class::Refused),
             403 => Some(Class::Auth),
             408 => Some(Class::Timeout),
-            // Where a wait is named, waiting helps, and money need not.
+            // Where a wait is named, waiting helps, and more money is not needed.
             429 if says(&words::BILLING) && self.said.retry_after.is_none() && self.failed.retry_after.is_none() => {
                 Some(Class::Billing)
             }
@@ -269,12 +268,12 @@ impl<'a> Report<'a> {
         is_one.then(|| self.overflow())
     }
 
-    /// Whether the request may have been at fault. An error that came as an answer has no status to say so.
+    /// Whether the request may be at fault. An error received as an answer has no status that says so.
     fn may_be_the_request_s(&self) -> bool {
         self.status.map_or(self.said.is_json && self.said.is_error(), |status| matches!(status, 400 | 422))
     }
 
-    /// Cerebras and Mistral refuse too long a prompt without a word; an SDK then says `(no body)`.
+    /// Cerebras and Mistral refuse a prompt that is too long without any text; SDKs then report `(no body)`.
     fn is_said_without_words(&self) -> bool {
         let provider = self.failed.provider.to_lowercase();
         let known = ["cerebras", "mistral"].iter().any(|name| provider.contains(name));
@@ -311,7 +310,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// All that llama.cpp says with status 500 when the window fills up while it answers.
+    /// The whole message of llama.cpp, with status 500, when the window fills up during the answer.
     fn is_llama_cpp_s(&self) -> bool {
         let last = self.words.lines().last().unwrap_or_default();
         last.trim_start_matches(|c: char| !c.is_alphabetic()) == "context size has been exceeded."
@@ -339,9 +338,9 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The status that counts. A typed code about credentials, money or rates is more exact than any status;
-/// one about load or time is not, where the status is about anything in particular; `api_error` is none
-/// at all beside a status: servers call a request that they refuse so, too.
+/// The status that is used. A typed code about credentials, money or rates is more exact than any status. One about
+/// load or time is not, where the status is specific; `api_error` is ignored beside a status, because servers also use
+/// it for requests that they refuse.
 fn status(outer: Option<u16>, said: &ErrorBody) -> Option<u16> {
     let implied = said.codes.iter().find_map(|code| match codes::meaning(code) {
         Some(codes::Meaning::Status(status)) => Some(status),
@@ -360,7 +359,7 @@ fn comparable(text: &str) -> String {
     text.replace('`', "").replace('’', "'")
 }
 
-/// One line for people; without any words the status has to do.
+/// One line for people; without any text, the status.
 fn shown(status: Option<u16>, text: &str) -> String {
     let text = pmk_core::text::collapse_whitespace(text);
     if !text.is_empty() {

@@ -1,8 +1,8 @@
 //! The local `claude` program as a model, with the operator's own login.
 //!
-//! What specification 000 §cause-2 is about: `claude` brings the host's configuration into every request: memory
-//! files, skills, hooks, tools. The flags here keep all of it out, and the child gets an empty working
-//! directory, an environment of a few names, and the conversation on standard input. One call is one child.
+//! See specification 000 §cause-2: `claude` adds the host's configuration to every request: memory files, skills,
+//! hooks, tools. The flags here exclude all of it. The child gets an empty working directory, an environment of a few
+//! variables, and the conversation on standard input. One call is one child.
 
 use std::{
     ffi::OsString,
@@ -27,18 +27,18 @@ mod prompt;
 
 /// The provider's name.
 pub(crate) const PROVIDER: &str = "claude-cli";
-/// The program, looked up on the path.
+/// The program, looked up in `PATH`.
 pub(crate) const PROGRAM: &str = "claude";
-/// The model where none is named: an alias that `claude` resolves to its newest.
+/// The default model: an alias that `claude` resolves to its newest.
 pub(crate) const DEFAULT_MODEL: &str = "sonnet";
-/// How long one question may take, waiting and trying again included.
+/// The time limit of a call, including waits and retries.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often one question is asked at most. `claude` itself tries twice each time.
+/// The maximum number of attempts per call. Each time, `claude` itself tries twice.
 const DEFAULT_ATTEMPTS: usize = 2;
 /// The wait before the second attempt.
 const DEFAULT_FIRST_WAIT: Duration = Duration::from_secs(2);
 
-/// What `claude` sees of the gateway's environment: where it is, its login, and the way to its API.
+/// The variables that `claude` inherits from the gateway's environment: paths, its login, and access to its API.
 pub const INHERITED: [&str; 16] = [
     "PATH",
     "HOME",
@@ -58,11 +58,11 @@ pub const INHERITED: [&str; 16] = [
     "SSL_CERT_DIR",
 ];
 
-/// The longest system prompt, in bytes: it is an argument, and Linux allows one 128 KiB.
+/// The maximum length of the system prompt, in bytes: it is an argument, for which Linux allows 128 KiB.
 const MAX_SYSTEM_BYTES: usize = 120 << 10;
-/// The longest line that is read: an event with a whole answer in it.
+/// The maximum length of a line: an event that contains a whole answer.
 const MAX_EVENT_BYTES: usize = 16 << 20;
-/// How much of standard error stands in a message, in characters.
+/// How much of standard error an error message contains, in characters.
 const MAX_SHOWN_CHARS: usize = 300;
 
 /// How `claude` is called.
@@ -72,24 +72,24 @@ pub struct Config {
     pub program: OsString,
     /// Arguments before ours.
     pub arguments: Vec<OsString>,
-    /// An empty directory to run in; it is created when it is not there.
+    /// An empty working directory; created if it does not exist.
     pub directory: PathBuf,
-    /// All that it gets to see of the environment, beside the switches set here.
+    /// The complete environment of the child, apart from the switches set here.
     pub environment: Vec<(OsString, OsString)>,
     /// The model's name or alias.
     pub(crate) model: String,
-    /// The context window in tokens; `None` takes what is known of the model's family.
+    /// The context window in tokens; with `None`, that of the model's family.
     pub window: Option<u64>,
-    /// How long one question may take, waiting and trying again included.
+    /// The time limit of a call, including waits and retries.
     pub call_timeout: Duration,
-    /// How often one question is asked at most.
+    /// The maximum number of attempts per call.
     pub attempts: usize,
     /// The wait before the second attempt.
     pub first_wait: Duration,
 }
 
 impl Config {
-    /// The `claude` on the path, with the default limits.
+    /// The `claude` in `PATH`, with the default limits.
     pub fn new(directory: impl Into<PathBuf>, model: impl Into<String>) -> Self {
         Config {
             program: PROGRAM.into(),
@@ -113,7 +113,7 @@ pub struct ClaudeCli {
 }
 
 impl ClaudeCli {
-    /// Nothing is started yet; a missing login shows at the first question.
+    /// Creates the model. Nothing is started yet; a missing login shows at the first call.
     pub fn new(config: Config) -> Self {
         let family = families::anthropic::of(&config.model);
         ClaudeCli { config, family }
@@ -134,7 +134,7 @@ impl ClaudeCli {
             limits: Limits {
                 wall_clock: deadline.saturating_duration_since(Instant::now()),
                 max_line_bytes: MAX_EVENT_BYTES,
-                // The lines are read as they come.
+                // The lines are read while the program runs.
                 max_stdout_bytes: 0,
                 ..Limits::default()
             },
@@ -176,7 +176,7 @@ impl ClaudeCli {
         ModelError::Other { message: format!("{error}{hint}") }
     }
 
-    /// A file in the working directory would be picked up by `claude`.
+    /// `claude` would read a file in its working directory.
     fn prepare_directory(&self) -> Result<(), ModelError> {
         use std::os::unix::fs::DirBuilderExt;
         let directory = &self.config.directory;
@@ -196,7 +196,7 @@ impl ClaudeCli {
     }
 }
 
-/// What keeps the host's configuration out and makes the output readable by a program.
+/// Exclude the host's configuration and make the output machine-readable.
 const FLAGS: &[&str] = &[
     "-p",
     "--output-format",
@@ -212,8 +212,7 @@ const FLAGS: &[&str] = &[
     "--no-session-persistence",
 ];
 
-/// No traffic beside the call, no update of itself, one retry, and no thinking: it would take its tokens
-/// from the room for the answer.
+/// No other traffic, no self-update, one retry, and no thinking, which would use tokens of the answer.
 const SWITCHES: &[(&str, &str)] = &[
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),

@@ -1,10 +1,10 @@
-//! Counts of tokens as servers write them. They are bookkeeping: what makes no sense counts nothing, and never costs the
-//! answer that it came with.
+//! Token counts as reported by servers. They are only bookkeeping: an invalid count is ignored, and never invalidates
+//! the answer.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// How many a server says there were; `None` where that is no count.
+/// A count reported by a server; `None` if it is not a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count(pub Option<u64>);
 
@@ -20,10 +20,10 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Counts of any kind: none where they are not what they should be.
+/// Parses counts of any type; invalid ones are the default.
 ///
 /// # Errors
-/// It is no JSON at all.
+/// If it is not JSON at all.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -1,10 +1,10 @@
-//! What is known of models by their names.
+//! Properties of models, known from their names.
 
 pub mod anthropic;
 pub mod openai;
 
-/// The window of a model by its name alone, where its family is known. A router's prefix
-/// (`anthropic/claude-sonnet-4-5`) is left out.
+/// The window of a model by its name alone, if its family is known. A router's prefix (`anthropic/claude-sonnet-4-5`)
+/// is ignored.
 pub fn window(model: &str) -> Option<u64> {
     let model = model.rsplit('/').next().unwrap_or(model);
     let of_anthropic = || anthropic::known(model).map(|family| family.window);

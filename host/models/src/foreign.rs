@@ -1,14 +1,15 @@
-//! What a provider has written, taken for as much as it can be: an answer was paid for.
+//! Lenient parsing of what a provider sends, because an answer was paid for.
 
 use std::borrow::Cow;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-/// Reads an event's JSON. Half of a character, as a server writes that cuts its text anywhere, is a replacement character.
+/// Parses an event's JSON. A lone surrogate escape, from a server that splits its text anywhere, becomes a replacement
+/// character.
 ///
 /// # Errors
-/// It is not what it should be.
+/// If it is not of the expected type.
 pub(crate) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text).or_else(|error| match whole_characters(text) {
         Cow::Owned(whole) => serde_json::from_str(&whole),
@@ -16,12 +17,12 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     })
 }
 
-/// Whether it is JSON, and whole.
+/// Whether it is complete JSON.
 pub(crate) fn is_json(text: &str) -> bool {
     json::<IgnoredAny>(text).is_ok()
 }
 
-/// Whether JSON says that it stands for an error, in any of the ways in which servers do.
+/// Whether the JSON represents an error, in any of the ways that servers use.
 pub(crate) fn is_error(text: &str) -> bool {
     let Ok(Value::Object(fields)) = json(text) else { return false };
     let names_one = |key| fields.get(key).is_some_and(|error| !error.is_null());
@@ -29,7 +30,7 @@ pub(crate) fn is_error(text: &str) -> bool {
     names_one("error") || is_one("type") || is_one("object")
 }
 
-/// The arguments of a tool call, which are always an object; `None` where they cannot be read.
+/// Parses the arguments of a tool call, which are always an object; `None` if that fails.
 pub(crate) fn arguments(text: &str) -> Option<Value> {
     if text.trim().is_empty() {
         return Some(json!({}));
@@ -37,12 +38,12 @@ pub(crate) fn arguments(text: &str) -> Option<Value> {
     json(text).ok().filter(Value::is_object)
 }
 
-/// What stands for arguments that cannot be read: the tool's answer then tells the model what is missing.
+/// Stands for arguments that cannot be parsed: the tool's result then tells the model what is missing.
 pub(crate) fn unreadable(arguments: &str) -> Value {
     json!({"unreadable": arguments})
 }
 
-/// JSON without escapes of half a character: a surrogate that its other half does not follow.
+/// Replaces escapes of lone surrogates in JSON.
 fn whole_characters(json: &str) -> Cow<'_, str> {
     const UNIT: usize = r"\u0000".len();
     let unit = |at: usize| u16::from_str_radix(json.get(at..at + UNIT)?.strip_prefix(r"\u")?, 16).ok();
@@ -58,7 +59,7 @@ fn whole_characters(json: &str) -> Cow<'_, str> {
                 kept
             }
             Some(_) => escape + UNIT,
-            // Whatever is escaped is one character.
+            // Every other escape is one character.
             None => escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8),
         };
     }

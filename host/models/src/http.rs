@@ -1,9 +1,9 @@
-//! One streamed call over HTTP, the same for every provider: send, wait for the status, read events
-//! until the answer is whole.
+//! One streamed call over HTTP, for all providers: sends the request, waits for the status, reads events until the
+//! answer is complete.
 //!
-//! Waiting and trying again happen here and only where they help; a request that the provider will
-//! never take is handed back at once. A part of an answer is never returned: where one breaks off, the same is asked once
-//! more. A server that does not stream, whatever it calls what it sends, has its answer taken all the same.
+//! Waits and retries happen here, and only where they help; a request that the provider will never accept fails at
+//! once. Partial answers are never returned: if one breaks off, the request is sent once more. The answer of a server
+//! that does not stream is accepted, whatever its content type.
 
 use std::{
     borrow::Cow,
@@ -31,30 +31,30 @@ use super::{
     sse::{Decoder, Event},
 };
 
-/// The most of an error's body that is read.
+/// How much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// The most that is read of what is no stream.
+/// How much of a response that is not a stream is read.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
-/// How long things may take, and how often they are tried.
+/// Time limits, and the number of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long a connection may take to come about.
+    /// The time limit for establishing a connection.
     pub(crate) connect_timeout: Duration,
-    /// How long the provider may stay silent: before the status, and between two chunks of the answer.
+    /// The maximum time without data: before the status, and between two chunks of the answer.
     pub idle_timeout: Duration,
-    /// How long one question may take, waiting and trying again included.
+    /// The time limit of a call, including waits and retries.
     pub call_timeout: Duration,
-    /// A provider that asks for a longer wait than this is not waited for.
+    /// The longest wait that a provider may ask for; if it asks for more, there is no retry.
     pub(crate) max_wait: Duration,
-    /// How often one question is sent at most.
+    /// The maximum number of attempts per call.
     pub attempts: usize,
-    /// The first wait; each further one is twice as long, and all are jittered.
+    /// The first wait; each further one is twice as long, and all have jitter.
     pub first_wait: Duration,
 }
 
 impl Default for Limits {
-    /// 10 s to connect, 60 s of silence, 600 s in all; 4 attempts from 0.5 s to 60 s apart.
+    /// 10 s to connect, 60 s without data, 600 s in total; 4 attempts, 0.5 s to 60 s apart.
     fn default() -> Self {
         Limits {
             connect_timeout: Duration::from_secs(10),
@@ -67,38 +67,38 @@ impl Default for Limits {
     }
 }
 
-/// Who hears an answer while it is made.
+/// Receives the answer while it is generated.
 pub(crate) type HeardBy<'a> = Option<&'a dyn Listener>;
 
-/// An answer in the making, out of a provider's events.
+/// Assembles an answer from a provider's events.
 pub(crate) trait Assemble: Default + Send {
     /// Whether any part of the answer has arrived.
     fn has_begun(&self) -> bool;
 
-    /// Takes one event in; gives the answer when it is whole.
+    /// Processes one event; returns the answer when it is complete.
     ///
     /// # Errors
-    /// The provider ended the answer with an error, the model refused, or the stream makes no sense.
+    /// If the provider ended the answer with an error, the model refused, or the stream is invalid.
     fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError>;
 
-    /// The text that is there so far.
+    /// The text so far.
     fn text(&self) -> Cow<'_, str>;
 
-    /// The stream is over and the answer was not; `Some` where it is whole all the same.
+    /// The stream ended before the answer was complete; returns `Some` where the answer is complete nevertheless.
     fn end(&mut self) -> Option<Result<Answer, ModelError>>;
 
-    /// The answer of a server that does not stream, as one JSON document; `None` where that holds none.
+    /// The answer of a server that does not stream, from one JSON document; `None` if it contains none.
     ///
     /// # Errors
-    /// As of [`apply`](Assemble::apply).
+    /// As for [`apply`](Assemble::apply).
     fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError>;
 }
 
-/// Checks an address that `variable` names and that a key will be sent to.
+/// Validates the base URL in `variable`, to which a key will be sent.
 ///
 /// # Errors
-/// It is no URL, not `https` (`http` is accepted on the loopback interface alone, where nobody can
-/// listen in, or where there is no key), or holds a user name, a password, a query or a fragment.
+/// If it is not a URL, is not `https` (`http` is accepted only on the loopback interface, where nobody can eavesdrop,
+/// or without a key), or contains a user name, a password, a query or a fragment.
 pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url, OpenError> {
     let bad = |why| OpenError::BadBaseUrl { variable, why };
     let url = Url::parse(text.trim()).map_err(|_| bad("is not a URL"))?;
@@ -129,19 +129,19 @@ pub(crate) struct Endpoint {
     client: Client,
     pub(super) url: Url,
     limits: Limits,
-    /// What nobody is to read in a log: a server may repeat what it was sent.
+    /// Must not appear in a log: a server may repeat what it received.
     secrets: Vec<SecretString>,
-    /// As the last answer said, a refusal too.
+    /// From the last response, whether an answer or an error.
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
 impl Endpoint {
-    /// Builds the client; nothing is sent yet. The process must have installed its TLS provider.
+    /// Creates the client; nothing is sent yet. The process must have installed its TLS provider.
     ///
     /// # Errors
-    /// The machine's TLS roots cannot be used.
+    /// If the machine's TLS roots cannot be used.
     pub fn new(base_url: &Url, path: &str, mut headers: HeaderMap, limits: Limits) -> Result<Self, OpenError> {
-        // Without the scheme that may stand before it.
+        // Without the scheme that may precede it.
         let secret = |value: &HeaderValue| value.to_str().ok()?.rsplit(' ').next().map(SecretString::from);
         let secrets = headers.values().filter(|value| value.is_sensitive()).filter_map(secret).collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -149,10 +149,10 @@ impl Endpoint {
             .user_agent(concat!("pmk-host/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .connect_timeout(limits.connect_timeout)
-            // A redirect would take the key along to wherever it points.
+            // A redirect would send the key to its target.
             .redirect(redirect::Policy::none());
         if is_loopback(base_url) {
-            // Plain HTTP must not leave the machine by way of a proxy.
+            // Plain HTTP must not leave the machine through a proxy.
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| OpenError::Client(chain(&error)))?;
@@ -161,15 +161,15 @@ impl Endpoint {
         Ok(Endpoint { client, url, limits, secrets, clock_ahead: Mutex::default() })
     }
 
-    /// How far this machine's clock is ahead of the provider's, as its last answer said.
+    /// How far this machine's clock is ahead of the provider's, from its last response.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
         *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a body and gives the whole answer.
+    /// Sends a body and returns the whole answer.
     ///
     /// # Errors
-    /// What the last attempt failed with.
+    /// The error of the last attempt.
     pub async fn call<A: Assemble>(&self, body: Vec<u8>, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
         let limit = self.limits.call_timeout;
         match timeout(limit, self.call_until::<A>(body.into(), heard_by, Instant::now() + limit)).await {
@@ -235,7 +235,7 @@ impl Endpoint {
     /// Reads events until the answer is whole.
     async fn read<A: Assemble>(&self, mut response: Response, heard_by: HeardBy<'_>) -> Result<Answer, Failure> {
         let (mut assembly, mut decoder) = (A::default(), Decoder::default());
-        // All that has come while no answer had begun.
+        // All data received before an answer has begun.
         let mut document = Vec::new();
         let broken = loop {
             let chunk = match self.in_time(response.chunk()).await {
@@ -270,7 +270,7 @@ impl Endpoint {
         }
     }
 
-    /// What a server has sent that was no stream with an answer, until it was over in this way.
+    /// Handles a response that was not a stream with an answer; `broken` is how it ended.
     fn document<A: Assemble>(
         &self,
         response: &Response,
@@ -299,7 +299,7 @@ impl Endpoint {
         Err(Failure::final_one(ModelError::Other { message }))
     }
 
-    /// What a status other than 200 means.
+    /// Classifies a status other than 200.
     async fn refusal(&self, mut response: Response) -> ModelError {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -307,7 +307,7 @@ impl Endpoint {
         let request_id = header("request-id").or_else(|| header("x-request-id"));
         tracing::debug!(status, request_id, "the provider refused the request");
         let mut body = Vec::new();
-        // The status alone says enough where the body does not come.
+        // If the body cannot be read, the status is enough.
         while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
             let room = MAX_ERROR_BYTES - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
@@ -320,7 +320,7 @@ impl Endpoint {
         classify::classify(&Failed { provider, status: Some(status), retry_after, window: None, body: &body })
     }
 
-    /// Waits for the provider's next sign of life.
+    /// Waits for the next data from the provider.
     async fn in_time<T>(&self, step: impl Future<Output = reqwest::Result<T>>) -> Result<T, ModelError> {
         match timeout(self.limits.idle_timeout, step).await {
             Ok(Ok(done)) => Ok(done),
@@ -330,7 +330,7 @@ impl Endpoint {
     }
 }
 
-/// Takes a chunk in; gives the answer when it is whole.
+/// Processes a chunk; returns the answer when it is complete.
 fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Result<Option<Answer>, ModelError> {
     let events = decoder.push(chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
     for event in &events {
@@ -341,7 +341,7 @@ fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Re
     Ok(None)
 }
 
-/// Whether the same is asked again.
+/// Whether the request is sent again.
 #[derive(Clone, Copy, Debug)]
 enum Again {
     Never,
@@ -364,32 +364,32 @@ struct Failure {
 }
 
 impl Failure {
-    /// The provider's own word.
+    /// The provider itself reported the error.
     fn refused(error: ModelError) -> Self {
         let again = Again::later_if(error.action().asks_the_same_again());
         Failure { error, again }
     }
 
-    /// Nothing came, or not all of it. Who waited in vain has waited long enough.
+    /// Nothing, or only part of the response, was received before the answer began. A timeout is not retried.
     fn before_the_answer(error: ModelError) -> Self {
         use ModelError::{Overloaded, RateLimited, Transport};
         let again = Again::later_if(matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. }));
         Failure { error, again }
     }
 
-    /// The answer had begun and was paid for; only the provider's own word is a reason to pay again.
+    /// The answer had begun and was paid for; only an error that the provider reports is a reason to pay again.
     fn within_the_answer(error: ModelError) -> Self {
         let again = Again::later_if(matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. }));
         Failure { error, again }
     }
 
-    /// The connection was gone before an answer that had begun was whole. That may happen to anybody once.
+    /// The connection was lost in the middle of an answer. This is retried once.
     fn broken_off(error: ModelError) -> Self {
         let again = if matches!(error, ModelError::Transport { .. }) { Again::Once } else { Again::Never };
         Failure { error, again }
     }
 
-    /// The same, with nothing of what is secret in its words.
+    /// Removes secrets from the error's text.
     fn without(mut self, secrets: &[SecretString]) -> Self {
         for secret in secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty()) {
             let words = self.error.words_mut();
@@ -405,7 +405,7 @@ impl Failure {
     }
 }
 
-/// An error with its causes: reqwest's own words leave out what went wrong.
+/// An error with its causes, which reqwest's own message leaves out.
 fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(error.source(), |cause| cause.source())
         .fold(error.to_string(), |said, cause| format!("{said}: {cause}"))

@@ -1,17 +1,17 @@
-//! The bytes of images. Messages only name them, so that a conversation is light to copy, to store and to decide on; a request
-//! brings them along.
+//! The bytes of images. Messages only refer to them, so that a conversation is cheap to copy, store and decide on; a
+//! request carries them.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pmk_core::{Image, ImageId};
 
-/// Images by their names.
+/// Images by id.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Images(BTreeMap<ImageId, Arc<[u8]>>);
 
 impl Images {
-    /// The bytes of an image as base64, where they are there.
+    /// The bytes of an image as base64, if present.
     pub(crate) fn base64(&self, image: &Image) -> Option<String> {
         self.0.get(&image.sha256).map(|bytes| BASE64_STANDARD.encode(bytes))
     }

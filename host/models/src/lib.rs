@@ -1,9 +1,9 @@
-//! Models: what answers. Providers behind one trait, and what their errors mean.
+//! Models: providers behind one trait, and the classification of their errors.
 //!
-//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, over
-//! [`http`], which reads its events, and its refusals with [`classify`](mod@classify); `openai` does the same with
-//! chat completions; [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that. What a
-//! failure calls for is its [`Action`]; a request with a malformed history can be [repaired](repair()).
+//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] is a client of the Messages API; it uses [`http`], which
+//! reads the events, and [`classify`](mod@classify) for errors. `openai` does the same for chat completions;
+//! [`claude_cli`] runs the local `claude`; [`sim`] replaces all of them in tests. The reaction to a failure is its
+//! [`Action`]; a request with a malformed history can be [repaired](repair()).
 
 #![deny(missing_docs)]
 
@@ -39,7 +39,7 @@ pub use open::{Environment, ModelSpec, Provider, open};
 pub use open_error::OpenError;
 pub use repair::repair;
 
-/// One request. Roles alternate, the first message is a user's, tool results come first.
+/// One request. Roles alternate, the first message is a user message, tool results come first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The system prompt; empty for none.
@@ -48,43 +48,43 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// Room for the answer.
     pub max_answer_tokens: u32,
-    /// What the model may call; leave it empty where [`Model::has_tools`] says no.
+    /// The tools that the model may call; leave it empty where [`Model::has_tools`] is false.
     pub tools: Arc<[Tool]>,
-    /// The bytes of images that the messages name. One that is not among them goes as words.
+    /// The bytes of images that the messages refer to. A missing image is described in words.
     pub images: Images,
 }
 
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Of `a-z A-Z 0-9 _ -`.
+    /// Consists of `a-z A-Z 0-9 _ -`.
     pub name: String,
-    /// What the model is told of it.
+    /// The description for the model.
     pub description: String,
     /// The JSON schema of its input, of type `object`.
     pub input_schema: serde_json::Value,
 }
 
-/// What a provider says it counted.
+/// The token counts reported by a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Prompt tokens that were neither read from nor written to the cache.
     pub input_tokens: u64,
     /// Tokens of the answer.
     pub output_tokens: u64,
-    /// Prompt tokens that the cache had.
+    /// Prompt tokens read from the cache.
     pub cache_read_tokens: u64,
-    /// Prompt tokens that were put into the cache.
+    /// Prompt tokens written to the cache.
     pub cache_creation_tokens: u64,
 }
 
 impl Usage {
-    /// The whole prompt.
+    /// All prompt tokens.
     pub fn prompt_tokens(&self) -> u64 {
         self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens
     }
 
-    /// Adds what another call has used.
+    /// Adds the usage of another call.
     pub fn add(&mut self, other: Usage) {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
@@ -96,29 +96,29 @@ impl Usage {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The model was done.
+    /// The model finished.
     End,
-    /// The room for the answer was used up.
+    /// The limit of the answer was reached.
     MaxTokens,
-    /// The window was used up: the answer is cut short.
+    /// The window is full: the answer is cut short.
     WindowFull,
-    /// The model wants tools called.
+    /// The model calls tools.
     ToolUse,
 }
 
-/// A whole answer. A model may have nothing to say: then there are no blocks.
+/// A complete answer. A model may have nothing to say: then there are no blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Texts and calls of tools, in order.
+    /// Texts and tool calls, in order.
     pub blocks: Vec<Block>,
-    /// Whether it is all that the model had to say.
+    /// Whether the model said everything it had to say.
     pub stop: Stop,
-    /// Zeros where the provider counts nothing.
+    /// Zero where the provider reports no counts.
     pub usage: Usage,
 }
 
 impl Answer {
-    /// Whether it neither says anything that can be seen nor calls a tool.
+    /// Whether it contains neither visible text nor a tool call.
     pub fn is_empty(&self) -> bool {
         let says_nothing = |text: &str| text::plain(text).trim().is_empty();
         self.blocks.iter().all(|block| matches!(block, Block::Text { text } if says_nothing(text)))
@@ -128,18 +128,18 @@ impl Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
-    /// The prompt is too long. The numbers are the provider's; where it adds the room for the answer to
-    /// the prompt, `observed_tokens` includes it.
+    /// The prompt is too long. The numbers are the provider's; where it adds the room for the answer to the prompt,
+    /// `observed_tokens` includes it.
     #[error("the prompt is too long: {message}")]
     Overflow {
-        /// The size of the prompt, where it is named.
+        /// The size of the prompt, if stated.
         observed_tokens: Option<u64>,
-        /// The largest that is accepted, where it is named.
+        /// The maximum size, if stated.
         allowed_tokens: Option<u64>,
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// Too many requests or tokens in a time: waiting helps.
+    /// Too many requests or tokens per time: waiting helps.
     #[error("rate limited: {message}")]
     RateLimited {
         /// The wait that the provider asks for.
@@ -147,7 +147,7 @@ pub enum ModelError {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The provider cannot answer now: its own fault, or its load.
+    /// The provider cannot answer now: an internal error, or overload.
     #[error("the provider is overloaded: {message}")]
     Overloaded {
         /// The wait that the provider asks for.
@@ -155,13 +155,13 @@ pub enum ModelError {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The key or the login is wrong, missing or not allowed to do this.
+    /// The key or the login is wrong, missing or lacks permission.
     #[error("the provider does not accept the credentials: {message}")]
     Auth {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// No money is left, or a limit of spending is reached: waiting does not help.
+    /// No money is left, or a spending limit is reached: waiting does not help.
     #[error("the provider refuses for billing reasons: {message}")]
     Billing {
         /// The provider's words or ours, on one line.
@@ -173,7 +173,7 @@ pub enum ModelError {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The server takes no tools, or has not been told how.
+    /// The server does not support tools, or is not configured for them.
     #[error("the server does not accept tools: {message}")]
     NoTools {
         /// The provider's words or ours, on one line.
@@ -191,25 +191,25 @@ pub enum ModelError {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// No connection came about, or it broke or made no sense before the answer was whole.
+    /// The connection failed, or it broke or delivered invalid data before the answer was complete.
     #[error("the connection failed: {message}")]
     Transport {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The gateway waited no longer, or the provider says that it did not.
+    /// The gateway's time limit was reached, or the provider reports a timeout.
     #[error("no answer in time: {message}")]
     Timeout {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The request was refused, and nothing says why: not a word of the provider's is known, or there is none.
+    /// The request was refused for an unknown reason: the provider's message is not recognised, or there is none.
     #[error("the provider refuses the request: {message}")]
     Unexplained {
         /// The provider's words or ours, on one line.
         message: String,
     },
-    /// The request was refused for a reason that is known and none of these, or the model could not be asked.
+    /// The request was refused for a known reason other than these, or the model could not be asked.
     #[error("{message}")]
     Other {
         /// The provider's words or ours, on one line.
@@ -218,7 +218,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// The gateway's own clock ran out.
+    /// The gateway's own time limit was reached.
     pub fn silent_for(limit: Duration) -> Self {
         ModelError::Timeout { message: format!("nothing arrived within {:.1} s", limit.as_secs_f64()) }
     }
@@ -231,7 +231,7 @@ impl ModelError {
         }
     }
 
-    /// The provider's words or ours.
+    /// The message, which is the provider's or ours.
     pub(crate) const fn words_mut(&mut self) -> &mut String {
         match self {
             ModelError::Overflow { message, .. }
@@ -250,7 +250,7 @@ impl ModelError {
         }
     }
 
-    /// The class's name in the ledger and in `model explain`.
+    /// The name of the class in the ledger and in `model explain`.
     pub fn class(&self) -> &'static str {
         match self {
             ModelError::Overflow { .. } => "context_overflow",
@@ -270,13 +270,13 @@ impl ModelError {
     }
 }
 
-/// Hears an answer while it is made.
+/// Receives an answer while it is generated.
 pub trait Listener: Send + Sync {
-    /// So much of its text is there. Where it begins anew, what was heard before is void.
+    /// Called with the text so far. If the answer starts over, the text received before is void.
     fn hear(&self, text: &str);
 }
 
-/// What answers.
+/// A model.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// The provider's name: `sim`, `anthropic-api`.
@@ -288,31 +288,31 @@ pub trait Model: Send + Sync {
     /// The context window in tokens.
     fn window(&self) -> u64;
 
-    /// Whether it can call the tools of a request. One that cannot never answers with a call.
+    /// Whether it supports the tools of a request. If not, it never answers with a tool call.
     fn has_tools(&self) -> bool {
         false
     }
 
-    /// Whether it can look at images. To one that cannot they go as words.
+    /// Whether it accepts images. If not, they are described in words.
     fn has_images(&self) -> bool {
         false
     }
 
-    /// How far this machine's clock is ahead of the provider's, as its last answer said; `None` where none did.
+    /// How far this machine's clock is ahead of the provider's, from its last response; `None` if no response said so.
     fn clock_ahead(&self) -> Option<SignedDuration> {
         None
     }
 
-    /// Asks once. Waiting and trying again are inside, where they help.
+    /// Sends a request. Waits and retries happen within, where they help.
     ///
     /// # Errors
     /// [`ModelError`] says what kind of failure it was.
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError>;
 
-    /// The same; the listener hears the text grow, where the model tells.
+    /// As [`ask`](Model::ask); the listener receives the growing text, if the model supports that.
     ///
     /// # Errors
-    /// As of [`ask`](Model::ask).
+    /// As for [`ask`](Model::ask).
     async fn ask_aloud(&self, request: &Request, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         self.ask(request).await
     }

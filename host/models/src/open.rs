@@ -1,4 +1,4 @@
-//! From `--model PROVIDER[:NAME]` and the environment to a model.
+//! Opens a model from `--model PROVIDER[:NAME]` and the environment.
 
 use std::{
     fmt,
@@ -22,14 +22,14 @@ use super::{
 
 /// The environment variable with Anthropic's key.
 pub(crate) const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
-/// The environment variable with another address of Anthropic's API.
+/// The environment variable with another base URL of Anthropic's API.
 pub(crate) const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
 /// The environment variable with OpenAI's key.
 pub(crate) const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
-/// The environment variable with the address of a compatible server's API, version included.
+/// The environment variable with the base URL of a compatible server's API, version included.
 pub(crate) const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Who answers.
+/// The provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The deterministic stand-in.
@@ -53,7 +53,7 @@ impl Provider {
         }
     }
 
-    /// The model where nobody names one; the stand-in has none.
+    /// The default model; the simulation has none.
     pub const fn default_model(self) -> Option<&'static str> {
         match self {
             Provider::Sim => None,
@@ -67,11 +67,11 @@ impl Provider {
 /// Which model to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSpec {
-    /// Whose API or program is asked.
+    /// The provider.
     pub provider: Provider,
     /// The model's name at the provider; `None` takes the provider's default.
     pub name: Option<String>,
-    /// The context window in tokens; `None` takes what is known of the model.
+    /// The context window in tokens; with `None`, what is known of the model.
     pub window: Option<u64>,
 }
 
@@ -118,22 +118,22 @@ impl FromStr for ModelSpec {
     }
 }
 
-/// What models take from the environment, and how long they may take.
+/// The models' configuration from the environment, and time limits.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `ANTHROPIC_API_KEY`.
     pub anthropic_api_key: Option<SecretString>,
-    /// `ANTHROPIC_BASE_URL`; `None` takes the provider's own address.
+    /// `ANTHROPIC_BASE_URL`; with `None`, the provider's own address.
     pub anthropic_base_url: Option<String>,
-    /// `OPENAI_API_KEY`; a server of one's own may want none.
+    /// `OPENAI_API_KEY`; self-hosted servers may need none.
     pub openai_api_key: Option<SecretString>,
-    /// `OPENAI_BASE_URL`, version included; `None` takes the provider's own address.
+    /// `OPENAI_BASE_URL`, version included; with `None`, the provider's own address.
     pub openai_base_url: Option<String>,
-    /// The empty directory that `claude` runs in; it is created when it is not there.
+    /// The empty directory that `claude` runs in; created if it does not exist.
     pub(crate) claude_directory: PathBuf,
-    /// The longest silence within an answer; `None` takes the provider's default.
+    /// The longest time without data within an answer; with `None`, the provider's default.
     pub idle_timeout: Option<Duration>,
-    /// The longest time for a whole answer.
+    /// The longest time for a whole answer; with `None`, the provider's default.
     pub call_timeout: Option<Duration>,
 }
 
@@ -162,10 +162,10 @@ impl Environment {
     }
 }
 
-/// Opens a model. Nothing is sent; a wrong key shows at the first question.
+/// Opens a model. Nothing is sent; a wrong key shows at the first call.
 ///
 /// # Errors
-/// [`OpenError`] says what is missing, and its hint what to do.
+/// [`OpenError`] says what is missing, and its hint what to do about it.
 pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model>, OpenError> {
     if spec.window == Some(0) {
         return Err(OpenError::EmptyWindow);
@@ -215,7 +215,7 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
     }
 }
 
-/// A key without the blanks around it; an empty one is none.
+/// The key without surrounding white space; `None` if it is empty.
 fn trimmed(key: Option<&SecretString>) -> Option<SecretString> {
     key.map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty()).map(SecretString::from)
 }

@@ -8,13 +8,13 @@ use super::claude_cli;
 /// Why a model cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
-    /// What stands before the colon names none.
+    /// The part before the colon is not a provider.
     #[error("unknown model provider `{0}`; use `claude-cli[:NAME]`, `anthropic-api[:NAME]`, `openai[:NAME]` or `sim`")]
     UnknownProvider(String),
-    /// A colon, and nothing after it.
+    /// Nothing follows the colon.
     #[error("the model's name is missing after `{0}:`")]
     EmptyName(&'static str),
-    /// What stands after `sim:` is not understood; says why.
+    /// The settings after `sim:` are invalid; says why.
     #[error("invalid settings after `sim:`: {0}")]
     BadSim(String),
     /// `--window 0`.
@@ -25,30 +25,30 @@ pub enum OpenError {
     MissingKey {
         /// The provider's name on the command line.
         provider: &'static str,
-        /// Where its key is looked for.
+        /// The variable for its key.
         variable: &'static str,
     },
     /// `claude` is not installed.
     #[error("`{}` needs the program `{}`, which is not on the PATH", claude_cli::PROVIDER, claude_cli::PROGRAM)]
     NoProgram,
-    /// No header can hold the key.
+    /// The key cannot be sent in a header.
     #[error("the key of the model provider contains invalid characters")]
     BadKey,
-    /// An address that nothing is sent to.
+    /// An address that may not be used.
     #[error("{variable} {why}")]
     BadBaseUrl {
-        /// The variable that names it.
+        /// The variable with the address.
         variable: &'static str,
         /// What is wrong with it, as the rest of a sentence.
         why: &'static str,
     },
-    /// No HTTP client can be built; says why.
+    /// The HTTP client cannot be created; says why.
     #[error("cannot prepare a connection to a model: {0}")]
     Client(String),
 }
 
 impl OpenError {
-    /// What to do about it.
+    /// What the user can do about it.
     const fn hint(&self) -> &'static str {
         match self {
             OpenError::UnknownProvider(_) => "use `--model anthropic-api`, or `--model sim`, which needs no key",

@@ -21,23 +21,23 @@ mod wire;
 
 /// The provider's name.
 pub const PROVIDER: &str = "openai";
-/// The model where none is named.
+/// The default model.
 pub const DEFAULT_MODEL: &str = "gpt-5";
-/// Where the API is.
+/// The default base URL of the API.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// What a client needs to know. Printing it never shows the key.
+/// The client's configuration. Its `Debug` output never contains the key.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Many compatible servers want none.
+    /// Many compatible servers need none.
     pub api_key: Option<SecretString>,
     /// With its version, as in `https://api.openai.com/v1`; see [`base_url`](super::http::base_url).
     pub base_url: Url,
     /// The model's name at the provider.
     pub model: String,
-    /// The context window in tokens; `None` takes what is known of the model's family.
+    /// The context window in tokens; with `None`, that of the model's family.
     pub window: Option<u64>,
-    /// How long one question may take, and how often it is sent.
+    /// The time limits of a call, and the number of attempts.
     pub limits: Limits,
 }
 
@@ -58,10 +58,10 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// Builds the client; nothing is sent yet. The process must have installed its TLS provider.
+    /// Creates the client; nothing is sent yet. The process must have installed its TLS provider.
     ///
     /// # Errors
-    /// The key cannot be sent in a header, or the machine's TLS roots cannot be used.
+    /// If the key cannot be sent in a header, or the machine's TLS roots cannot be used.
     pub fn new(config: Config) -> Result<Self, OpenError> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &config.api_key {
@@ -72,7 +72,7 @@ impl OpenAi {
         }
         let endpoint = Endpoint::new(&config.base_url, "/chat/completions", headers, config.limits)?;
         let family = families::openai::of(&config.model);
-        // OpenAI's newer models refuse the old name, other servers do not all know the new one.
+        // OpenAI's newer models refuse the old name, and not all other servers know the new one.
         let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
         let room = if at_openai { wire::Room::Completion } else { wire::Room::Tokens };
         Ok(OpenAi { config, endpoint, family, room })

@@ -1,4 +1,4 @@
-//! A request that a provider does not accept because of its tool calls, made acceptable.
+//! Repairs a request that a provider refuses because of its tool calls.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use pmk_core::{Message, Role, history, request};
 
 use super::Request;
 
-/// The same request without what no provider accepts: calls without a result, results without a call,
-/// empty messages, answers before the first question or after the last. For one more try after
+/// The same request without what no provider accepts: calls without a result, results without a call, empty messages,
+/// answers before the first question or after the last. For one retry after
 /// [`ModelError::MalformedHistory`](super::ModelError::MalformedHistory).
 ///
-/// `None` where that changes nothing, or leaves nothing to answer: asking again would fail again.
+/// `None` where that changes nothing, or leaves nothing to answer: a retry would fail again.
 pub fn repair(request: &Request) -> Option<Request> {
     let repaired = history::repair(request.messages.iter().map(|message| Message::clone(message)).collect());
     let mut messages = request::alternate(repaired.messages.into_iter().map(|(_, message)| Arc::new(message)));
-    // A call that went may have been the answer to the last question, which is then to be asked again.
+    // A removed call may have been the answer to the last question, which is then asked again.
     while messages.last().is_some_and(|message| message.role == Role::Assistant) {
         messages.pop();
     }

@@ -1,8 +1,8 @@
-//! A deterministic stand-in for a model, with a real context window.
+//! A deterministic simulation of a model, with a real context window.
 //!
-//! It answers by quoting the sentence of its prompt that fits the question best, so what a policy
-//! drops it can no longer answer, and then it says what it is; it counts its prompt and refuses one that is too long in the words
-//! of Anthropic's API. The same request always gives the same answer.
+//! It answers by quoting the sentence of its prompt that best matches the question, so that it can no longer answer
+//! from what a policy has dropped; then it says that it is a simulation. It counts its prompt and refuses one that is
+//! too long with the message of Anthropic's API. The same request always gives the same answer.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ mod terms;
 
 /// The provider's name.
 pub(crate) const PROVIDER: &str = "sim";
-/// The context window in tokens unless told otherwise.
+/// The default context window in tokens.
 pub(crate) const DEFAULT_WINDOW: u64 = 200_000;
 
-/// How the stand-in behaves.
+/// The behaviour of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimConfig {
     /// The context window in tokens.
     pub window: u64,
-    /// What this model counts for each token of the host's estimate: other than 1 to try calibration.
+    /// Tokens that this model counts per token of the host's estimate: other than 1 to test calibration.
     pub factor: f64,
-    /// What it counts beyond what was sent.
+    /// Tokens that it counts in addition to what was sent.
     pub overhead_tokens: u64,
-    /// How long it takes to answer, in milliseconds.
+    /// The time until it answers, in milliseconds.
     pub delay_ms: u64,
 }
 
@@ -41,10 +41,10 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// Reads what may follow `sim:` on the command line, such as `factor=2.5,overhead=20000,delay=50`.
+    /// Parses what may follow `sim:` on the command line, such as `factor=2.5,overhead=20000,delay=50`.
     ///
     /// # Errors
-    /// What of it makes no sense.
+    /// Which part is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut config = SimConfig::default();
         for word in text.split(',') {
@@ -64,14 +64,14 @@ impl SimConfig {
     }
 }
 
-/// The stand-in.
+/// The simulation.
 #[derive(Clone, Debug)]
 pub struct Sim {
     config: SimConfig,
 }
 
 impl Sim {
-    /// A stand-in that behaves as told.
+    /// Creates a simulation with this behaviour.
     pub fn new(config: SimConfig) -> Self {
         Sim { config }
     }
@@ -82,7 +82,7 @@ impl Sim {
         self.counts(estimate)
     }
 
-    /// What it counts for a prompt of which the host's estimate is this.
+    /// The tokens that it counts for a prompt with this estimate by the host.
     pub fn counts(&self, estimate: u64) -> u64 {
         self.scale(estimate) + self.config.overhead_tokens
     }
@@ -91,10 +91,10 @@ impl Sim {
         (estimate as f64 * self.config.factor).ceil() as u64
     }
 
-    /// What it says, without waiting for it.
+    /// The answer, without the delay.
     ///
     /// # Errors
-    /// The prompt is too long.
+    /// If the prompt is too long.
     pub fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
         let window = self.config.window;
         let prompt = self.count(request);
@@ -120,7 +120,7 @@ impl Sim {
         Ok(Answer { blocks, stop, usage: Usage { input_tokens: prompt, output_tokens, ..Usage::default() } })
     }
 
-    /// The longest start of a text that costs no more than `room`.
+    /// The longest prefix of a text that costs at most `room`.
     fn head<'a>(&self, whole: &'a str, room: u64) -> &'a str {
         let fits = |said: &str| self.scale(u64::from(tokens::estimate(said))) <= room;
         if fits(whole) {

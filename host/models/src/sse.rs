@@ -1,18 +1,18 @@
-//! Server-sent events out of whatever chunks the network delivers.
+//! Parses server-sent events from network chunks.
 //!
-//! Own code and not a crate: a provider's bytes are foreign input, so the reader must take any of
-//! them, in linear time and bounded memory. (`eventsource-stream` 0.2 panics on a byte order mark,
-//! rescans its buffer with every chunk and holds back everything after an invalid byte.)
+//! Our own code instead of a crate: a provider's bytes are untrusted input, so the parser must accept any of them, in
+//! linear time and bounded memory. (`eventsource-stream` 0.2 panics on a byte order mark, rescans its buffer with every
+//! chunk and holds back everything after an invalid byte.)
 
 use thiserror::Error;
 
-/// The most that one event may hold.
+/// The maximum size of an event.
 pub const MAX_EVENT_BYTES: usize = 4 << 20;
 
-/// One event. Ids and retry times are left out: a model call is never resumed.
+/// One event. Ids and retry times are ignored: a model call is never resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event's name; `message` where the server gave none.
+    /// The event's name; `message` if the server gave none.
     pub name: String,
     /// Its data lines, joined by line feeds.
     pub data: String,
@@ -23,9 +23,8 @@ pub struct Event {
 #[error("an event is larger than {MAX_EVENT_BYTES} bytes")]
 pub struct TooLarge;
 
-/// Collects chunks and gives events as they become complete. Bytes that are not UTF-8 become
-/// replacement characters, and an event that the end of the stream cuts off is never given, as
-/// the standard says.
+/// Collects chunks and returns events as they become complete. Bytes that are not UTF-8 become replacement characters,
+/// and an event that is cut off by the end of the stream is never returned, as the standard requires.
 #[derive(Debug, Default)]
 pub struct Decoder {
     line: Vec<u8>,
@@ -37,10 +36,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes a chunk in and gives the events it completes.
+    /// Processes a chunk and returns the events it completes.
     ///
     /// # Errors
-    /// [`TooLarge`], after which the stream is of no more use.
+    /// [`TooLarge`], after which the stream is unusable.
     pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = chunk;
@@ -150,7 +149,7 @@ mod tests {
 
     const NAMES: &[&str] = &["message_start", "content_block_delta", "ping", "error", "message"];
 
-    /// What servers send, cut where no server cuts it.
+    /// What servers send, cut at unusual positions.
     const PIECES: &[&[u8]] = &[
         b"event: message_start\n",
         b"event: error\r\n",
@@ -219,7 +218,7 @@ mod tests {
             let whole = pieces.concat();
             let events = decode(&chunks);
             prop_assert_eq!(&events, &decode(&[&whole]));
-            // A byte that is no UTF-8 becomes three.
+            // A byte that is not UTF-8 becomes three.
             let given: usize = events.iter().map(|event| event.data.len()).sum();
             prop_assert!(given <= whole.len() * 3);
             prop_assert!(events.iter().all(|event| !event.name.is_empty() && !event.name.contains(['\n', '\r'])));

@@ -1,4 +1,4 @@
-//! Ids of tool calls as providers accept them.
+//! Ids of tool calls that providers accept.
 
 use std::{
     borrow::Cow,
@@ -7,11 +7,11 @@ use std::{
 
 use pmk_core::{Block, Message};
 
-/// For each message the ids of its tool blocks, in order, as they go over the wire.
+/// For each message, the ids of its tool blocks in order, as they are sent.
 ///
-/// Ids may repeat within a conversation and imported ones may hold any character; providers want them
-/// unique, and Anthropic wants them of `a-z A-Z 0-9 _ -`. A result belongs to the call of the same id in the message before, by
-/// order where there are several.
+/// Ids may repeat within a conversation, and imported ones may contain any character; providers require unique ids, and
+/// Anthropic requires them to consist of `a-z A-Z 0-9 _ -`. A result belongs to the call with the same id in the
+/// message before, by order where there are several.
 pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
     let mut taken: HashSet<Cow<'_, str>> = HashSet::new();
     let mut open: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
@@ -41,7 +41,7 @@ pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
         .collect()
 }
 
-/// An id that the API accepts and that no call before has.
+/// An id that the API accepts and that no earlier call has.
 fn unused<'a>(id: &'a str, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let base = if id.is_empty() || !id.chars().all(plain) {

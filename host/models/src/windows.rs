@@ -1,17 +1,17 @@
-//! How large a model's window is, as far as that is known without asking.
+//! The size of a model's window, as far as it is known without asking.
 
 use super::{ModelSpec, Provider, anthropic, claude_cli, families, openai, sim};
 
 /// A model's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Prompt and answer together.
+    /// Tokens of prompt and answer together.
     pub tokens: u64,
-    /// Whether the model's family is known; else the number is what the gateway assumes.
+    /// Whether the model's family is known; otherwise the number is the gateway's assumption.
     pub is_known: bool,
 }
 
-/// Whose model it is by its name alone, where its family is known.
+/// The provider of a model by its name alone, if its family is known.
 pub fn provider(model: &str) -> Option<Provider> {
     match (of_anthropic(model), of_openai(model)) {
         (Some(_), _) => Some(Provider::AnthropicApi),
@@ -20,7 +20,7 @@ pub fn provider(model: &str) -> Option<Provider> {
     }
 }
 
-/// The window that the gateway takes for a model.
+/// The window that the gateway assumes for a model.
 pub fn of(spec: &ModelSpec) -> Window {
     let named = |default: &'static str| spec.name.as_deref().unwrap_or(default);
     let (known, assumed) = match spec.provider {

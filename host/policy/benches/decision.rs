@@ -1,5 +1,6 @@
-//! One prune: the checked-in component in a fresh instance beside the same policy compiled natively. `prune` is the
-//! decision, plan and guard included in both; `step` the whole of it, from the stored messages to those that are sent.
+//! One prune: the checked-in component in a fresh instance, compared with the same policy compiled natively. `prune` is
+//! the decision, with plan and guard included in both; `step` is all of it, from the stored messages to those that are
+//! sent.
 //!
 //! `cargo bench --workspace --bench decision`
 
@@ -13,10 +14,10 @@ use pmk_policy_sdk::{
     testing::{Harness, Room},
 };
 
-/// Stored messages; 15,276 are the longest real session seen.
+/// Stored messages; 15,276 are those of the longest real session seen.
 const SIZES: [usize; 4] = [100, 1_000, 15_276, 100_000];
 
-/// A window of 200,000 tokens less the room for the answer.
+/// A window of 200,000 tokens minus the room for the answer.
 const ROOM: PruneInput = PruneInput { limit: 180_000, window: 200_000, phase: Phase::First, seed_may_go: false };
 
 fn decision(criterion: &mut Criterion) {

@@ -1,5 +1,5 @@
-//! Do two components decide alike? Every fixture under `tests/fixtures`, generated histories, several
-//! budgets, caps and recovery; exit code 1 and the first difference where they do not.
+//! Compares the decisions of two components on every fixture under `tests/fixtures`, generated histories, several
+//! budgets, caps and recovery. Where they differ, prints the first difference and exits with code 1.
 //!
 //! `cargo run -p pmk-policy --example agree -- plugins/strict.wasm rebuilt/strict.wasm`
 
@@ -15,7 +15,7 @@ use pmk_search::MemoryArchive;
 const LIMITS: [u64; 5] = [100_000, 20_000, 4_000, 800, 100];
 const HISTORIES: u64 = 200;
 
-/// A conversation, and what it is called in an error.
+/// A conversation, and its name in errors.
 type Named = (String, Arc<Transcript>);
 
 fn main() -> ExitCode {
@@ -97,13 +97,13 @@ fn transcripts() -> Result<Vec<Named>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// The conversation with an archive of everything in it.
+/// The conversation with an archive of all of its messages.
 fn searchable(transcript: Transcript) -> Arc<Transcript> {
     let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
     Arc::new(transcript.with_archive(Arc::new(archive)))
 }
 
-/// Everything of a request that the model would notice.
+/// Everything in a request that the model would see.
 fn shape(applied: &Applied) -> impl PartialEq + std::fmt::Debug + use<> {
     let replaced: Vec<_> = applied.replaced.iter().map(|replaced| (replaced.index, replaced.message.clone())).collect();
     let marker = applied.marker.as_ref().map(|(marker, before)| (marker.text(), *before));

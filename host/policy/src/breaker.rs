@@ -1,8 +1,8 @@
-//! The circuit breaker of a layer: a policy that keeps failing is not asked for a while.
+//! The circuit breaker of a layer: suspends a policy that keeps failing.
 //!
-//! It counts decisions and looks at no clock, so a running gateway that gets the same messages in the same order does
-//! the same. Each kind of decision has a breaker of its own, because a policy whose `cap` is broken may prune well.
-//! The lowest layer has none: below it there is nobody to take over but the floor.
+//! It counts decisions and reads no clock, so that a gateway that receives the same messages in the same order behaves
+//! the same. Each kind of decision has its own breaker, because a policy whose `cap` is broken may prune well. The
+//! lowest layer has none: below it there is only the floor.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
@@ -13,29 +13,29 @@ use serde::Serialize;
 
 use crate::decision::Decision;
 
-/// The decisions that are looked back on.
+/// How many of the most recent decisions are considered.
 const WINDOW: u32 = 20;
-/// Failures among them that suspend a policy.
+/// How many failures among them suspend a policy.
 const FAILURES: u32 = 5;
-/// Decisions that go past a suspended policy before it is tried again. Doubled each time the trial fails.
+/// Decisions for which a suspended policy is skipped before it is tried again. Doubled each time the trial fails.
 const FIRST_PAUSE: u32 = 20;
-/// The longest that the pause gets.
+/// The longest pause.
 const LONGEST_PAUSE: u32 = 1_280;
 
-/// What a decision changed for the policy that made it.
+/// How a decision changed the state of the policy that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "lowercase")]
 pub enum Change {
-    /// It failed too often and is not asked for a while.
+    /// It failed too often and is skipped for a while.
     Suspended {
-        /// How often it failed among the last decisions it was asked for.
+        /// How many of the most recent decisions it was asked for failed.
         failures: u32,
-        /// How many decisions go past it before it is tried again.
+        /// How many decisions it is skipped for before it is tried again.
         pause: u32,
-        /// Whether that is the first time for this policy since it began to serve.
+        /// Whether this is the first suspension of this policy since it was loaded.
         first: bool,
     },
-    /// It was tried again and did well.
+    /// It was tried again and succeeded.
     Resumed,
 }
 
@@ -43,7 +43,7 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub(crate) struct Breakers {
     each: [Breaker; 4],
-    /// Whether the policy was suspended before, for whatever kind of decision.
+    /// Whether the policy has been suspended before, for any kind of decision.
     ever: AtomicBool,
 }
 
@@ -52,9 +52,9 @@ struct Breaker(Mutex<State>);
 
 #[derive(Debug)]
 enum State {
-    /// The policy is asked. One bit a decision, the newest lowest; set where it failed.
+    /// The policy is asked. One bit per decision, the newest lowest; set where it failed.
     Closed { recent: u32 },
-    /// It is not, until `left` decisions have gone past it.
+    /// The policy is skipped for `left` more decisions.
     Open { left: u32, pause: u32 },
 }
 
@@ -64,24 +64,24 @@ impl Default for State {
     }
 }
 
-/// How a policy is asked.
+/// Whether and why a policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// As ever.
+    /// As usual.
     Asked,
-    /// To see whether it does well again.
+    /// As a trial after a suspension.
     HalfOpen,
-    /// Not at all.
+    /// It is skipped.
     Skipped,
 }
 
 impl Breakers {
-    /// Whether the policy is to be asked now.
+    /// Returns whether the policy is to be asked now.
     pub(crate) fn pass(&self, decision: Decision) -> Pass {
         match &mut *self.of(decision).lock() {
             State::Closed { .. } => Pass::Asked,
             State::Open { left, pause } if *left == 0 => {
-                // The others go past it until this one is back, and if it never comes back until the next trial.
+                // Concurrent decisions skip it until this trial ends; if it never ends, until the next trial.
                 *left = *pause;
                 Pass::HalfOpen
             }
@@ -92,7 +92,7 @@ impl Breakers {
         }
     }
 
-    /// Notes what came of asking.
+    /// Records the outcome of a decision.
     pub(crate) fn note(&self, decision: Decision, pass: Pass, failed: bool) -> Option<Change> {
         let mut state = self.of(decision).lock();
         match (&mut *state, pass) {
@@ -115,7 +115,7 @@ impl Breakers {
                 *left = *pause;
                 None
             }
-            // Asked before it was suspended: that is decided already.
+            // It was asked before it was suspended: the suspension stands.
             (State::Open { .. }, Pass::Asked | Pass::Skipped) => None,
         }
     }
@@ -127,7 +127,7 @@ impl Breakers {
 
 impl Breaker {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each of the two methods.
+        // The state is consistent after each of the two methods.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +136,7 @@ impl Breaker {
 mod tests {
     use super::*;
 
-    /// One decision after the other; what each changed, and how the policy was asked.
+    /// Makes one decision after the other; returns what each changed, and how the policy was asked.
     fn decide(breakers: &Breakers, fails: impl Fn(u32) -> bool, decisions: u32) -> Vec<(u32, Pass, Option<Change>)> {
         let mut told = Vec::new();
         for n in 0..decisions {
@@ -162,7 +162,7 @@ mod tests {
         let first = (4, Pass::Asked, suspended(5, true));
         assert_eq!(told[0], first);
         let trials: Vec<u32> = told[1..].iter().map(|(n, ..)| *n).collect();
-        // 20 go past it, then 40, 80, … and never more than 1,280.
+        // It is skipped for 20 decisions, then 40, 80, … and never more than 1,280.
         assert_eq!(trials, [25, 66, 147, 308, 629, 1_270, 2_551, 3_832, 5_113, 6_394, 7_675]);
         assert!(told[1..].iter().all(|(_, pass, change)| *pass == Pass::HalfOpen && change.is_none()));
     }

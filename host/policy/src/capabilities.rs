@@ -1,5 +1,5 @@
-//! What a component can do at all: the functions it imports, interface by interface. What it does not import it
-//! cannot call, so this can be read before it ever runs.
+//! The capabilities of a component: the functions it imports, by interface. It cannot call what it does not import, so
+//! this is known before it ever runs.
 
 use serde::Serialize;
 use wasmtime::{
@@ -9,29 +9,29 @@ use wasmtime::{
 
 use crate::contract;
 
-/// One interface that a component imports, and what of it.
+/// An interface that a component imports, and the functions it imports from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capability {
     /// The interface, with its version.
     pub interface: String,
-    /// Its functions, and `RESOURCE.METHOD` of its resources, in order of their names.
+    /// Its functions, and its resources' methods as `RESOURCE.METHOD`, sorted by name.
     pub functions: Vec<String>,
 }
 
 impl Capability {
-    /// Whether it can look into the archive, which waits for the disk.
+    /// Whether it can read the archive, which may wait for the disk.
     pub fn reads_archive(&self) -> bool {
         let of_archive = |name: &str| name == "transcript.search" || name.starts_with("transcript.archived");
         self.is_of_contract() && self.functions.iter().any(|name| of_archive(name))
     }
 
-    /// Whether it belongs to the contract; what does not is WASI, which is linked and denies everything.
+    /// Whether it belongs to the contract; everything else is WASI, which is linked but denies everything.
     pub fn is_of_contract(&self) -> bool {
         contract::is_of(&self.interface)
     }
 }
 
-/// All that a component imports.
+/// Returns everything that a component imports.
 pub(crate) fn of(engine: &Engine, component: &Component) -> Vec<Capability> {
     component
         .imports(engine)
@@ -50,7 +50,7 @@ pub(crate) fn of(engine: &Engine, component: &Component) -> Vec<Capability> {
         .collect()
 }
 
-/// `[method]transcript.tokens` without the bracket.
+/// `[method]transcript.tokens` without its bracketed prefix.
 fn shown(name: &str) -> String {
     let plain = name.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, plain)| plain);
     plain.unwrap_or(name).to_owned()

@@ -1,4 +1,4 @@
-//! What can be told of a file before it runs: whether it is a component, and of which contract.
+//! Checks of a file before it runs: whether it is a component, and of which contract.
 
 use std::{io, path::Path};
 
@@ -7,13 +7,13 @@ use wasmtime::{Engine, component::types};
 
 use crate::{contract, error::LoadError, failure::foreign_name, wasi};
 
-/// No component is larger than this; those with an interpreter inside have about 20 MB.
+/// The maximum size of a component; those that include an interpreter have about 20 MB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 const MAGIC: &[u8] = b"\0asm";
 const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
 
-/// Reads a file that should hold a component.
+/// Reads a file that should contain a component.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let file = || path.display().to_string();
     files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     })
 }
 
-/// Looks at the first eight bytes.
+/// Checks the first eight bytes.
 pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
     let file = || label.to_owned();
     if bytes.is_empty() {
@@ -47,13 +47,13 @@ pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// What a component imports, and the version of the contract that it was built against.
+/// What a component imports, and the contract version it was built against.
 pub(crate) struct Interfaces {
     pub imports: Vec<String>,
     pub wants: String,
 }
 
-/// Looks at the names a component imports and exports.
+/// Checks the names that a component imports and exports.
 pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Component) -> Result<Interfaces, LoadError> {
     let file = || label.to_owned();
     let imports: Vec<String> = component.imports(engine).map(|(name, _)| name.to_owned()).collect();
@@ -80,7 +80,7 @@ fn of_wasi(name: &str) -> bool {
     wasi::PACKAGES.iter().any(|package| name.starts_with(package)) && fits(name, "0.2.0")
 }
 
-/// Whether the version behind the `@` is compatible with ours, as the engine's linker sees it: the same major, or
+/// Whether the version after the `@` is compatible with ours, by the rule of the engine's linker: the same major, or
 /// below 1.0.0 the same minor; no pre-release.
 fn fits(name: &str, ours: &str) -> bool {
     match (name.split_once('@').and_then(|(_, version)| track(version)), track(ours)) {
@@ -89,8 +89,8 @@ fn fits(name: &str, ours: &str) -> bool {
     }
 }
 
-/// The import that an engine's error is about, if it is of a later version of the contract than ours, and what of it is
-/// not there.
+/// If an engine's error is about an import of a later contract version than ours: that import, and what this host lacks
+/// of it.
 pub(crate) fn later(imports: &[String], error: &wasmtime::Error) -> Option<(String, Option<String>)> {
     let mut words = error.chain().map(ToString::to_string);
     let import = quoted(&words.next()?)?;
@@ -101,7 +101,7 @@ pub(crate) fn later(imports: &[String], error: &wasmtime::Error) -> Option<(Stri
     is_later.then_some((import, lacking))
 }
 
-/// The name that an engine's error has in quotes.
+/// The name in quotes in an engine's error.
 fn quoted(words: &str) -> Option<String> {
     words.split('`').nth(1).map(foreign_name)
 }

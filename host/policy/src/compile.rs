@@ -1,10 +1,10 @@
-//! Compiling components, which are not trusted yet.
+//! Compiles components, which are not trusted yet.
 //!
-//! A component of some kilobytes can make the compiler use all the memory and time there is. So the engine that
-//! decisions run on has no compiler. What a component is made of is counted first ([`structure`]); then a child
-//! process compiles it, with limits on its time and memory and nothing else within its reach ([`child`], the side of
-//! the child; [`parent`], ours); what comes out is kept in a folder that nobody else can write, and only what lies
-//! there becomes code ([`pmk_artifacts`]).
+//! A component of some kilobytes can make the compiler use all available memory and time. Therefore the engine that
+//! runs decisions has no compiler. First the structure of a component is checked ([`structure`]); then a child process
+//! with limits on its time and memory, and without access to anything else, compiles it ([`child`] is the child's side,
+//! [`parent`] ours); the artifact is stored in a folder that nobody else can write to, and only artifacts from there
+//! are executed ([`pmk_artifacts`]).
 
 mod abandon;
 mod child;
@@ -36,65 +36,65 @@ pub use self::{
 };
 use crate::{engine, limits::CompileLimits};
 
-/// So many components are compiled at once, each of which may use all its limits; others wait.
+/// How many components are compiled at once, each of which may use all its limits; others wait.
 const AT_ONCE: usize = 4;
 
 /// Where components are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compiler {
-    /// In a child process: this program again, whose `main` begins with [`main`]. For components of whoever.
+    /// In a child process: this program again, whose `main` begins with [`main`]. For components from any source.
     Child,
-    /// In this process, without any limits: for the components of tests and benchmarks.
+    /// In this process, without limits: for the components of tests and benchmarks.
     Here,
 }
 
-/// How often the compile cache helped since the runtime was made.
+/// How often the compile cache was used since the runtime was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Components that were found compiled.
+    /// Components whose artifact was in the cache.
     pub hits: usize,
     /// Components that had to be compiled.
     pub misses: usize,
 }
 
-/// What compiling a component took.
+/// The resources that compiling a component used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Taken {
     /// Processor time, all threads together.
     pub cpu_ms: u64,
-    /// The most memory at one time.
+    /// The peak memory.
     pub peak_bytes: u64,
-    /// How far the kernel kept the compiler from everything else.
+    /// How far the kernel isolated the compiler.
     pub confined: Confinement,
 }
 
-/// How far the kernel keeps a compiling child from files, network and other processes.
+/// How far the kernel isolates a compiling child from files, network and other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confinement {
-    /// From all that we know of.
+    /// From everything that we know of.
     Fully,
-    /// From files, and from what else it knows of.
+    /// From files, and from what else this kernel can restrict.
     Partly,
-    /// It cannot; the limits hold all the same.
+    /// Not at all; the resource limits hold nevertheless.
     No,
 }
 
-/// Compiles components and keeps what came of it.
+/// Compiles components and stores the artifacts.
 #[derive(Debug)]
 pub(crate) struct CompilationCache {
     compiler: Compiler,
     folder: Folder,
     hits: AtomicUsize,
     misses: AtomicUsize,
-    /// Held while an artifact is read, for the memory that this takes.
+    /// Held while an artifact is read, because of the memory that this takes.
     reading: Mutex<()>,
     working: Mutex<usize>,
     done: Condvar,
 }
 
 impl CompilationCache {
-    /// With a folder to keep artifacts in; without one they are kept for as long as this value lives.
+    /// Opens the cache with a folder for artifacts; without one they are kept as long as this value lives.
     pub fn open(compiler: Compiler, folder: Option<&Path>) -> Result<CompilationCache, FolderError> {
         let folder = folder.map_or_else(Folder::scratch, Folder::open)?;
         let (hits, misses) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -102,14 +102,14 @@ impl CompilationCache {
         Ok(CompilationCache { compiler, folder, hits, misses, reading, working, done })
     }
 
-    /// How often the folder helped; `None` where nothing is kept.
+    /// How often the cache was used; `None` without a cache folder.
     pub fn stats(&self) -> Option<CacheStats> {
         let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         (!self.folder.is_scratch()).then(|| CacheStats { hits: read(&self.hits), misses: read(&self.misses) })
     }
 
-    /// The component of these bytes, for this engine, which need not have a compiler; and what compiling took, if a
-    /// child did it now.
+    /// Returns the component with these bytes for this engine, which needs no compiler; and the resources that
+    /// compiling used, if a child did it now.
     pub fn component(
         &self,
         engine: &Engine,
@@ -136,7 +136,7 @@ impl CompilationCache {
         staged.keep(sha256)?;
         match self.load(sha256, engine)? {
             Kept::Component(component) => Ok((component, taken)),
-            // It is for this engine, so it wants more than a policy is given.
+            // The artifact is for this engine, so the component requires more than a policy is given.
             Kept::Unfit(error) => {
                 self.folder.remove(sha256);
                 Err(CompileError::Invalid { reason: engine::first_line(&error) })
@@ -150,7 +150,7 @@ impl CompilationCache {
         self.folder.load(sha256, engine)
     }
 
-    /// Waits until something may be compiled.
+    /// Waits for permission to compile.
     fn place(&self, abandon: &CancelFlag) -> Result<Place<'_>, CompileError> {
         let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         while *working >= AT_ONCE {
@@ -164,7 +164,7 @@ impl CompilationCache {
     }
 }
 
-/// The right to compile something.
+/// Permission to compile one component.
 struct Place<'a>(&'a CompilationCache);
 
 impl Drop for Place<'_> {
@@ -180,7 +180,7 @@ fn compile(bytes: &[u8]) -> Result<Vec<u8>, CompileError> {
     engine.precompile_component(bytes).map_err(|error| CompileError::Invalid { reason: engine::first_line(&error) })
 }
 
-/// Writes the artifact of a component as [`Folder::load`] wants it.
+/// Writes the artifact of a component in the format that [`Folder::load`] reads.
 fn write_artifact(component: &[u8], artifact: &[u8], mut file: File) -> std::io::Result<()> {
     file.write_all(&pmk_artifacts::seal(&hex(&Sha256::digest(component)), artifact))?;
     file.write_all(artifact)

@@ -1,9 +1,9 @@
 //! The contract as Rust types, generated from `wit/policy.wit`, and its version.
 
-/// The package every policy imports and exports interfaces of.
+/// The package of the interfaces that every policy imports and exports.
 pub const PACKAGE: &str = "pmk:policy";
 
-/// The version this host offers. A component built against an older minor of the same major runs too.
+/// The version that this host offers. Components built against an older minor version of the same major run as well.
 pub const VERSION: &str = "1.2.0";
 
 /// The full name of one of the contract's interfaces, as components import and export it.
@@ -11,20 +11,20 @@ pub fn interface(name: &str) -> String {
     format!("{PACKAGE}/{name}@{VERSION}")
 }
 
-/// Whether a name is an interface of the contract, of whatever version.
+/// Whether a name is an interface of the contract, of any version.
 pub(crate) fn is_of(name: &str) -> bool {
     name.strip_prefix(PACKAGE).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The version of the contract that these interfaces are of; where they differ, the latest.
+/// The contract version of these interfaces; where they differ, the latest.
 pub(crate) fn wanted<'a>(interfaces: impl Iterator<Item = &'a str>) -> Option<String> {
     let versions = interfaces.filter(|name| is_of(name)).filter_map(|name| name.split_once('@'));
     let numbers = |version: &str| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
     versions.map(|(_, version)| version).max_by_key(|version| numbers(version)).map(str::to_owned)
 }
 
-/// The imports of the contract. Exports are looked up one by one ([`crate::policy`]), because a component may have
-/// any subset of them.
+/// The imports of the contract. Exports are looked up one by one ([`crate::policy`]), because a component may have any
+/// subset of them.
 pub(crate) mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
@@ -49,8 +49,8 @@ pub(crate) mod bindings {
     });
 }
 
-/// The handles a component holds. There is one resource of each kind in a decision and it lives in the
-/// store's state, so a handle carries nothing.
+/// The handles that a component holds. A decision has one resource of each kind, stored in the store's state, so a
+/// handle carries no data.
 pub(crate) mod handle {
     pub struct Description;
     pub struct Transcript;

@@ -1,4 +1,4 @@
-//! Decisions: which kinds there are, and who makes them.
+//! Decisions: which kinds there are, and which policy made one.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// What to keep of a large message.
+    /// How much to keep of a large message.
     Cap,
-    /// Which messages the model gets to see.
+    /// Which messages the model sees.
     Prune,
-    /// What is carried into a fresh session.
+    /// What is carried over into a fresh session.
     Summarize,
     /// What to try after an overflow.
     Recover,
@@ -30,7 +30,7 @@ impl Decision {
     }
 }
 
-/// Which policy: what it calls itself, and what it is.
+/// Identifies a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The name it gave itself.
@@ -47,17 +47,17 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Who made the decision that counts.
+/// Who made the decision that is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecidedBy {
-    /// The uppermost layer that gave a good answer.
+    /// The uppermost layer that gave an acceptable answer.
     Policy(Identity),
-    /// Nobody: the host's own floor.
+    /// No policy: the host's own floor.
     Floor,
 }
 
-/// What decisions go by that no policy made; no policy may have this name.
+/// The name that stands for the floor; no policy may have it.
 pub(crate) const FLOOR: &str = "floor";
 
 impl DecidedBy {

@@ -1,22 +1,22 @@
-//! What a policy says of itself.
+//! A policy's self-description.
 
 use pmk_core::text;
 use serde::Serialize;
 
 use crate::decision::FLOOR;
 
-/// How long a policy's name, and the name of a setting, may be.
+/// The maximum length of a policy's name, and of a setting's name, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
-/// How long a version may be, in characters.
+/// The maximum length of a version, in characters.
 pub const MAX_VERSION_CHARS: usize = 64;
-/// How long the line on what a policy does, and the help of a setting, may be, in characters.
+/// The maximum length of the line that says what a policy does, and of a setting's help, in characters.
 pub const MAX_LINE_CHARS: usize = 200;
-/// How long a text setting may be, in characters.
+/// The maximum length of a text setting, in characters.
 pub const MAX_TEXT_CHARS: usize = 2_000;
-/// How many settings a policy may declare.
+/// The maximum number of settings that a policy may declare.
 pub const MAX_SETTINGS: usize = 100;
 
-/// A checked self-description.
+/// A validated self-description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Description {
     /// The name operators use.
@@ -30,7 +30,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// The setting of that name.
+    /// The setting with that name.
     pub fn setting(&self, name: &str) -> Option<&SettingSpec> {
         self.settings.iter().find(|spec| spec.name == name)
     }
@@ -41,20 +41,20 @@ impl Description {
 pub struct SettingSpec {
     /// The name operators use.
     pub name: String,
-    /// What it takes.
+    /// Its type.
     #[serde(flatten)]
     pub kind: SettingKind,
     /// One line for the operator; may be empty.
     pub help: String,
 }
 
-/// The type of a setting, and its value when the operator gives none.
+/// The type of a setting, and its default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum SettingKind {
     /// An integer from `min` to `max`.
     Integer {
-        /// Without the operator's word.
+        /// The default.
         default: i64,
         /// The smallest allowed.
         min: i64,
@@ -63,25 +63,25 @@ pub enum SettingKind {
     },
     /// `true` or `false`.
     Boolean {
-        /// Without the operator's word.
+        /// The default.
         default: bool,
     },
     /// Text of at most [`MAX_TEXT_CHARS`] characters.
     Text {
-        /// Without the operator's word.
+        /// The default.
         default: String,
     },
 }
 
-/// A description while the component writes it. Of every text no more is kept than tells whether it is too long, so
-/// that a component cannot fill the host's memory with what it says of itself.
+/// A description while the component writes it. Of every text only enough is kept to detect that it is too long, so
+/// that a component cannot fill the host's memory with its description.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     name: Option<String>,
     version: String,
     about: String,
     settings: Vec<SettingSpec>,
-    /// Whether it declared more settings than are kept.
+    /// Whether more settings were declared than are kept.
     overfull: bool,
 }
 
@@ -111,7 +111,7 @@ impl Draft {
         self.settings.push(SettingSpec { name, kind, help });
     }
 
-    /// Checks the whole. The error is the first thing that is wrong.
+    /// Validates the description. The error is the first problem.
     pub(crate) fn finish(self) -> Result<Description, String> {
         let name = self.name.ok_or("it has no name")?;
         if !is_name(&name) {
@@ -160,14 +160,14 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
 
-/// A foreign text on one line, with nothing in it that is not seen.
+/// Text from the component on one line, without invisible characters.
 fn one_line(foreign: &str, max_chars: usize) -> String {
-    // No more of it is looked at than may be kept, give or take what is left out.
+    // Only as much is processed as may be kept, allowing for what is removed.
     let plain = text::plain_line(text::slice(foreign, 0, 4 * max_chars));
     text::head(plain.trim(), max_chars).to_owned()
 }
 
-/// The text, or as much of it as shows that it has more than `max_chars` characters.
+/// The text, cut to just enough to detect that it has more than `max_chars` characters.
 fn bounded(foreign: &str, max_chars: usize) -> String {
     text::slice(foreign, 0, max_chars + 1).to_owned()
 }
@@ -228,7 +228,7 @@ mod tests {
         assert!(draft.finish().is_err());
     }
 
-    /// Once, what reads backwards or is not seen at all came through to whoever showed it.
+    /// Regression: bidirectional controls and invisible characters reached whoever displayed a description.
     #[test]
     fn what_is_not_seen_is_in_no_line_of_a_description() {
         let mut draft = named("p");

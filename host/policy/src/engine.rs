@@ -12,27 +12,28 @@ use wasmtime::{
 
 use crate::{failure::foreign_line, prices};
 
-/// How often the wall clock is looked at. The rescue needs no precision.
+/// The interval of the wall-clock check, which needs no precision.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// Instances that may live at once. Decisions are short: more of them than cores only wait for each other.
+/// The maximum number of concurrent instances. Decisions are short: more of them than cores would only wait for each
+/// other.
 pub(crate) const MAX_INSTANCES: u32 = 16;
-/// Core modules one component may consist of; an interpreter with an adapter has about ten.
+/// The maximum number of core modules of a component; an interpreter with an adapter has about ten.
 const MAX_CORE_INSTANCES: u32 = 64;
-/// Memories one component may have.
+/// The maximum number of memories of a component.
 pub(crate) const MAX_MEMORIES: u32 = 4;
-/// Tables one component may have.
+/// The maximum number of tables of a component.
 pub(crate) const MAX_TABLES: u32 = 16;
-/// Room for elements of each table in the pool. What an instance may really use is for the limiter to say.
+/// Reserved elements of each table in the pool. The limiter decides what an instance may actually use.
 const POOL_TABLE_ELEMENTS: usize = 100_000;
-/// The largest memory of the pool: all that 32 bits can address, because only address space is reserved. What an
-/// instance may really use is for the limiter to say.
+/// The size of each memory in the pool: everything 32 bits can address, because only address space is reserved. The
+/// limiter decides what an instance may actually use.
 const POOL_MEMORY_BYTES: usize = 4 << 30;
-/// Memory of a pooled instance that is cleared by hand for the next instead of being given back to the system.
+/// How much memory of a pooled instance is zeroed for reuse instead of being returned to the system.
 const KEEP_RESIDENT_BYTES: usize = 256 << 10;
 
-/// The engine that decisions run on. It has no compiler: what it runs was compiled before, by an engine of
-/// [`compiling`]. It has a pool of instances where the system lets us reserve the address space.
+/// The engine that runs decisions. It has no compiler: it runs code compiled by an engine of [`compiling`]. It uses a
+/// pool of instances where the system allows reserving the address space.
 pub(crate) fn serving() -> wasmtime::Result<Engine> {
     let without_compiler = |strategy| {
         let mut config = config();
@@ -52,7 +53,7 @@ pub(crate) fn compiling() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// What both must agree on.
+/// The configuration that both must share.
 fn config() -> Config {
     let mut config = Config::new();
     config
@@ -61,8 +62,9 @@ fn config() -> Config {
         .epoch_interruption(true)
         .concurrency_support(false)
         .wasm_relaxed_simd(false)
-        // Names of functions do for a backtrace. For lines the engine would read the component's debug information anew
-        // for each function on the stack of each trap, which a component can make to take seconds and gigabytes.
+        // Function names are enough for a backtrace. For line numbers the engine would read the component's debug
+        // information again for each function on the stack of each trap, which a component can make take seconds and
+        // gigabytes.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config
 }
@@ -91,8 +93,7 @@ fn pool() -> PoolingAllocationConfig {
     pool
 }
 
-/// Starts the clock that rescues the host from components which have fuel but take forever. It ends with the
-/// engine.
+/// Starts the clock that stops components which have fuel left but take too long. It ends with the engine.
 pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
     let engine = engine.weak();
     thread::Builder::new().name("policy-clock".to_owned()).spawn(move || {
@@ -107,12 +108,12 @@ pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How many ticks a decision may see.
+/// How many ticks a decision may take.
 pub(crate) fn ticks(wall: Duration) -> u64 {
     u64::try_from(wall.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2) + 1
 }
 
-/// Permits to have an instance, so that the pool is never found empty.
+/// Permits to have an instance, so that the pool is never exhausted.
 #[derive(Debug)]
 pub(crate) struct Permits {
     free: Mutex<u32>,
@@ -124,7 +125,7 @@ impl Permits {
         Permits { free: Mutex::new(count), returned: Condvar::new() }
     }
 
-    /// Waits for a permit. Whoever holds one waits for nothing else, so it comes soon.
+    /// Waits for a permit. A holder waits for nothing else, so this is brief.
     pub fn acquire(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +134,7 @@ impl Permits {
     }
 }
 
-/// The right to have one instance.
+/// A permit for one instance.
 #[derive(Debug)]
 pub(crate) struct Permit<'a>(&'a Permits);
 

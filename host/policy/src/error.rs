@@ -12,16 +12,16 @@ use crate::{
     failure::{Failure, foreign_name},
 };
 
-/// Why a policy could not be loaded. Every variant about a file names it; [`LoadError::hint`] says what to do.
+/// Why a policy could not be loaded. Every variant about a file names it; [`LoadError::hint`] says what to do about it.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// The engine itself could not be set up.
+    /// The engine could not be set up.
     #[error("cannot set up the WebAssembly engine: {reason}")]
     Engine {
-        /// The engine's words.
+        /// The engine's error.
         reason: String,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("policy `{file}` does not exist")]
     Missing {
         /// The file as it was named.
@@ -46,7 +46,7 @@ pub enum LoadError {
     Unreadable {
         /// The file as it was named.
         file: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// It has no content.
@@ -55,7 +55,7 @@ pub enum LoadError {
         /// The file as it was named.
         file: String,
     },
-    /// It is larger than any sensible component.
+    /// It is larger than the maximum size of a component.
     #[error("policy `{file}` has {bytes} bytes, more than the {limit} that are allowed")]
     TooLarge {
         /// The file as it was named.
@@ -65,7 +65,7 @@ pub enum LoadError {
         /// The limit.
         limit: u64,
     },
-    /// It does not start as WebAssembly does.
+    /// It does not start like a WebAssembly file.
     #[error("policy `{file}` is not WebAssembly")]
     NotWasm {
         /// The file as it was named.
@@ -82,10 +82,10 @@ pub enum LoadError {
     Invalid {
         /// The file as it was named.
         file: String,
-        /// The engine's words.
+        /// The engine's error.
         reason: String,
     },
-    /// It has more of something than any sensible component, which the compiler might not survive.
+    /// It has more of something than is allowed; the compiler might not cope with it.
     #[error("policy `{file}` {what}")]
     TooMuch {
         /// The file as it was named.
@@ -93,7 +93,7 @@ pub enum LoadError {
         /// What it has too much of.
         what: TooMuch,
     },
-    /// It could not be compiled within what is allowed.
+    /// Compiling it would use more than is allowed.
     #[error("compiling policy `{file}` takes {exceeded}")]
     Exceeded {
         /// The file as it was named.
@@ -101,7 +101,7 @@ pub enum LoadError {
         /// The limit.
         exceeded: Exceeded,
     },
-    /// It could not be compiled, and that says nothing of it.
+    /// It could not be compiled, for a reason that is not the component's.
     #[error("cannot compile policy `{file}`: {reason}")]
     Uncompiled {
         /// The file as it was named.
@@ -109,7 +109,7 @@ pub enum LoadError {
         /// Why not.
         reason: CompileError,
     },
-    /// Others can put code where this program takes it from.
+    /// Others can write to the folder from which this program loads code.
     #[error("the compile cache is not used: {0}")]
     Cache(NotOurs),
     /// It was built for another version of the contract.
@@ -120,17 +120,17 @@ pub enum LoadError {
         /// The interface it imports or exports.
         wants: String,
     },
-    /// It uses something of a later minor of the contract.
+    /// It uses something from a later minor version of the contract.
     #[error("policy `{file}` requires `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
     LaterVersion {
         /// The file as it was named.
         file: String,
         /// The interface it imports.
         wants: String,
-        /// What of it this host does not have.
+        /// What this host lacks of it.
         lacking: Option<String>,
     },
-    /// It imports something that a policy is not given.
+    /// It imports something that policies are not given.
     #[error("policy `{file}` imports `{import}`, which this host does not offer to policies")]
     ForeignImport {
         /// The file as it was named.
@@ -138,7 +138,7 @@ pub enum LoadError {
         /// What it imports.
         import: String,
     },
-    /// It imports WASI, which the operator does not want.
+    /// It imports WASI, which the operator does not allow.
     #[error("policy `{file}` imports `{import}`, but with `--no-wasi` only the contract may be imported")]
     NoWasi {
         /// The file as it was named.
@@ -178,20 +178,20 @@ pub enum LoadError {
         /// What differs.
         reason: String,
     },
-    /// An import has another type than the contract gives it.
+    /// An import has another type than in the contract.
     #[error("policy `{file}` does not fit this host: {reason}")]
     Unlinkable {
         /// The file as it was named.
         file: String,
-        /// The engine's words.
+        /// The engine's error.
         reason: String,
     },
-    /// The system did not give it the memory that its instances begin with.
+    /// The system could not provide the memory for its initial memory images.
     #[error("cannot allocate memory for policy `{file}`: {reason}")]
     NoMemory {
         /// The file as it was named.
         file: String,
-        /// The system's words.
+        /// The system's error.
         reason: String,
     },
     /// It failed to describe itself.
@@ -202,18 +202,18 @@ pub enum LoadError {
         /// How it failed.
         failure: Failure,
     },
-    /// It described itself, but not as the contract asks.
+    /// It described itself, but not as the contract requires.
     #[error("policy `{file}` has an invalid description: {reason}")]
     BadDescription {
         /// The file as it was named.
         file: String,
-        /// The first thing that is wrong.
+        /// The first problem.
         reason: String,
     },
 }
 
 impl LoadError {
-    /// Why a component was not compiled, said of the file.
+    /// The error for a component that was not compiled.
     pub(crate) fn uncompiled(file: &str, error: CompileError) -> LoadError {
         let file = file.to_owned();
         match error {
@@ -224,7 +224,7 @@ impl LoadError {
         }
     }
 
-    /// What to do about it, where something can be said.
+    /// What the user can do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         let version = contract::VERSION;
         Some(match self {
@@ -288,10 +288,10 @@ impl LoadError {
     }
 }
 
-/// Exports that a message shows.
+/// How many exports a message shows.
 const EXPORTS_SHOWN: usize = 5;
 
-/// What may be wrong with a component that the engine does not take, by the engine's words.
+/// The likely cause of an engine's rejection of a component, judging by the engine's error.
 fn invalid_hint(reason: &str) -> &'static str {
     if reason.contains("pooling allocator") {
         "link the policy into one core module with one memory and one table"

@@ -7,74 +7,74 @@ use thiserror::Error;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-/// Frames of a backtrace that a one-line message shows.
+/// How many frames of a backtrace a one-line message shows.
 const FRAMES_SHOWN: usize = 3;
 
-/// How much is shown of a name that the component chose, in characters. It may be as long as the file, and unfold to
-/// more.
+/// The maximum displayed length of a name that the component chose, in characters. The name may be as long as the file,
+/// and become longer when demangled.
 const MAX_NAME_CHARS: usize = 100;
 
-/// How much is shown of a text with such names in it.
+/// The maximum displayed length of a text that contains such names.
 const MAX_LINE_CHARS: usize = 300;
 
 /// Names in a component that are longer than this many bytes are not demangled.
 const MAX_MANGLED_BYTES: usize = 4 << 10;
 
-/// Why a component gave no answer. The layer below decides (guard rule 8).
+/// Why a component gave no answer. The layer below then decides (guard rule 8).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Failure {
-    /// It computed for too long; deterministic.
+    /// It computed for too long; reproducible.
     #[error("used up its {limit} units of fuel")]
     OutOfFuel {
-        /// What it was given.
+        /// The fuel that it had.
         limit: u64,
     },
     /// The wall clock stopped it although it had fuel left; not reproducible.
     #[error("was stopped after {limit_ms} ms with fuel left")]
     OutOfTime {
-        /// What it was given, in milliseconds.
+        /// The time that it had, in milliseconds.
         limit_ms: u64,
     },
-    /// Its linear memories outgrew the ceiling.
+    /// Its linear memories exceeded the limit.
     #[error("asked for {wanted} bytes of memory, but only {limit} are allowed")]
     OutOfMemory {
-        /// What all its memories together would have come to.
+        /// The size of all its memories with the requested growth.
         wanted: usize,
-        /// The ceiling.
+        /// The limit.
         limit: usize,
     },
-    /// Its tables outgrew the ceiling.
+    /// Its tables exceeded the limit.
     #[error("asked for {wanted} table elements, but only {limit} are allowed")]
     OutOfTable {
-        /// What all its tables together would have come to.
+        /// The size of all its tables with the requested growth.
         wanted: usize,
-        /// The ceiling.
+        /// The limit.
         limit: usize,
     },
-    /// It passed more to the host in one call than the host is willing to copy.
+    /// It passed more to the host in one call than the host copies.
     #[error("passed more than {limit} bytes to the host in one call")]
     HostAllocation {
-        /// The ceiling.
+        /// The limit.
         limit: usize,
     },
-    /// It ended the program, which ends nothing here but its own answer.
+    /// It called `exit`, which ends only its own answer.
     #[error("called exit({code}) instead of returning")]
     Exit {
-        /// The status it gave.
+        /// The exit status.
         code: i32,
     },
-    /// The system did not give it an instance; not its fault, and not reproducible.
+    /// The system could not provide an instance; not the component's fault, and not reproducible.
     #[error("was not started: {reason}")]
     NotStarted {
-        /// The system's words.
+        /// The system's error.
         reason: String,
     },
-    /// It trapped: a panic, a wild pointer, a stack overflow.
+    /// It trapped: a panic, an invalid pointer, a stack overflow.
     #[error("trapped: {reason}{}{}", LastWords(.last_words), At(.backtrace))]
     Trapped {
-        /// The trap, in the engine's words.
+        /// The trap, as the engine describes it.
         reason: String,
-        /// What it last said at error level or on stderr: the message of a panic.
+        /// Its last output at error level or on stderr: the message of a panic.
         last_words: Option<String>,
         /// Functions on its stack, innermost first, demangled.
         backtrace: Vec<String>,
@@ -82,7 +82,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A short name that does not change, for events and counters.
+    /// A short, stable name for events and counters.
     pub fn kind(&self) -> &'static str {
         match self {
             Failure::OutOfFuel { .. } => "fuel",
@@ -115,7 +115,7 @@ impl Failure {
 #[error(transparent)]
 pub(crate) struct Stopped(pub Failure);
 
-/// What classifying an engine's error needs to know of the decision.
+/// What is needed of a decision to classify an engine's error.
 pub(crate) struct Circumstances {
     pub fuel: u64,
     pub wall_ms: u64,
@@ -123,7 +123,7 @@ pub(crate) struct Circumstances {
     pub last_words: Option<String>,
 }
 
-/// Reads an engine's error.
+/// Classifies an engine's error.
 pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) -> Failure {
     if let Some(Stopped(failure)) = error.downcast_ref() {
         return failure.clone();
@@ -140,7 +140,7 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
     if error.root_cause().is::<io::Error>() {
         return Failure::NotStarted { reason };
     }
-    // The engine keeps the type of this error to itself.
+    // The type of this error is private to the engine.
     if reason.contains("fuel allocated for hostcalls") {
         return Failure::HostAllocation { limit: circumstances.host_allocation_bytes };
     }
@@ -149,12 +149,11 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
     Failure::Trapped { reason: foreign_line(&reason), last_words, backtrace }
 }
 
-/// How the functions of Rust begin that a panic passes through on its way to the trap.
+/// Prefixes of the Rust functions that a panic passes through on its way to the trap.
 const PANICKING: [&str; 5] =
     ["__rustc::", "std::panicking::", "std::sys::backtrace::", "core::panicking::", "rust_panic"];
 
-/// The functions on the stack, innermost first. Those that only carried a panic out are left out: what matters is
-/// where it began.
+/// The functions on the stack, innermost first, without those that only propagate a panic: its origin is what matters.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     let frames = named(backtrace);
     let began = frames.iter().position(|frame| !PANICKING.iter().any(|start| frame.starts_with(start))).unwrap_or(0);
@@ -175,12 +174,12 @@ fn named(backtrace: &WasmBacktrace) -> Vec<String> {
         .collect()
 }
 
-/// A name that the component chose, fit to be shown.
+/// A name that the component chose, safe to display.
 pub(crate) fn foreign_name(foreign: &str) -> String {
     foreign_text(foreign, MAX_NAME_CHARS)
 }
 
-/// A text with names in it that the component chose, fit to be shown.
+/// A text with names that the component chose, safe to display.
 pub(crate) fn foreign_line(foreign: &str) -> String {
     foreign_text(foreign, MAX_LINE_CHARS)
 }

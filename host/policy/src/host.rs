@@ -1,7 +1,7 @@
 //! The host's side of the contract: what a component may call during a decision.
 //!
-//! Every call costs fuel in proportion to the work it makes the host do ([`crate::prices`]), so that a
-//! component cannot buy host time below its price, and what a decision costs is the same everywhere.
+//! Every call costs fuel in proportion to the work that it causes ([`crate::prices`]), so that a component cannot use
+//! host time below its price, and a decision costs the same on every machine.
 
 mod archive;
 mod cap;
@@ -19,7 +19,7 @@ use crate::{
     state::State,
 };
 
-/// Offers the contract's imports.
+/// Adds the contract's imports to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     context::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
@@ -27,7 +27,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 
 impl context::Host for State {}
 
-/// A range cut to what is there.
+/// The range, limited to what exists.
 fn cut(start: u32, end: u32, len: usize) -> std::ops::Range<usize> {
     let end = (end as usize).min(len);
     (start as usize).min(end)..end

@@ -1,7 +1,7 @@
-//! What a component's memories begin with, laid out once for all its instances.
+//! The initial memory images of a component, created once for all its instances.
 //!
-//! The engine would do it when the first instance is made, amid a decision, and what the system refuses then would look
-//! like a failure of the component.
+//! Otherwise the engine would create them with the first instance, in the middle of a decision, and a refusal by the
+//! system would look like a failure of the component.
 
 use std::{
     io::{Error, ErrorKind},
@@ -11,15 +11,15 @@ use std::{
 
 use wasmtime::component::Component;
 
-/// How long the system may take to let go of what it was just given.
+/// How long to wait for the system to release pages.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Lays them out. The error is the system's.
+/// Creates the images. The error is the system's.
 ///
-/// Linux refuses to seal a file in memory as busy while the kernel itself holds one of its pages, as it does for a
-/// moment where memory is moved about (`memfd_wait_for_pins`).
+/// Linux refuses to seal a memfd as busy while the kernel itself holds one of its pages, which it does briefly while it
+/// migrates memory (`memfd_wait_for_pins`).
 pub(crate) fn lay_out(component: &Component) -> wasmtime::Result<()> {
     patiently(PATIENCE, || component.initialize_copy_on_write_image())
 }
@@ -42,12 +42,12 @@ fn is_busy(error: &wasmtime::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What the engine's library for files in memory makes of it.
+    /// The error of the engine's memfd library.
     #[derive(Debug, thiserror::Error)]
     #[error("cannot add seals to the memfd")]
     struct NotSealed(#[source] Error);
 
-    /// As the engine passes on what the system says.
+    /// The system's error as the engine passes it on.
     fn refusal(errno: i32) -> wasmtime::Error {
         wasmtime::Error::from(NotSealed(Error::from_raw_os_error(errno)))
     }

@@ -1,23 +1,23 @@
-//! What a decision is about, as the host puts it to the layers.
+//! The input of a decision, as the host passes it to the layers.
 
 use std::sync::Arc;
 
 use pmk_core::Origin;
 use serde::Serialize;
 
-/// Which call a decision is for.
+/// Which model call a decision is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// The first call of the turn.
     #[default]
     First,
-    /// One that works up a result.
+    /// A call that processes a result.
     Synthesise,
 }
 
 impl Phase {
-    /// The code of the contract.
+    /// Its code in the contract.
     pub const fn code(self) -> u8 {
         match self {
             Phase::First => 1,
@@ -26,7 +26,7 @@ impl Phase {
     }
 }
 
-/// How much room there is.
+/// The available tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneInput {
     /// The hard limit in tokens.
@@ -35,7 +35,7 @@ pub struct PruneInput {
     pub window: u64,
     /// Which call it is for.
     pub phase: Phase,
-    /// Whether the operator allows the seed pair to go.
+    /// Whether the operator allows the seed pair to be removed.
     pub seed_may_go: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct IncomingInput {
     pub kind: Origin,
     /// Repository, tool or file name; may be empty.
     pub name: String,
-    /// All of it.
+    /// The complete text.
     pub text: Arc<str>,
     /// The hard limit in tokens.
     pub limit: u64,
@@ -56,13 +56,13 @@ pub struct IncomingInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
-    /// The seed pair and the most recent turn stay.
+    /// Keeps the seed pair and the most recent turn.
     Trim,
-    /// The model summarises the middle.
+    /// The model summarizes the middle.
     Compact,
-    /// A fresh session opens with a local summary.
+    /// A fresh session starts with a local summary.
     Rotate,
-    /// An honest message.
+    /// Gives up and tells the user so.
     GiveUp,
 }
 
@@ -70,12 +70,12 @@ impl Rung {
     /// Every rung, in the order of the contract's codes.
     pub const ALL: [Rung; 4] = [Rung::Trim, Rung::Compact, Rung::Rotate, Rung::GiveUp];
 
-    /// The code of the contract, from 1.
+    /// Its code in the contract, from 1.
     pub const fn code(self) -> u8 {
         self as u8 + 1
     }
 
-    /// The rung of a code.
+    /// The rung with that code.
     pub(crate) fn of_code(code: u8) -> Option<Rung> {
         Rung::ALL.into_iter().find(|rung| rung.code() == code)
     }

@@ -1,4 +1,4 @@
-//! One decision: a fresh store, a fresh instance, one call, and what it cost.
+//! One decision: a fresh store, a fresh instance, one call, and its cost.
 
 use std::time::Instant;
 
@@ -28,20 +28,20 @@ pub(crate) type PruneParams = (Handle<handle::Transcript>, Handle<handle::Budget
 pub(crate) type SummarizeParams = (Handle<handle::Transcript>, Handle<handle::Summary>);
 pub(crate) type RecoverParams = (Handle<handle::Overflow>, Handle<handle::Recovery>);
 
-/// A handle for one call. There is one resource of each kind, so they need no numbers.
+/// A handle for one call. There is one resource of each kind, so handles need no numbers.
 pub(crate) fn borrow<T: 'static>() -> Handle<T> {
     Resource::new_borrow(0)
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(crate) struct Answer {
-    /// The inputs, and what the component wrote. Worth nothing after a failure.
+    /// The inputs, and what the component wrote. Not usable after a failure.
     pub task: Task,
     pub failure: Option<Failure>,
     pub cost: Cost,
 }
 
-/// What a call cost, and what was said.
+/// The cost of a call, and its log.
 pub(crate) struct Cost {
     pub us: u64,
     pub fuel: u64,
@@ -65,7 +65,7 @@ where
     run(runtime, pre, state, |store, instance| typed::<P>(store, instance, function)?.call(store, params))
 }
 
-/// The function at an export, its type checked.
+/// Returns the function at an export, after checking its type.
 pub(crate) fn typed<P>(
     store: &mut Store<State>,
     instance: &Instance,
@@ -77,7 +77,7 @@ where
     instance.get_typed_func(store.as_context_mut(), function)
 }
 
-/// Makes an instance and lets `call` use it, within the limits.
+/// Creates an instance and lets `call` use it, within the limits.
 pub(crate) fn run(
     runtime: &Runtime,
     pre: &InstancePre<State>,

@@ -1,5 +1,5 @@
-//! What a later minor of the contract does to the components of an earlier one: nothing. The later minor is made here,
-//! by adding to what this host offers.
+//! A later minor version of the contract must not affect components of an earlier one. The later version is simulated
+//! here by adding to what this host offers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +13,7 @@ use crate::{
     Settings, Stack, compile::Compiler, contract, contract::handle, state::State,
 };
 
-/// A minor that this host does not have yet.
+/// A minor version that this host does not have yet.
 const LATER: &str = "1.99.0";
 
 /// Adds a method to a resource of every decision, and a function to the interface of all.
@@ -47,7 +47,7 @@ fn conversation(turns: usize) -> Arc<Transcript> {
     Arc::new(Transcript::of_messages((0..turns).flat_map(turn).chain([Message::user("and now?")])))
 }
 
-/// Every decision of a stack, with what each cost.
+/// Every decision of a stack, with its cost.
 fn decisions(stack: &Stack) -> Vec<String> {
     let mut all = Vec::new();
     for (turns, limit) in [(3, 100_000), (40, 2_000), (400, 9_000), (400, 30_000)] {
@@ -80,7 +80,7 @@ fn components_of_1_0_0_decide_as_ever_when_the_contract_grows() {
     }
 }
 
-/// Removes nothing if the later host says what it should.
+/// A policy that removes nothing if the later host's function returns the expected value.
 fn wanting(version: &str, import: &str, call: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
@@ -171,7 +171,7 @@ fn where_it_is_not_there_yet_the_host_says_what_is_wanted_and_what_it_offers() {
     );
     assert!(error.hint().unwrap().contains("a pmk-host that offers the other version"), "{error}");
 
-    // One that claims to be of this very version is not told to find a later host.
+    // A component that claims this host's own version is not told to find a later host.
     let error = stack(&now(), &wanting_both(offers)).expect_err("a refusal");
     assert!(matches!(error, LoadError::Unlinkable { .. }), "{error}");
 }

@@ -1,14 +1,13 @@
-//! The policy runtime: loads policy components, limits them, runs them in layers.
+//! The policy runtime: loads policy components, limits them, and runs them in layers.
 //!
-//! A policy is a WebAssembly component behind the contract in `wit/policy.wit`. It is loaded once
-//! ([`Policy::load`]: checks, [`compile`], link, describe) and then asked for decisions, each in a fresh
-//! instance with its own fuel, memory ceiling and wall-clock rescue. Whatever goes wrong inside a component
-//! is a [`Failure`] of that layer of the [`Stack`]; the layer below decides, and under all of them
-//! the native floor of [`pmk_core::floor`].
+//! A policy is a WebAssembly component that implements the contract in `wit/policy.wit`. It is loaded once
+//! ([`Policy::load`]: checks, [`compile`], link, describe) and then asked for decisions, each in a fresh instance with
+//! its own limits on fuel, memory and wall-clock time. Whatever goes wrong inside a component is a [`Failure`] of that
+//! layer of the [`Stack`]; the layer below decides, and under all of them the floor of [`pmk_core::floor`].
 //!
-//! Read in this order: [`contract`] (what is offered), [`limits`] and [`prices`], [`runtime`] (the engine),
-//! [`trust`], [`policy`] (loading), [`settings`], [`input`] (what a decision is about), [`stack`] (deciding),
-//! [`record`] (what is remembered of a decision), [`breaker`] (what repeated failures lead to).
+//! Read in this order: [`contract`] (what is offered), [`limits`] and [`prices`], [`runtime`] (the engine), [`trust`],
+//! [`policy`] (loading), [`settings`], [`input`] (what a decision is about), [`stack`] (deciding), [`record`] (what is
+//! recorded of a decision), [`breaker`] (the effect of repeated failures).
 
 #![deny(missing_docs)]
 

@@ -1,49 +1,49 @@
-//! What a decision may use, and compiling a component.
+//! Limits of a decision, and of compiling a component.
 
 use std::time::Duration;
 
 use pmk_core::Transcript;
 
-/// Fuel of a decision before any is added for its messages. About a quarter of a second of computing;
-/// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
+/// Base fuel of a decision, before any is added for its messages. About a quarter of a second of computation; a policy
+/// written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
 pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
 
-/// Fuel added for each message of the transcript; of the archive, which is only searched, half of it.
+/// Fuel added for each message of the transcript; half of it for each message of the archive, which is only searched.
 pub const DEFAULT_FUEL_PER_MESSAGE: u64 = 25_000;
 
-/// Fuel added for each token of the transcript: what reading all of its text costs, several times over.
+/// Fuel added for each token of the transcript: several times the cost of reading all of its text.
 pub const DEFAULT_FUEL_PER_TOKEN: u64 = 100;
 
-/// The most fuel of a decision, however much there is to decide about: more than a policy in Python needs that looks at
-/// 100,000 messages one by one, and at the [`crate::prices`] of host calls 0.7 s.
+/// The most fuel of a decision, whatever its size: more than a Python policy needs that reads 100,000 messages one by
+/// one, and 0.7 s of host calls at their [`crate::prices`].
 pub const DEFAULT_FUEL_MOST: u64 = 3_500_000_000;
 
 /// Wall-clock time after which a decision is stopped although it has fuel left. Far above what the fuel takes on
 /// a slow machine, because a decision stopped by the clock cannot be reproduced.
 pub const DEFAULT_WALL: Duration = Duration::from_secs(5);
 
-/// Linear memory of one instance, all its memories together. Room for an interpreter of Python or JavaScript.
+/// Linear memory of one instance, all its memories together. Enough for an interpreter of Python or JavaScript.
 pub const DEFAULT_MEMORY_BYTES: usize = 128 << 20;
 
 /// Elements of all tables of one instance together.
 pub const DEFAULT_TABLE_ELEMENTS: usize = 100_000;
 
-/// Bytes that the arguments of one host call may make the host allocate.
+/// Bytes that the host may allocate for the arguments of one host call.
 pub const DEFAULT_HOST_ALLOCATION_BYTES: usize = 4 << 20;
 
-/// Log text kept of one decision, in bytes; the contract promises this many.
+/// Log text that is kept of one decision, in bytes; the contract promises this many.
 pub const DEFAULT_LOG_BYTES: usize = 8 << 10;
 
-/// Processor time of compiling a component, all threads together. One with an interpreter inside takes 8 to 14 s.
+/// Processor time for compiling a component, all threads together. One that includes an interpreter takes 8 to 14 s.
 pub const DEFAULT_COMPILE_CPU: Duration = Duration::from_secs(60);
 
-/// Memory of the process that compiles.
+/// Memory of the compiling process.
 pub const DEFAULT_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
-/// The size of a compiled component. One with an interpreter inside has about 42 MB.
+/// The size of a compiled component. One that includes an interpreter has about 42 MB.
 pub const DEFAULT_ARTIFACT_BYTES: u64 = 128 << 20;
 
-/// What compiling a component may use, and what it may be made of.
+/// Limits on compiling a component, and on its structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
     /// Default [`DEFAULT_COMPILE_CPU`]; whole seconds.
@@ -52,12 +52,12 @@ pub struct CompileLimits {
     pub memory_bytes: u64,
     /// Default [`DEFAULT_ARTIFACT_BYTES`].
     pub artifact_bytes: u64,
-    /// What is counted before it is compiled.
+    /// Checked before it is compiled.
     pub structure: StructureLimits,
 }
 
 impl CompileLimits {
-    /// What each field says.
+    /// The default of every field.
     pub const DEFAULT: CompileLimits = CompileLimits {
         cpu: DEFAULT_COMPILE_CPU,
         memory_bytes: DEFAULT_COMPILE_MEMORY_BYTES,
@@ -72,8 +72,8 @@ impl Default for CompileLimits {
     }
 }
 
-/// What a component may be made of. Those that come out of Rust have some hundred functions, those with an interpreter
-/// of Python or JavaScript inside twenty thousand.
+/// Limits on the structure of a component. Components written in Rust have some hundred functions, those that include
+/// an interpreter of Python or JavaScript twenty thousand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructureLimits {
     /// Functions of all modules together.
@@ -84,16 +84,17 @@ pub struct StructureLimits {
     pub body_bytes: u64,
     /// Local variables of one function.
     pub locals: u64,
-    /// Instances that making one instance of the component makes.
+    /// Instances created by instantiating the component.
     pub instances: u64,
-    /// Elements that all tables have from the start: the compiled code has each of them.
+    /// Initial elements of all tables: the compiled code contains each of them.
     pub table_elements: u64,
-    /// How deep components are nested. The engine's memory grows with the square of it; tools make two or three levels.
+    /// How deeply components may be nested. The engine's memory use is quadratic in it; toolchains produce two or three
+    /// levels.
     pub nesting: u64,
 }
 
 impl StructureLimits {
-    /// Several times what the largest known component has.
+    /// Several times the values of the largest known component.
     pub const DEFAULT: StructureLimits = StructureLimits {
         functions: 100_000,
         types: 20_000,
@@ -111,8 +112,8 @@ impl Default for StructureLimits {
     }
 }
 
-/// What one decision may use. Fuel decides whether a policy took too long, so that the answer is the same on
-/// every machine; everything else is a ceiling.
+/// Limits of one decision. Fuel determines whether a policy took too long, so that the answer is the same on every
+/// machine; everything else is a safety limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Default [`DEFAULT_FUEL_BASE`].
@@ -133,7 +134,7 @@ pub struct Limits {
     pub host_allocation_bytes: usize,
     /// Default [`DEFAULT_LOG_BYTES`].
     pub log_bytes: usize,
-    /// What compiling the component may use.
+    /// Limits on compiling the component.
     pub compile: CompileLimits,
 }
 
@@ -154,8 +155,8 @@ impl Default for Limits {
     }
 }
 
-/// How much a decision is about. Fuel grows with it; memory does not, because it is held by as many instances as
-/// there are decisions at once, and a conversation must not be able to raise that.
+/// The size of a decision's input. Fuel grows with it. Memory does not: every concurrent decision has an instance, and
+/// a conversation must not be able to raise their memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Messages of the window.
@@ -167,24 +168,25 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of a decision about a conversation.
+    /// The size of a decision about a conversation.
     pub fn of(transcript: &Transcript) -> Size {
         Size { messages: transcript.len(), tokens: transcript.total_tokens(), archived: transcript.archived() }
     }
 
-    /// Of a decision about one text: by its bytes, because counting tokens would cost more than most decisions.
+    /// The size of a decision about one text: by its bytes, because counting tokens would cost more than most
+    /// decisions.
     pub fn of_text(text: &str) -> Size {
         Size { messages: 1, tokens: text.len() as u64 / 4, archived: 0 }
     }
 
-    /// Of a decision that reads neither.
+    /// The size of a decision that reads neither.
     pub const fn small() -> Size {
         Size { messages: 1, tokens: 0, archived: 0 }
     }
 }
 
 impl Limits {
-    /// The fuel of a decision about so much: the base whatever the most is.
+    /// The fuel of a decision of this size. The base is granted even if it exceeds the maximum.
     pub fn fuel(&self, size: Size) -> u64 {
         let messages = (size.messages as u64).saturating_add(u64::from(size.archived) / 2);
         self.fuel_base
@@ -198,7 +200,8 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// Once, a long conversation had as much fuel as it had messages, and the clock ended what went through it for ever.
+    /// Regression: fuel grew with the number of messages without limit, so that for a long conversation only the wall
+    /// clock ended a decision, every time.
     #[test]
     fn no_conversation_is_so_long_that_fuel_has_no_end() {
         let limits = Limits::default();

@@ -1,22 +1,22 @@
-//! What a component says during one decision, cut to what the contract promises to keep.
+//! The log of a component during one decision, limited to what the contract promises to keep.
 
 use std::mem;
 
 use pmk_core::text;
 use serde::Serialize;
 
-/// How much is kept of what was said last before a failure, in bytes.
+/// How much of the last output before a failure is kept, in bytes.
 const MAX_LAST_WORDS_BYTES: usize = 500;
 
-/// How loud a log line is; the codes of the contract.
+/// The level of a log line, with the codes of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// 1; also what is printed on stderr.
+    /// 1; also output on stderr.
     Error,
     /// 2.
     Warn,
-    /// 3 and every code not listed here; also what is printed on stdout.
+    /// 3, and every code not listed here; also output on stdout.
     Info,
     /// 4.
     Debug,
@@ -25,7 +25,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// The level of a code of the contract.
+    /// The level with that code in the contract.
     pub(crate) const fn of_code(code: u8) -> Self {
         match code {
             1 => LogLevel::Error,
@@ -37,30 +37,30 @@ impl LogLevel {
     }
 }
 
-/// One line a component said.
+/// One line of a component's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogLine {
-    /// How loud.
+    /// Its level.
     pub level: LogLevel,
-    /// What it said.
+    /// Its text.
     pub text: String,
 }
 
-/// Where bytes that a component prints come from.
+/// The stream that a component prints to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
     Stderr,
 }
 
-/// Lines in the order they were said. What exceeds the limit is dropped and never stops the component.
+/// Lines in order. What exceeds the limit is dropped and never stops the component.
 #[derive(Debug)]
 pub(crate) struct Log {
     lines: Vec<LogLine>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     left: usize,
-    /// Kept even where the log is full: it may be the message of a panic.
+    /// Kept even if the log is full: it may be the message of a panic.
     last_error: Option<String>,
 }
 
@@ -69,10 +69,10 @@ impl Log {
         Log { lines: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), left: limit, last_error: None }
     }
 
-    /// Notes a line of the log function.
+    /// Adds a line from the log function.
     pub fn line(&mut self, level: LogLevel, message: &str) {
         let kept = text::head_bytes(message, self.left);
-        // Once something did not fit there is nothing more to be had, so that what does not fit is looked at once.
+        // After the first truncation the log takes nothing more, so that later lines cost nothing.
         self.left = if kept.len() < message.len() { 0 } else { self.left - kept.len() };
         if level == LogLevel::Error {
             self.last_error = Some(text::plain(text::head_bytes(message, MAX_LAST_WORDS_BYTES)).into_owned());
@@ -83,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Notes bytes that were printed; they become lines at each line feed and at the end.
+    /// Adds printed bytes; they become lines at each line feed and at the end.
     pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
         let kept = &bytes[..bytes.len().min(self.left)];
         self.left -= kept.len();
@@ -95,7 +95,7 @@ impl Log {
         }
     }
 
-    /// The last thing said at error level or on stderr: after a panic, its message.
+    /// The last output at error level or on stderr: after a panic, its message.
     pub fn last_words(&self) -> Option<String> {
         let pending = String::from_utf8_lossy(&self.stderr);
         if !pending.trim().is_empty() {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(texts(log), ["chat"]);
     }
 
-    /// Once, a line could be written backwards, or hold what nobody sees, in the operator's own log.
+    /// Regression: bidirectional controls and invisible characters in a line reached the operator's log.
     #[test]
     fn what_is_not_seen_is_in_no_line() {
         let mut log = Log::new(100);

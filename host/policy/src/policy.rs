@@ -1,4 +1,4 @@
-//! Loading a policy: file → checks → compile aside → link → lay out its memory → describe.
+//! Loads a policy: file → checks → compilation in a child process → linking → memory images → self-description.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -46,17 +46,17 @@ pub struct Policy {
 /// Which decisions a policy makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exports {
-    /// What to keep of large messages.
+    /// How much of a large message to keep.
     pub cap: bool,
-    /// Which messages the model gets to see.
+    /// Which messages the model sees.
     pub prune: bool,
-    /// What is carried into a fresh session.
+    /// What is carried over into a fresh session.
     pub summarize: bool,
     /// What to try after an overflow.
     pub recover: bool,
 }
 
-/// Where a component's functions are; looked up one by one, so that it may have any subset.
+/// The indexes of a component's functions; looked up one by one, because it may have any subset.
 pub(crate) struct Functions {
     pub cap: Option<ComponentExportIndex>,
     pub prune: Option<ComponentExportIndex>,
@@ -68,16 +68,16 @@ impl Policy {
     /// Loads a component from a file.
     ///
     /// # Errors
-    /// Everything that [`LoadError`] lists.
+    /// Any [`LoadError`].
     pub fn load(runtime: &Runtime, path: impl AsRef<Path>) -> Result<Policy, LoadError> {
         let path = path.as_ref();
         Policy::from_bytes(runtime, path.display().to_string(), &checks::read(path)?)
     }
 
-    /// Loads a component from memory; `label` is what errors call it.
+    /// Loads a component from memory; `label` stands for the file name in errors.
     ///
     /// # Errors
-    /// Everything that [`LoadError`] lists but what is wrong with files.
+    /// Any [`LoadError`] except those about files.
     pub fn from_bytes(runtime: &Runtime, label: impl Into<String>, bytes: &[u8]) -> Result<Policy, LoadError> {
         let label = label.into();
         let file = || label.clone();
@@ -130,22 +130,22 @@ impl Policy {
         &self.identity.name
     }
 
-    /// What it says of itself.
+    /// Its self-description.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// The size of the component.
+    /// The size of the component in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.source.len() as u64
     }
 
-    /// The component.
+    /// The bytes of the component.
     pub fn source(&self) -> &Arc<[u8]> {
         &self.source
     }
 
-    /// What compiling it took; `None` if it was found compiled.
+    /// The resources that compiling it used; `None` if its artifact was in the cache.
     pub fn compiled(&self) -> Option<Taken> {
         self.compiled
     }
@@ -165,7 +165,7 @@ impl Policy {
         &self.imports
     }
 
-    /// What it can do at all: the functions it imports.
+    /// Its capabilities: the functions it imports.
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
     }
@@ -175,10 +175,10 @@ impl Policy {
         &self.contract_version
     }
 
-    /// Whether it could be loaded under this trust, too.
+    /// Checks whether it could be loaded under this trust as well.
     ///
     /// # Errors
-    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; the component is called by its name.
+    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; both refer to the component by its name.
     pub fn admitted_by(&self, trust: &Trust) -> Result<(), LoadError> {
         trust.admit(self.name(), &self.identity.sha256)?;
         trust.admit_imports(self.name(), &self.imports)
@@ -203,8 +203,8 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Finds the one function of an interface. Names are compared as versions are: a component that exports a later
-/// minor of the contract has it too.
+/// Finds the one function of an interface. Names match as versions do: a component that exports a later minor version
+/// of the contract is found, too.
 fn function(label: &str, component: &Component, name: &str) -> Result<Option<ComponentExportIndex>, LoadError> {
     let interface = contract::interface(name);
     let Some(instance) = component.get_export_index(None, &interface) else { return Ok(None) };
@@ -218,7 +218,7 @@ fn function(label: &str, component: &Component, name: &str) -> Result<Option<Com
     }
 }
 
-/// Runs the component for the first time: checks the types of all exports, then has it describe itself.
+/// Runs the component for the first time: checks the types of all exports, then calls `describe`.
 fn describe_itself(
     runtime: &Runtime,
     label: &str,

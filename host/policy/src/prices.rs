@@ -1,51 +1,51 @@
-//! What the host's calls cost, in fuel.
+//! The prices of host calls, in fuel.
 //!
 //! Fuel has to end every decision before the clock does, whatever a component calls and however long the conversation
-//! is, because only fuel ends it at the same place on every machine. So no call may be cheaper than what it takes:
-//! 5 units a nanosecond, measured in its dearest case on a conversation of 100,000 messages with its archive in SQLite. The
-//! machine computes a unit's worth of ordinary instructions in 0.1 to 0.3 ns, so time is no cheaper in a call than out
-//! of it. The most fuel that a decision is given ([`crate::limits::DEFAULT_FUEL_MOST`]) is then 0.7 s of
-//! host calls; a machine nearly three times as slow stays below two seconds.
+//! is, because only fuel ends it at the same point on every machine. So no call may be cheaper than the time it takes:
+//! 5 units per nanosecond, measured in the most expensive case on a conversation of 100,000 messages with its archive
+//! in SQLite. The machine executes ordinary instructions worth one unit in 0.1 to 0.3 ns, so time is no cheaper in a
+//! call than outside. The most fuel that a decision has ([`crate::limits::DEFAULT_FUEL_MOST`]) is then 0.7 s of host
+//! calls; a machine nearly three times as slow stays below two seconds.
 //!
-//! The table below is what `cargo run --release --workspace --example prices` measured; run it again when a call comes
-//! to do something else. What is not there costs as much as what is: a component must not be able to ask for nothing
-//! at a discount. What is paid depends on the input alone, never on the clock or on what happens to be cached.
+//! The table below was measured by `cargo run --release --workspace --example prices`; run it again when a call
+//! changes. What does not exist costs as much as what exists, so that a component cannot query it at a discount. The
+//! price depends on the input alone, never on the clock or on what happens to be cached.
 
 use pmk_core::lookup::Work;
 use wasmtime::OperatorCost;
 
-/// A call that gives or takes numbers: 90 to 130 ns, most of it the way out of the component and back.
+/// A call that returns or takes numbers: 90 to 130 ns, most of it for leaving and entering the component.
 pub const CALL: u64 = 1_000;
-/// One that gives a list or a text, for which the component has to make room first: 150 to 220 ns.
+/// A call that returns a list or a text, for which the component first has to allocate memory: 150 to 220 ns.
 pub const GIVE: u64 = 2_000;
 /// Each element of a column that is copied: 0.2 ns.
 pub const ELEMENT: u64 = 4;
 /// Each element that is looked up, message by message: 3 ns.
 pub const LOOKED_UP: u64 = 20;
-/// Each byte that is copied: 0.05 ns, and 0.7 ns where the component has its texts in UTF-16.
+/// Each byte that is copied: 0.05 ns, or 0.7 ns where the component uses UTF-16.
 pub const BYTE: u64 = 6;
-/// Each byte that is walked over to find a character, or counted: 0.8 ns.
+/// Each byte that is scanned to find a character, or counted: 0.8 ns.
 pub const WALKED_BYTE: u64 = 5;
-/// Each byte that is cut at graphemes and counted in tokens: 2 to 3 ns.
+/// Each byte that is cut at graphemes and whose tokens are counted: 2 to 3 ns.
 pub const COUNTED_BYTE: u64 = 20;
 /// Each handle of a list of handles: 50 ns.
 pub const HANDLE: u64 = 500;
 
-/// A marker's words, or a block's frame, counted in tokens: up to 600 ns.
+/// Counting the tokens of a marker, or of the frame of a recall block: up to 600 ns.
 pub const FRAME: u64 = 4_000;
-/// An edit that replaces a message, beside its bytes: up to 2.7 µs.
+/// An edit that replaces a message, in addition to its bytes: up to 2.7 µs.
 pub const REPLACE: u64 = 15_000;
-/// Each edit of a plan that is looked through and put in order: 40 ns.
+/// Each edit of a plan that is examined and sorted: 40 ns.
 pub const EDIT: u64 = 200;
 
-/// A look into the store, whether something is there or not: 27 µs.
+/// One read from the store, whether there is a result or not: 27 µs.
 pub const READ: u64 = 150_000;
-/// Each message that comes of it: 3 µs.
+/// Each message that is returned: 3 µs.
 pub const MESSAGE: u64 = 20_000;
 /// Each row of the archive's columns: 60 ns.
 pub const ROW: u64 = 400;
 
-/// A search, beside what it has to look at.
+/// A search, in addition to what it has to read.
 pub const SEARCH: u64 = 1_000_000;
 /// Each archived message whose length is read for the first search of a decision: 150 ns.
 pub const LENGTH: u64 = 800;
@@ -53,12 +53,12 @@ pub const LENGTH: u64 = 800;
 pub const SEARCHED: u64 = 20;
 /// Each term of the query that is looked up in the index: 22 µs.
 pub const TERM: u64 = 120_000;
-/// Each message that has one of them, to be counted: 50 ns.
+/// Each message that contains one of them and is counted: 50 ns.
 pub const DOCUMENT: u64 = 300;
-/// Each place in the archive where one stands that tells messages apart: 300 ns.
+/// Each occurrence that is read of the terms that are rare enough to rank messages: 300 ns.
 pub const PLACE: u64 = 1_500;
 
-/// What a component has made the host do for its questions to the archive.
+/// The price of the work that a component's archive queries caused.
 pub(crate) fn of_archive(work: Work) -> u64 {
     [
         (work.reads, READ),
@@ -77,8 +77,8 @@ pub(crate) fn of_archive(work: Work) -> u64 {
     .fold(0, |sum, (count, price)| sum.saturating_add(count.saturating_mul(price)))
 }
 
-/// What one instruction costs where it takes much longer than others, which cost 1. `memory.grow` and its like leave
-/// the component for the engine; one of nothing takes 62 ns.
+/// The prices of instructions that take much longer than the others, which cost 1. `memory.grow` and the like leave the
+/// component for the engine; growing by nothing takes 62 ns.
 pub(crate) fn instructions() -> OperatorCost {
     let mut cost = OperatorCost::new();
     for grow in [&mut cost.MemoryGrow, &mut cost.TableGrow] {
@@ -96,7 +96,7 @@ pub(crate) fn instructions() -> OperatorCost {
     ] {
         *bulk = 100;
     }
-    // The way in and out, with a look at fuel and clock each time.
+    // Entering and leaving a function, with a check of fuel and clock each time.
     for call in [&mut cost.Call, &mut cost.CallIndirect, &mut cost.ReturnCall, &mut cost.ReturnCallIndirect] {
         *call = 12;
     }
@@ -122,8 +122,8 @@ pub(crate) fn instructions() -> OperatorCost {
     cost
 }
 
-/// Every function of the contract that a component may import, as [`crate::Capability`] has them, with what a call costs
-/// at least and what it costs beside that.
+/// Every function of the contract that a component may import, named as in [`crate::Capability`], with the minimum
+/// price of a call and what it costs in addition.
 pub const OF_CALLS: &[(&str, u64, &str)] = &[
     ("log", CALL, "BYTE each of the message"),
     ("setting-integer", CALL, "BYTE each of the name"),

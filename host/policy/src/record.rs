@@ -1,4 +1,4 @@
-//! What is remembered of a decision: who was asked, what came of it, what it cost.
+//! The record of a decision: who was asked, the outcome, and the cost.
 
 use pmk_core::{Lookup, Quote, Rule};
 use serde::Serialize;
@@ -11,22 +11,22 @@ use crate::{
     texts::TextsRead,
 };
 
-/// What came of asking one layer.
+/// The outcome of asking one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub enum Outcome {
-    /// Its answer was carried out.
+    /// Its answer was applied.
     Accepted,
-    /// Its answer was carried out with corrected text.
+    /// Its answer was applied with corrected text.
     Corrected {
         /// Numbers of the guard's rules.
         rules: Vec<u8>,
     },
-    /// It answered, but the answer may not be carried out.
+    /// It answered, but the answer may not be applied.
     Rejected {
         /// Number of the guard's rule.
         rule: u8,
-        /// What was wrong.
+        /// What is wrong.
         reason: String,
     },
     /// It was not asked.
@@ -73,9 +73,9 @@ impl Outcome {
         }
     }
 
-    /// Whether it counts against the policy: every failure, and every answer that may not be carried out, unless it
-    /// was only too large. How much fits depends on the conversation, and one with giant messages must not suspend
-    /// the policy of all others.
+    /// Whether it counts against the policy: every failure, and every answer that may not be applied, unless it was
+    /// only too large. How much fits depends on the conversation, and one with giant messages must not suspend the
+    /// policy for all others.
     pub(crate) fn is_fault(&self) -> bool {
         match self {
             Outcome::Failed { .. } => true,
@@ -94,48 +94,48 @@ impl From<&Failure> for Outcome {
 /// One layer's part in a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Record {
-    /// Who was asked.
+    /// The policy that was asked.
     pub policy: Identity,
-    /// For what.
+    /// The kind of decision.
     pub decision: Decision,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Microseconds, from making the instance to its answer.
+    /// Microseconds from creating the instance to its answer.
     pub us: u64,
-    /// Fuel used, that of host calls included.
+    /// Fuel used, including that of host calls.
     pub fuel: u64,
-    /// The most linear memory it held, in bytes.
+    /// Its peak linear memory, in bytes.
     pub peak_bytes: u64,
-    /// Whether the same input gives the same result on every machine; `false` when the wall clock had to rescue.
+    /// Whether the same input gives the same result on every machine; `false` when the wall clock stopped it.
     pub reproducible: bool,
-    /// What it said; see [`crate::limits::DEFAULT_LOG_BYTES`].
+    /// Its log; see [`crate::limits::DEFAULT_LOG_BYTES`].
     pub log: Vec<LogLine>,
-    /// Which texts it was shown, because it asked for them.
+    /// Which texts it requested and was given.
     #[serde(skip_serializing_if = "TextsRead::is_empty")]
     pub texts_read: TextsRead,
-    /// What that changed for the policy, where it has a circuit breaker.
+    /// How this changed the policy's circuit breaker, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<Change>,
-    /// What it asked of the archive.
+    /// Its archive queries.
     #[serde(skip_serializing_if = "ArchiveUse::is_none")]
     pub archive: ArchiveUse,
 }
 
-/// What a decision asked of the archive: counts and ids of messages, never text.
+/// The archive queries of a decision: counts and ids of messages, never text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArchiveUse {
     /// How many searches it made.
     pub searches: u32,
-    /// The ids of everything that it was given, ascending.
+    /// The ids of all messages it was given, ascending.
     pub found: Vec<i64>,
     /// How many times it read the text of an archived message.
     pub texts_read: u32,
-    /// The ids of what its plan shows again, in the order in which it asked for them.
+    /// The ids of the messages that its plan shows again, in the order in which it requested them.
     pub recalled: Vec<i64>,
 }
 
 impl ArchiveUse {
-    /// `recalls` is what a plan shows again.
+    /// `recalls` are the messages that a plan shows again.
     pub(crate) fn of(lookup: &Lookup, recalls: &[(u32, Option<Quote>)]) -> Self {
         ArchiveUse {
             searches: lookup.searches(),
@@ -145,7 +145,7 @@ impl ArchiveUse {
         }
     }
 
-    /// Whether it left the archive alone.
+    /// Whether it did not query the archive.
     pub fn is_none(&self) -> bool {
         *self == ArchiveUse::default()
     }

@@ -24,16 +24,16 @@ use crate::{
 pub struct RuntimeConfig {
     /// Where components are compiled.
     pub compiler: Compiler,
-    /// Where compiled components are kept, so that a second start compiles nothing. Made if it does not exist.
-    /// Without one they are kept for as long as the runtime lives. One that cannot be used is a warning
-    /// ([`Runtime::warnings`]); one that others can write to is an error, for what lies there runs as it is.
+    /// Where compiled components are stored, so that a second start compiles nothing. Created if it does not exist.
+    /// Without one they are kept as long as the runtime lives. A folder that cannot be used is a warning
+    /// ([`Runtime::warnings`]); one that others can write to is an error, because its contents are executed.
     pub cache_dir: Option<PathBuf>,
-    /// What each decision may use, and compiling.
+    /// Limits on decisions and on compiling.
     pub limits: Limits,
 }
 
 impl RuntimeConfig {
-    /// With default limits, and nothing kept.
+    /// With default limits, and without a cache folder.
     pub fn new(compiler: Compiler) -> RuntimeConfig {
         RuntimeConfig { compiler, cache_dir: None, limits: Limits::default() }
     }
@@ -60,13 +60,13 @@ impl Runtime {
     /// Sets up the engine and its clock.
     ///
     /// # Errors
-    /// [`LoadError::Engine`], where the system allows neither executable memory nor threads, and [`LoadError::Cache`]
+    /// [`LoadError::Engine`] where the system does not allow executable memory or threads, and [`LoadError::Cache`]
     /// where others can write to the compile cache.
     pub fn new(config: RuntimeConfig) -> Result<Self, LoadError> {
         Runtime::offering(config, |_| ())
     }
 
-    /// A runtime that offers more than the contract: what `add` adds.
+    /// A runtime that offers more than the contract, namely what `add` adds.
     pub(crate) fn offering(config: RuntimeConfig, add: fn(&mut Linker<State>)) -> Result<Self, LoadError> {
         let mut warnings = Vec::new();
         let workshop = match CompilationCache::open(config.compiler, config.cache_dir.as_deref()) {
@@ -98,17 +98,17 @@ impl Runtime {
         })
     }
 
-    /// The same engine under other rules, for what is loaded through it from now on.
+    /// The same engine with other limits and trust, for components that are loaded through it from now on.
     pub fn under(&self, limits: Limits, trust: Trust) -> Runtime {
         Runtime { limits, trust: Arc::new(trust), ..self.clone() }
     }
 
-    /// The same for somebody who may stop waiting: then what is being loaded ends with an error.
+    /// The same runtime, with a flag that cancels loading: loading then ends with an error.
     pub fn until(&self, abandon: &CancelFlag) -> Runtime {
         Runtime { abandon: abandon.clone(), ..self.clone() }
     }
 
-    /// What each decision may use.
+    /// The limits of a decision.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -118,17 +118,18 @@ impl Runtime {
         &self.trust
     }
 
-    /// What was not as configured; the runtime works all the same.
+    /// Deviations from the configuration; the runtime works nevertheless.
     pub fn warnings(&self) -> &[String] {
         &self.shared.warnings
     }
 
-    /// How often the compile cache helped; `None` without a cache.
+    /// How often the compile cache was used; `None` without a cache.
     pub fn cache_stats(&self) -> Option<CacheStats> {
         self.shared.workshop.stats()
     }
 
-    /// The component of these bytes, ready to be linked, and what compiling took, if a child did it now.
+    /// Returns the component with these bytes, ready to be linked, and the resources that compiling used, if a child
+    /// did it now.
     pub(crate) fn component(&self, sha256: &str, bytes: &[u8]) -> Result<(Component, Option<Taken>), CompileError> {
         self.shared.workshop.component(self.engine(), sha256, bytes, &self.limits.compile, &self.abandon)
     }

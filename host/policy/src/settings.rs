@@ -1,9 +1,9 @@
 //! The values of a policy's settings, and where they come from.
 //!
-//! Sources, the first that has a word on a setting wins: `--set POLICY.NAME=VALUE`, the environment (three names
-//! that the shell tradition of pmk knows, [`ENV_SETTINGS`]), `policy.settings` of gateway.json, the default that the
-//! policy describes; before that default, a setting `language` has the gateway's own. A wrong name or value is an error that says what is accepted; only the
-//! environment is forgiven, with a warning (specification 000 §4).
+//! Sources, in order of precedence: `--set POLICY.NAME=VALUE`; the environment (three names from pmk's shell scripts,
+//! [`ENV_SETTINGS`]); `policy.settings` of gateway.json; for a setting `language`, the gateway's own language; the
+//! default that the policy declares. A wrong name or value is an error that says what is accepted; only a wrong value
+//! in the environment is just a warning (specification 000 §4).
 
 mod bounds;
 mod error;
@@ -24,12 +24,12 @@ use crate::description::{Description, MAX_TEXT_CHARS, SettingKind, SettingSpec};
 pub const MAX_SESSION_TOKENS: &str = "max-session-tokens";
 /// How much of a seed is kept, in characters.
 pub const SEED_CAP: &str = "seed-cap";
-/// In which language a policy writes for the model: a text setting, a tag.
+/// The language in which a policy writes for the model: a text setting, a language tag.
 pub const LANGUAGE: &str = "language";
 /// How much of a code-search result is kept, in characters.
 pub const MRA_RESULT_CAP: &str = "mra-result-cap";
 
-/// The environment variables that set a setting of every policy that declares it.
+/// The environment variables, each with the setting that it sets in every policy that declares it.
 pub const ENV_SETTINGS: [(&str, &str); 3] = [
     ("PMK_MAX_SESSION_TOKENS", MAX_SESSION_TOKENS),
     ("PMK_SEED_CAP", SEED_CAP),
@@ -87,15 +87,15 @@ impl FromStr for SetOverride {
     }
 }
 
-/// What the operator said about settings, of all policies together.
+/// The operator's values for settings, for all policies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// `--set`, in the order given; the last of the same setting wins.
     pub set: Vec<SetOverride>,
-    /// The variables of [`ENV_SETTINGS`] that are set, by their names. The caller reads the environment.
+    /// The variables of [`ENV_SETTINGS`] that are set, by name. The caller reads the environment.
     pub env: BTreeMap<String, String>,
-    /// The gateway's own language, for the text setting [`LANGUAGE`] of every policy that declares it and of which nobody
-    /// says otherwise.
+    /// The gateway's own language, for the text setting [`LANGUAGE`] of every policy that declares it and for which no
+    /// other source has a value.
     pub language: Option<Language>,
     /// `policy.settings` of gateway.json: policy name → setting name → value.
     pub config: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
@@ -103,7 +103,7 @@ pub struct Overrides {
 
 impl Overrides {
     /// Checks that every `--set` is for one of the loaded policies. Settings in gateway.json may be for policies that
-    /// are not loaded now.
+    /// are not loaded.
     ///
     /// # Errors
     /// [`SettingError::UnknownPolicy`].
@@ -120,10 +120,10 @@ impl Overrides {
 }
 
 impl Settings {
-    /// Finds the value of every setting a policy declares.
+    /// Determines the value of every setting that a policy declares.
     ///
     /// # Errors
-    /// A setting in `--set` or gateway.json that the policy does not declare, or with a value it does not take.
+    /// If `--set` or gateway.json has a setting that the policy does not declare, or a value that it does not accept.
     pub fn resolve(description: &Description, overrides: &Overrides) -> Result<(Settings, Vec<Warning>), SettingError> {
         let mut values: BTreeMap<String, Value> =
             description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect();
@@ -147,19 +147,18 @@ impl Settings {
         Ok((Settings(Arc::new(values)), warnings))
     }
 
-    /// The values when the operator says nothing.
+    /// The values when the operator sets none.
     pub fn defaults(description: &Description) -> Settings {
         Settings(Arc::new(description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect()))
     }
 
-    /// The value of a setting the policy declares.
+    /// The value of a declared setting.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// These values within the bounds that failed layers above have left. A value of 0 or less, which for these three
-    /// settings means no bound of its own, comes to the bound; a bound below what the policy declares as its minimum
-    /// comes to that minimum.
+    /// These values within the bounds left by failed layers above. A value of 0 or less, which for these three settings
+    /// means no bound, becomes the bound; a bound below the minimum that the policy declares becomes that minimum.
     pub(crate) fn within(&self, bounds: &Bounds, description: &Description) -> Settings {
         let lowered: Vec<(&str, i64)> = bounds
             .each()
@@ -241,7 +240,7 @@ fn apply_env(
     for (variable, setting) in ENV_SETTINGS {
         let (Some(given), Some(spec)) = (env.get(variable), description.setting(setting)) else { continue };
         let SettingKind::Integer { min, max, .. } = spec.kind else { continue };
-        // For these three a policy may take 0 as "no bound", but a shell that says 0 hardly means that.
+        // A policy may accept 0 as "no bound" for these three, but an environment variable of 0 hardly means that.
         let min = min.max(1);
         match given.trim().parse::<i64>() {
             Ok(value) if (min..=max).contains(&value) => {

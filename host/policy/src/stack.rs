@@ -1,8 +1,8 @@
-//! Layers of policies over the native floor.
+//! Layers of policies over the floor.
 //!
-//! The top layer that makes a kind of decision is asked first. When it fails or its answer may not be carried
-//! out, the next one is asked, within what the failed one was allowed to spend; when all have failed, the host
-//! decides itself (guard rule 8). Whoever was asked leaves a [`Record`].
+//! The top layer that makes a kind of decision is asked first. When it fails or its answer may not be applied, the next
+//! one is asked, limited to what the failed one was allowed to spend; when all have failed, the host decides itself
+//! (guard rule 8). Every layer that was asked leaves a [`Record`].
 
 mod cap;
 mod prune;
@@ -37,7 +37,7 @@ pub struct Layer {
     pub settings: Settings,
 }
 
-/// Policies in layers, the first decides. Cheap to clone; clones share their circuit breakers, if they have any.
+/// Policies in layers; the first one decides. Cheap to clone; clones share their circuit breakers, if any.
 #[derive(Clone, Debug)]
 pub struct Stack {
     layers: Arc<[Layer]>,
@@ -46,13 +46,13 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Puts `layers`, the deciding one first, over `base`, the policy that lies under all others.
+    /// Puts `layers`, the deciding one first, over `base`, the policy below all others.
     pub fn new(layers: impl IntoIterator<Item = Layer>, base: Layer) -> Self {
         Stack { layers: layers.into_iter().chain([base]).collect(), breakers: Arc::default() }
     }
 
-    /// The same layers with circuit breakers, all of them closed: what a gateway that keeps running decides by. Without
-    /// them a decision depends on nothing but its input.
+    /// The same layers with closed circuit breakers, as a running gateway uses them. Without them a decision depends
+    /// only on its input.
     pub fn with_breakers(&self) -> Self {
         let but_the_lowest = self.layers.iter().skip(1);
         Stack { layers: self.layers.clone(), breakers: but_the_lowest.map(|_| Breakers::default()).collect() }
@@ -63,12 +63,12 @@ impl Stack {
         &self.layers
     }
 
-    /// The policy that operators mean when they ask which one is running.
+    /// The policy that operators mean by "the running policy".
     pub fn top(&self) -> Option<&Layer> {
         self.layers.first()
     }
 
-    /// Asks the layers that make this decision, from the top, until `judge` takes an answer. `question` says what to
+    /// Asks the layers that make this decision, from the top, until `judge` accepts an answer. `question` is what to
     /// ask.
     fn decide<P, A>(&self, question: &Question<'_, P>, mut judge: impl FnMut(Task, &Bounds) -> Judged<A>) -> Asked<A>
     where
@@ -127,7 +127,7 @@ where
     }
 }
 
-/// What the host makes of an answer: carried out, or not.
+/// The host's judgement of an answer: applied or not.
 struct Judged<A> {
     outcome: Outcome,
     answer: Option<A>,
@@ -142,13 +142,13 @@ impl<A> Judged<A> {
         Judged { outcome: Outcome::Rejected { rule: breach.rule.number(), reason: breach.what.clone() }, answer: None }
     }
 
-    /// A component is only ever asked with the task it is meant for; were it otherwise, its answer would not count.
+    /// A component is only ever asked with the matching task; if it were not, its answer would not count.
     fn misplaced() -> Self {
         Judged::rejected(&Breach { rule: Rule::Sane, what: "answered another question".to_owned() })
     }
 }
 
-/// What came of asking all layers.
+/// The result of asking all layers.
 struct Asked<A> {
     answer: Option<A>,
     decided_by: DecidedBy,

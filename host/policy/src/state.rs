@@ -1,4 +1,4 @@
-//! What one decision holds: its budget, its log, and the resources the component borrows.
+//! The state of one decision: its budget, its log, and the resources that the component borrows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::{
     texts::TextsRead,
 };
 
-/// Handles a component may hold at once.
+/// The maximum number of handles that a component may hold at once.
 const MAX_HANDLES: usize = 1_000;
 
 /// The data of a store.
@@ -27,11 +27,11 @@ pub(crate) struct State {
     pub log: Arc<Mutex<Log>>,
     pub texts_read: TextsRead,
     pub lookup: Lookup,
-    /// Made when the component first touches WASI; most never do.
+    /// Created on the component's first use of WASI; most never use it.
     pub wasi: Option<Box<Wasi>>,
 }
 
-/// What is being decided: inputs, and the answer as it is written.
+/// What is being decided: the inputs, and the answer so far.
 pub(crate) enum Task {
     Describe(Draft),
     Prune { transcript: Arc<Transcript>, input: PruneInput, plan: Plan },
@@ -41,7 +41,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// What a plan shows again.
+    /// The messages that a plan shows again.
     pub fn recalls(&self) -> &[(u32, Option<Quote>)] {
         match self {
             Task::Prune { plan, .. } => plan.recalls(),
@@ -64,7 +64,7 @@ impl Default for Wasi {
     }
 }
 
-/// The size of a text, measured when a component first asks.
+/// The size of a text, computed on the component's first query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TextSize {
     pub chars: Option<u32>,
@@ -76,13 +76,13 @@ pub(crate) struct TextSize {
 pub(crate) struct SummaryDraft {
     pub max_tokens: u32,
     pub text: String,
-    /// Whether something was left out already.
+    /// Whether something has been left out already.
     pub cut: bool,
 }
 
 impl SummaryDraft {
-    /// No text of that many tokens is longer than this many bytes each: the cheapest character of the estimate is a
-    /// space at 0.06 tokens.
+    /// How many bytes per token are kept before the text is counted. Text with a higher ratio is cut early: a space
+    /// after a space, the cheapest character of the estimate, costs 0.02 tokens.
     const MAX_BYTES_PER_TOKEN: usize = 20;
 
     pub fn append(&mut self, text: &str) {
@@ -107,7 +107,7 @@ impl State {
         }
     }
 
-    /// Runs `f` on the log. A panic while it was locked can have left nothing half done that matters.
+    /// Runs `f` on the log. A poisoned lock is accepted: a panic cannot have left the log in a harmful state.
     pub fn with_log<R>(&self, f: impl FnOnce(&mut Log) -> R) -> R {
         f(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -121,12 +121,12 @@ impl State {
     }
 }
 
-/// A component cannot make handles, so this is a bug of the host or of the engine; the decision fails.
+/// A component cannot create handles, so this is a bug in the host or the engine; the decision fails.
 pub(crate) fn no_such(resource: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!("this decision has no {resource}"))
 }
 
-/// Counts what a decision uses beyond the fuel that the engine counts.
+/// Counts what a decision uses in addition to the fuel that the engine counts.
 #[derive(Debug)]
 pub(crate) struct Meter {
     fuel: u64,
@@ -154,17 +154,17 @@ impl Meter {
     /// Charges the work of a host call.
     ///
     /// # Errors
-    /// When host calls alone have used up what the whole decision was given. That both together do not exceed it is
-    /// checked when it ends, so the sum decides, whatever the order of calls.
+    /// When host calls alone exceed the fuel of the decision. That both together do not exceed it is checked when the
+    /// decision ends, so the sum decides, whatever the order of calls.
     pub fn charge(&mut self, fuel: u64) -> wasmtime::Result<()> {
         self.note(fuel);
         self.check()
     }
 
-    /// As [`Meter::charge`], for what was noted before.
+    /// As [`Meter::charge`], for work that was noted before.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Meter::charge`].
     pub fn check(&self) -> wasmtime::Result<()> {
         if self.host_fuel > self.fuel {
             return Err(Stopped(Failure::OutOfFuel { limit: self.fuel }).into());
@@ -172,12 +172,12 @@ impl Meter {
         Ok(())
     }
 
-    /// Notes the work of a host call that cannot be refused. It counts with all the rest.
+    /// Notes the work of a host call that cannot be refused. It counts like all other work.
     pub fn note(&mut self, fuel: u64) {
         self.host_fuel = self.host_fuel.saturating_add(fuel);
     }
 
-    /// What the decision was given.
+    /// The fuel of the decision.
     pub fn fuel(&self) -> u64 {
         self.fuel
     }

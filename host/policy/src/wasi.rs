@@ -1,8 +1,8 @@
-//! WASI, linked because ordinary toolchains import it, and denying everything.
+//! WASI, linked because ordinary toolchains import it, but denying everything.
 //!
-//! No files, no environment, no arguments, no network. Clocks stand still, random numbers are always
-//! the same, and waiting takes no time, so a component cannot tell one run from another. What it prints goes to the
-//! log of the decision. The interfaces are added one by one: what is not in this list is not there.
+//! No files, no environment, no arguments, no network. Clocks stand still, random numbers are always the same, and
+//! waiting takes no time, so a component cannot tell one run from another. What it prints goes to the log of the
+//! decision. The interfaces are added one by one: those not in this list are not available.
 
 mod cli;
 mod clocks;
@@ -40,11 +40,11 @@ use crate::{
     state::{Meter, State},
 };
 
-/// The interfaces a component may import, all of version 0.2.
+/// The interfaces that a component may import, all of version 0.2.
 pub(crate) const PACKAGES: [&str; 6] =
     ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
 
-/// What the crate does itself: exit, and the methods of resources that no component ever gets.
+/// For the crate's own implementations: exit, and the methods of resources that no component ever gets.
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.meter.note(prices::CALL);
@@ -53,7 +53,7 @@ impl WasiView for State {
     }
 }
 
-/// Offers WASI to components.
+/// Adds WASI to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     let l = linker;
     wasi_clocks::wall_clock::add_to_linker::<State, HasImmediate>(l, immediate)?;
@@ -95,8 +95,8 @@ impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// What the crate's own WASI does not do as we need it. Everything is answered at once, always in the same way, and
-/// costs fuel: every method starts with a look at the [`Meter`], where the call itself is noted already.
+/// Replaces those parts of the crate's WASI that do not suit us. Every call returns at once, always with the same
+/// result, and costs fuel: every method first checks the [`Meter`], where the call itself has been noted already.
 struct Immediate<'a> {
     table: &'a mut ResourceTable,
     meter: &'a mut Meter,

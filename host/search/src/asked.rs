@@ -1,8 +1,8 @@
-//! What somebody asks of a collection of short texts that were written to be asked for: more forgiving than a
-//! [`Query`](crate::Query), which looks for places in long ones.
+//! A question to a collection of short texts that were written to be found: more forgiving than a
+//! [`Query`](crate::Query), which finds passages in long texts.
 //!
-//! Chinese is asked for by every pair of neighbouring characters: where a dictionary divides a text is not where people
-//! do, and differs between the two scripts. Pairs with a character of a word that says nothing are left out.
+//! Chinese is queried by every pair of neighbouring characters: people do not split words where a dictionary does, and
+//! the two scripts are split differently. Pairs with a character of a function word are left out.
 
 use std::collections::HashSet;
 
@@ -12,45 +12,45 @@ use crate::{
     terms::{Piece, each_part, pieces, segments, whole_identifier},
 };
 
-/// A longer message is asked by its first terms: what it is about comes early or often.
+/// Only the first terms of a longer message are used: its subject is mentioned early or often.
 const MAX_TERMS: usize = 64;
 
-/// What a word of one character counts: it may be a piece of one that the dictionary does not know.
+/// The weight of a one-character word: it may be part of a word that the dictionary does not know.
 const SINGLE: f64 = 0.6;
 
-/// What a pair counts that is a piece of a longer word: `合作` in `光合作用` speaks of something else.
+/// The weight of a pair that is part of a longer word: `合作` in `光合作用` is about something else.
 const PIECE: f64 = 0.7;
 
-/// What a word of everyday talk counts.
+/// The weight of an everyday word.
 const EVERYDAY: f64 = 0.6;
 
-/// What a name of something in code counts: nobody says it by chance.
+/// The weight of an identifier: nobody uses one by chance.
 const NAME: f64 = 1.5;
 
-/// What a part of a name counts: `sales` in `sales_targets` says little of `sales_performances`.
+/// The weight of a part of an identifier: `sales` in `sales_targets` says little about `sales_performances`.
 const PART: f64 = 0.4;
 
-/// One thing to look for.
+/// One term to search for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// As texts have it in their [`folded_terms`](crate::folded_terms).
+    /// As in the [`folded_terms`](crate::folded_terms) of texts.
     pub text: String,
-    /// How much it says, 0 to 1, however rare it is.
+    /// Its weight, 0 to 1, regardless of how rare it is.
     pub weight: f64,
-    /// Whether it is the name of something in code or on disk.
+    /// Whether it is an identifier in code or a path.
     pub(crate) is_name: bool,
     /// Whether people use it whatever they ask about.
     pub(crate) is_everyday: bool,
 }
 
-/// A question, taken apart. Each term is in it once.
+/// A question, split into terms. Each term occurs once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
     terms: Vec<Term>,
 }
 
 impl Asked {
-    /// Takes any text apart; nothing in it has a special meaning.
+    /// Splits any text; nothing in it has a special meaning.
     pub fn new(text: &str) -> Self {
         let mut asked = Terms::default();
         for piece in pieces(&fold(text)) {
@@ -71,12 +71,12 @@ impl Asked {
         &self.terms
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Puts another word in the place of each that `instead` has one for: what somebody mistyped.
+    /// Replaces each term for which `instead` returns another word: corrects typing errors.
     pub fn corrected(mut self, mut instead: impl FnMut(&str) -> Option<String>) -> Self {
         for term in &mut self.terms {
             if let Some(word) = instead(&term.text) {

@@ -1,7 +1,7 @@
-//! Words that people use whatever they ask about. A [`stop word`](crate::stop_words) is not looked for at all; these
-//! are, and count for less: `公司` in two texts does not make them speak of one thing.
+//! Words that people use whatever they ask about. A [`stop word`](crate::stop_words) is not searched for at all; these
+//! are, with less weight: `公司` in two texts does not mean that they are about the same thing.
 //!
-//! Both lists are of the language, not of anybody's texts; what is measured on was not looked at for them
+//! Both lists come from the language, not from any texts; the evaluation data was not used for them
 //! (`docs/retrieval.md`).
 
 use std::{collections::HashSet, sync::LazyLock};
@@ -23,7 +23,7 @@ const CHINESE: &str = "公司 員工 同事 部門 主管 客人 客戶 顧客 �
     負責 專案 產品 商品 服務 網站 手機 電腦 中心 單位 地方 地點 費用 價格 金額 數量 購物 公告 安排 提供 需求 標準 條件 範圍 結果 消息 訊息 \
     影響 開放 取得 準備 完成 取消 選擇 顯示 出現 發生 解決 檢查 管理 登記 預約 換成 更換 買的 送的 用的 寄到 收到 拿到 找誰 誰要";
 
-/// What asks, counts and joins in Chinese beside the stop words.
+/// Chinese words for asking, counting and connecting, in addition to the stop words.
 const ASKING: &str = "什麼時候 甚麼時候 什麼時間 什麼地方 什麼人 為什麼會 會怎樣 怎麼會 怎麼了 是什麼 有什麼 我的 你的 您的 他的 她的 我們的 你們的 大家的 有人 沒人 有沒有人 誰有 還有 每位 何時 何地 何處 何人 哪天 哪間 哪家 哪位 哪台 哪一 哪幾 哪邊 哪兒 幾次 幾點 幾號 幾天 幾家 幾間 多久 多快 多長 多大 多高 \
     該 應 啥 咋 次 天 月 年 號 位 份 家 間 台 張 件 條 找 還沒 一直 老是 總是 突然 常常 經常 通常 直接 另外 其他 別的 全部 所有 任何 自己 \
     別人 人家 大概 大約 到底 究竟 剛剛 剛才 馬上 立刻 盡快 趕快 快點 下次 上次 這次 每次 一次 每個 每個月";
@@ -36,12 +36,12 @@ static EVERYDAY: LazyLock<HashSet<String>> = LazyLock::new(|| {
 
 static ASKING_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| ASKING.split_whitespace().map(fold).collect());
 
-/// Whether a term of a folded text is one of those that say little.
+/// Whether a term of a folded text is an everyday word.
 pub(crate) fn is_everyday(term: &str) -> bool {
     EVERYDAY.contains(term)
 }
 
-/// Whether a word of a folded text only asks or joins.
+/// Whether a word of a folded text is a function word, which only asks or connects.
 pub(crate) fn says_nothing(word: &str) -> bool {
     is_stop_word(word) || ASKING_WORDS.contains(word)
 }

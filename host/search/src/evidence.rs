@@ -1,9 +1,10 @@
-//! Does what was found answer the question? Judged by what of the question it speaks of, not by what it does not.
+//! Decides whether a text that was found answers the question, by how much of the question it covers, not by what it
+//! lacks.
 //!
-//! People ask in their own words, so most words of a question may be in no text at all; they must not outweigh the one
-//! that is. [`evidence`] adds up what *is* found, each term by how rare it is and by where it stands, in words: 1 is
-//! what a word is worth that no other text has. Whether that is enough is said by what questions score that are known
-//! to be about something else ([`Floor`]).
+//! People ask in their own words, so most words of a question may occur in no text at all; they must not outweigh the
+//! one that does. [`evidence`] adds up the terms that *are* found, each weighted by how rare it is and by where it
+//! occurs. The unit is a word: 1 is the weight of a word that occurs in no other text. Whether the sum is enough is
+//! determined by the scores of questions that are known to be about something else ([`Floor`]).
 
 use std::collections::HashSet;
 
@@ -14,39 +15,40 @@ use crate::{
     terms::terms,
 };
 
-/// A collection smaller than this is judged as if it had this many texts: of three texts, each word is in many.
+/// A smaller collection is treated as if it had this many texts: of three texts, most words occur in many.
 const MIN_COLLECTION: f64 = 100.0;
 
-/// What it counts that a term stands in a phrasing, in the tags, in how many of all phrasings, and elsewhere.
+/// The weight of a term in a phrasing, in the tags, in all phrasings (by the share that contain it), and elsewhere.
 const IN_PHRASING: f64 = 0.8;
 const IN_TAGS: f64 = 1.0;
 const IN_ALL_PHRASINGS: f64 = 0.8;
 const IN_REST: f64 = 0.3;
 
-/// A name is what it names, wherever it stands.
+/// An identifier is specific, wherever it occurs.
 const NAME_IN_REST: f64 = 0.8;
 
-/// Words that no text has take away so much, each, up to so many: a long message may wrap one question. Those of
-/// everyday talk take away nothing.
+/// Each word that no text contains reduces the evidence by this much, up to a maximum number: a long message may
+/// surround one question. Everyday words do not reduce it.
 const UNKNOWN: f64 = 0.08;
 const MAX_UNKNOWN: usize = 10;
 
-/// What says as much of a text as this share of its own question does is about it, however common the words are.
+/// A question that covers at least this share of what the text's own question covers is about the text, however common
+/// its words are.
 const OF_ITS_OWN: f64 = 0.5;
 
-/// A text, by what it can be asked for.
+/// A text, indexed by what it can be asked for.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedText {
-    /// The question it answers, and other ways to ask it.
+    /// The terms of the question it answers, and of other ways to ask it.
     phrasings: Vec<HashSet<String>>,
     tags: HashSet<String>,
     rest: HashSet<String>,
-    /// The first phrasing as a question.
+    /// Its own question.
     own: Asked,
 }
 
 impl IndexedText {
-    /// A text that answers `question`, which may be asked in other ways, too.
+    /// Indexes a text that answers `question`, which may also be asked in other ways.
     pub fn new(question: &str, asked_as: &[String], tags: &str, rest: &str) -> Self {
         let other = asked_as.iter().map(String::as_str);
         IndexedText {
@@ -57,7 +59,7 @@ impl IndexedText {
         }
     }
 
-    /// How much a term says of this text by where it stands; nothing where it is not in it.
+    /// The weight of a term in this text by where it occurs; 0 if it does not.
     fn weight(&self, term: &Term, phrasing: &HashSet<String>) -> f64 {
         let counts = |holds: bool, weight: f64| if holds { weight } else { 0.0 };
         let in_rest = if term.is_name { NAME_IN_REST } else { IN_REST };
@@ -67,17 +69,17 @@ impl IndexedText {
             + counts(self.tags.contains(term), IN_TAGS)
             + IN_ALL_PHRASINGS * with_it / self.phrasings.len().max(1) as f64
             + counts(self.rest.contains(term), in_rest);
-        // Twice as often is not twice as much.
+        // Twice as often does not count twice as much.
         often * 2.0 / (often + 1.0)
     }
 
-    /// How many terms of a question are somewhere in it.
+    /// How many terms of a question occur anywhere in it.
     fn shares(&self, asked: &Asked) -> usize {
         asked.terms().iter().filter(|term| self.holds(&term.text)).count()
     }
 
-    /// Whether a question says half as much of the text as its own does: then it is about it, also where each of its
-    /// words is in many texts.
+    /// Whether a question covers at least half as much of the text as the text's own question: then it is about the
+    /// text, even if each of its words occurs in many texts.
     pub fn is_asked_for(&self, asked: &Asked) -> bool {
         let says = |asked: &Asked| {
             let held = asked.terms().iter().filter(|term| self.holds(&term.text));
@@ -91,7 +93,7 @@ impl IndexedText {
     }
 }
 
-/// Every term that a text can be [`asked`](crate::asked) for by.
+/// All terms of a text that a [question](crate::asked) can match.
 pub fn folded_terms(text: &str) -> Vec<String> {
     terms(&fold(text))
 }
@@ -100,7 +102,7 @@ fn set(text: &str) -> HashSet<String> {
     folded_terms(text).into_iter().collect()
 }
 
-/// How much of a question a text speaks of, in rare words. The best of its phrasings counts.
+/// How much of a question a text covers, measured in rare words. The best phrasing counts.
 pub fn evidence(asked: &Asked, frequencies: &Frequencies, told: &IndexedText) -> f64 {
     let is_unknown = |term: &&Term| !term.is_everyday && frequencies.documents(&term.text) == 0;
     let unknown = asked.terms().iter().filter(is_unknown).count();
@@ -120,22 +122,22 @@ fn found(asked: &Asked, frequencies: &Frequencies, told: &IndexedText) -> f64 {
     told.phrasings.iter().map(in_phrasing).fold(0.0, f64::max)
 }
 
-/// How much evidence is enough.
+/// The minimum evidence of a relevant text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor(f64);
 
 impl Floor {
-    /// Less than a rare word in one of the phrasings is never enough, and little more always is.
+    /// The floor's bounds: less than a rare word in one of the phrasings is never enough, and little more always is.
     const LEAST: f64 = 0.8;
     const MOST: f64 = 0.93;
 
-    /// So much of what is about something else stays below it.
+    /// This share of the scores of unrelated texts lies below the floor.
     const BELOW: f64 = 0.8;
 
-    /// Of fewer nothing can be learnt.
+    /// With fewer scores nothing can be concluded.
     const LEAST_SCORES: usize = 16;
 
-    /// The floor of a collection, from the best scores among *other* texts of questions that it knows the answer to.
+    /// The floor of a collection, from the best scores among *other* texts of questions whose answer is known.
     pub fn of(mut others: Vec<f64>) -> Self {
         others.sort_by(f64::total_cmp);
         let at = (others.len() as f64 * Self::BELOW) as usize;
@@ -143,23 +145,23 @@ impl Floor {
         Floor::from_value(below.copied().unwrap_or(Self::LEAST))
     }
 
-    /// A floor that was kept.
+    /// Restores a stored floor.
     pub fn from_value(value: f64) -> Self {
         Floor(value.clamp(Self::LEAST, Self::MOST))
     }
 
-    /// What to keep.
+    /// The value to store.
     pub fn value(self) -> f64 {
         self.0
     }
 
-    /// Whether this is enough.
+    /// Whether this evidence is enough.
     pub fn is_reached(self, evidence: f64) -> bool {
         evidence >= self.0
     }
 }
 
-/// BM25's inverse document frequency, in the form that is never negative.
+/// The inverse document frequency of BM25, in the variant that is never negative.
 fn rarity(documents: f64, total: f64) -> f64 {
     (1.0 + (total - documents + 0.5).max(0.5) / (documents + 0.5)).ln()
 }
@@ -170,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// What speaks for the first of these texts, each a question with tags.
+    /// The evidence for the first of these texts, each a question with tags.
     fn first_of(question: &str, texts: &[(&str, &str)]) -> f64 {
         let terms: Vec<HashSet<String>> = texts.iter().map(|(asked, tags)| set(&format!("{asked}\n{tags}"))).collect();
         let asked = Asked::new(question);
@@ -184,7 +186,7 @@ mod tests {
     const KNOWN: [(&str, &str); 3] =
         [("退款什麼時候會到帳？", "退款 信用卡"), ("發票怎麼作廢", "發票"), ("Who owns sales_performances?", "erp")];
 
-    /// Once, a question was measured by how much of it was found: words that no atom has weighed most.
+    /// Regression: a question was rated by the share of it that was found, so that words in no atom weighed most.
     #[test]
     fn what_no_text_speaks_of_does_not_outweigh_what_one_does() {
         for question in ["退款要等幾天", "我的退款怎麼還沒到", "退款什麼時候會到", "退款"] {

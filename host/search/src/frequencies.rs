@@ -1,17 +1,17 @@
-//! How common the terms of a question are, and which of them tell texts apart.
+//! How common the terms of a question are, and which of them distinguish texts.
 
 use std::collections::HashMap;
 
 use crate::query::Query;
 
-/// In a collection of at least this many texts, terms that are in too many of them are not asked for.
+/// In a collection of at least this many texts, terms that occur in too many of them are not searched for.
 const MIN_COLLECTION_WITH_COMMON_TERMS: u64 = 1_000;
 
-/// A term in more than one of so many texts is common. Reading and ranking its occurrences costs
-/// most of a query's time and changes the order of what is found hardly at all.
+/// A term in more than one of this many texts is common. Reading and ranking its occurrences takes most of a query's
+/// time and hardly changes the order of the results.
 const COMMON_ONE_IN: u64 = 20;
 
-/// The rarest terms of a question that are asked for; the rest adds time, not meaning.
+/// The number of a question's rarest terms that are searched for; more would take time without improving the result.
 const MAX_TERMS: usize = 16;
 
 /// How common the terms of one question are in one group of texts.
@@ -22,18 +22,18 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Counts each term of a question once; `total` is how many texts there are.
+    /// Counts each term of a question once; `total` is the number of texts.
     ///
     /// # Errors
-    /// The first that `documents` has.
+    /// The first error of `documents`.
     pub fn count<E>(query: &Query, total: u64, documents: impl FnMut(&str) -> Result<u64, E>) -> Result<Self, E> {
         Self::of_terms(query.units().iter().flat_map(|unit| unit.terms()), total, documents)
     }
 
-    /// The same for terms, wherever they are from.
+    /// Counts terms from any source.
     ///
     /// # Errors
-    /// The first that `documents` has.
+    /// The first error of `documents`.
     pub fn of_terms<'a, E>(
         terms: impl Iterator<Item = &'a str>,
         total: u64,
@@ -48,22 +48,22 @@ impl Frequencies {
         Ok(Frequencies { documents: counted, total })
     }
 
-    /// In how many texts a term of the question occurs.
+    /// The number of texts in which a term of the question occurs.
     pub fn documents(&self, term: &str) -> u64 {
         self.documents.get(term).copied().unwrap_or_default()
     }
 
-    /// In how many texts the terms occur, all together: what was counted.
+    /// The sum of these numbers over all terms.
     pub(crate) fn counted(&self) -> u64 {
         self.documents.values().sum()
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The terms that tell texts apart, rarest first.
+    /// The terms that distinguish texts, rarest first.
     pub fn telling_terms(&self) -> Vec<&str> {
         let mut known: Vec<(u64, &str)> = self
             .documents

@@ -1,14 +1,13 @@
-//! Search over text that mixes Chinese, English and identifiers; atoms and the archive share it.
+//! Search over text that mixes Chinese, English and identifiers; used for atoms and for the archive.
 //!
-//! [`terms()`] turns a text into the words it can be found by, a [`Query`] turns a question into units that
-//! each count once, [`Frequencies`] say which of them tell texts apart. Where the terms are kept is up to who searches:
-//! the gateway keeps them in SQLite, a [`MemoryArchive`] holds one conversation; a [`Ranking`] orders what either finds in
-//! an archive. Atoms are asked for more freely, in either script and in other words: [`Asked`], [`evidence()`].
+//! [`terms()`] splits a text into the terms by which it can be found, a [`Query`] splits a question into units that
+//! each count once, [`Frequencies`] determine which of them distinguish texts. Terms can be stored anywhere: the
+//! gateway stores them in SQLite, a [`MemoryArchive`] holds one conversation; a [`Ranking`] orders the results of
+//! either. Atoms are searched more leniently, across both scripts and synonyms: [`Asked`], [`evidence()`].
 //!
-//! Index and query differ on purpose. Chinese is indexed by *every* pair of neighbouring characters, so a
-//! two-character word is found wherever a segmenter would have divided the text, Traditional and
-//! Simplified alike; a question is asked in *words* (ICU's dictionary), so pairs that straddle two words
-//! are not asked for.
+//! Index and query differ on purpose. Chinese is indexed by *every* pair of neighbouring characters, so that a
+//! two-character word is found wherever a segmenter would have split the text, in Traditional and Simplified alike; a
+//! question is split into *words* (by ICU's dictionary), so that pairs that straddle two words are not searched for.
 
 #![deny(missing_docs)]
 

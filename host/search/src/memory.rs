@@ -1,4 +1,4 @@
-//! The archive of one conversation in memory: for offline work, and for tests at a policy author's desk.
+//! The archive of one conversation in memory: for offline use, and for the tests of policy authors.
 
 use std::{
     collections::HashMap,
@@ -17,8 +17,8 @@ use crate::{
     terms::terms_of_message,
 };
 
-/// Everything recorded in one conversation, oldest first. Record each message once, with the id that it has in
-/// transcripts, when the turn is over:
+/// Everything recorded in one conversation, oldest first. Record each message once, with its id in transcripts, when
+/// the turn is over:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::{
 /// assert!(transcript.archive().is_some());
 /// ```
 ///
-/// What is recorded costs nothing until somebody searches; then what is new is indexed, and that alone.
+/// Recording costs nothing until the first search, which indexes the new messages only.
 #[derive(Default)]
 pub struct MemoryArchive {
     inner: Mutex<Inner>,
@@ -45,24 +45,24 @@ pub struct MemoryArchive {
 #[derive(Default)]
 struct Inner {
     messages: Vec<Archived>,
-    /// How many terms each message that is indexed has; those after it are not indexed yet.
+    /// The number of terms of each indexed message; later messages are not indexed yet.
     lengths: Vec<u32>,
     total_length: u64,
-    /// How many messages have terms.
+    /// The number of messages that have terms.
     texts: u64,
-    /// For each term the messages that have it, and how often.
+    /// For each term, the messages that contain it, and how often.
     postings: HashMap<String, Vec<(u32, u32)>>,
 }
 
 impl MemoryArchive {
-    /// An archive that holds these already.
+    /// Creates an archive of these entries.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let archive = MemoryArchive::default();
         entries.into_iter().for_each(|entry| archive.record(entry.clone()));
         archive
     }
 
-    /// Records a message, as it was said: what stands in its place does not count.
+    /// Records a message as it was originally; what replaces it in the window does not count.
     pub fn record(&self, entry: Entry) {
         let message = entry.original.unwrap_or(entry.message);
         self.lock().messages.push(Archived { id: entry.id, message });
@@ -102,7 +102,7 @@ impl Archive for MemoryArchive {
 }
 
 impl Inner {
-    /// Indexes what is new.
+    /// Indexes new messages.
     fn index(&mut self) {
         for number in self.lengths.len()..self.messages.len() {
             let terms = terms_of_message(&self.messages[number].message);
@@ -121,7 +121,8 @@ impl Inner {
         }
     }
 
-    /// The messages that have a telling term of the question, best first, ties the newer first, and what that took.
+    /// The messages that contain a distinguishing term of the question, best first, of equals the newer first, and the
+    /// work.
     fn ranked(&self, query: &Query) -> (Vec<u32>, Matches) {
         let postings = |term: &str| self.postings.get(term).map_or(&[][..], Vec::as_slice);
         let Ok(frequencies) =

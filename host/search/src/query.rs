@@ -1,4 +1,4 @@
-//! From a question to what is asked of the index.
+//! Splits a question into the terms that are searched for.
 
 use std::collections::HashSet;
 
@@ -7,38 +7,38 @@ use crate::{
     terms::{Piece, bigrams, each_part, normalize, pieces, segments, shorten, whole_identifier},
 };
 
-/// A longer question is asked by its first units: it was pasted, and what it is about comes early or often.
+/// Only the first units of a longer question are used: it was pasted, and its subject is mentioned early or often.
 const MAX_UNITS: usize = 48;
 
-/// The same, where words have many parts: each is looked up, which takes time however short the text is.
+/// The same limit for words with many parts: each part is looked up, which takes time however short the text is.
 const MAX_TERMS: usize = 256;
 
-/// One word of a question. It counts once, however many terms it is found by.
+/// One word of a question. It counts once, however many terms it has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unit {
-    /// The word as a whole, where it also has parts: an identifier, a Chinese word of three or more characters.
+    /// The word as a whole, if it also has parts: an identifier, or a Chinese word of three or more characters.
     pub whole: Option<String>,
-    /// What the word is found by, less surely than by the whole.
+    /// The terms for its parts, which are weaker evidence than the whole.
     pub parts: Vec<String>,
-    /// Whether it is the name of something in code or on disk.
+    /// Whether it is an identifier in code or a path.
     pub identifier: bool,
 }
 
 impl Unit {
-    /// Every term of the word.
+    /// All terms of the word.
     pub fn terms(&self) -> impl Iterator<Item = &str> {
         self.whole.iter().chain(&self.parts).map(String::as_str)
     }
 }
 
-/// A question, taken apart. Words that say nothing are left out, and each word is in it once.
+/// A question, split into words. Stop words are left out, and each word occurs once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     units: Vec<Unit>,
 }
 
 impl Query {
-    /// Takes any text apart; nothing in it has a special meaning.
+    /// Splits any text; nothing in it has a special meaning.
     pub fn new(text: &str) -> Self {
         let mut units = Units::default();
         for piece in pieces(&normalize(text)) {
@@ -65,7 +65,7 @@ impl Query {
         Query { units: units.list }
     }
 
-    /// How many terms all the words are found by.
+    /// The number of terms of all words.
     pub fn terms(&self) -> usize {
         self.units.iter().map(|unit| unit.terms().count()).sum()
     }
@@ -75,7 +75,7 @@ impl Query {
         &self.units
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
@@ -94,8 +94,8 @@ impl Units {
         }
     }
 
-    /// A run of Chinese. Neighbouring single characters are a word that the dictionary does not know,
-    /// a name often: they are asked for in pairs.
+    /// Splits a run of Chinese. Adjacent single characters are a word that the dictionary does not know, often a name:
+    /// they are searched for in pairs.
     fn push_run(&mut self, run: &str) {
         let mut unknown = String::new();
         for word in segments(run) {
@@ -147,7 +147,7 @@ mod tests {
         assert!(Query::new("這是什麼？ what is it").is_empty());
     }
 
-    /// Once, a few words of a thousand parts had the store look up each of them.
+    /// Regression: a few words with a thousand parts made the store look up each part.
     #[test]
     fn no_question_asks_for_more_than_can_be_looked_up() {
         let parts = |n: usize| (0..n).map(|part| format!("part{part}")).collect::<Vec<_>>().join(".");

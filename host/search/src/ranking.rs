@@ -1,4 +1,4 @@
-//! BM25 over the texts of one collection, and nothing else: what other collections hold makes no difference.
+//! BM25 over the texts of one collection only: other collections have no influence.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use pmk_core::Matches;
 
 use crate::{frequencies::Frequencies, query::Query};
 
-/// How soon repetition of a term stops counting, and how much a text's length counts: BM25's usual values.
+/// How quickly repeating a term stops counting, and how much a text's length counts: the usual values of BM25.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// A text that has a term.
+/// A text that contains a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// What the text is called.
+    /// The text's id.
     pub id: i64,
-    /// How often it has the term.
+    /// How often it contains the term.
     pub count: u32,
     /// How many terms it has.
     pub length: u32,
 }
 
-/// The scores of the texts that have terms of a question. Give it the terms in one order, and the same texts get the
-/// same scores wherever they are kept.
+/// The scores of the texts that contain terms of a question. If the terms are added in the same order, the same texts
+/// get the same scores, wherever they are stored.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     texts: f64,
@@ -32,13 +32,13 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Ranks within so many texts that have so many terms together.
+    /// Creates a ranking for this many texts with this many terms in total.
     pub fn of(texts: u64, length: u64) -> Self {
         let average = length as f64 / texts.max(1) as f64;
         Ranking { texts: texts as f64, average: average.max(1.0), places: 0, scores: HashMap::new() }
     }
 
-    /// Counts in the texts that have a term.
+    /// Adds a term, with the texts that contain it.
     pub fn add(&mut self, postings: &[Posting]) {
         let rarity = self.rarity(postings.len() as f64);
         for Posting { id, count, length } in postings {
@@ -49,13 +49,12 @@ impl Ranking {
         }
     }
 
-    /// What it took to rank for a question whose terms were looked up and counted in, wherever the texts are kept.
-    /// Nothing is in it that was found.
+    /// The work of a search whose terms were looked up and added, wherever the texts are stored. `found` is empty.
     pub fn took(&self, query: &Query, frequencies: &Frequencies) -> Matches {
         Matches { found: vec![], terms: query.terms() as u64, documents: frequencies.counted(), places: self.places }
     }
 
-    /// The texts, best first; of equals the one with the larger id.
+    /// The texts, best first; of equals the one with the larger id first.
     pub fn best_first(self) -> Vec<i64> {
         let mut ranked: Vec<(i64, f64)> = self.scores.into_iter().collect();
         ranked.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
@@ -64,7 +63,7 @@ impl Ranking {
 
     /// The inverse document frequency, never negative.
     fn rarity(&self, documents: f64) -> f64 {
-        // The logarithm may differ in its last digit from machine to machine; what is ranked by it may not.
+        // The logarithm may differ in its last digit between machines; the ranking must not.
         let rarity = ((self.texts - documents + 0.5) / (documents + 0.5)).ln();
         (rarity * 1_048_576.0).round().max(1.0) / 1_048_576.0
     }

@@ -1,17 +1,17 @@
-//! One script for two: what is written in traditional characters and what is written in simplified ones meet, and so
-//! do the words that Taiwan and mainland China call a thing by (`資料庫` and `数据库`).
+//! Folds two scripts into one, so that texts in traditional and in simplified characters match, and so do the different
+//! words of Taiwan and mainland China for the same thing (`資料庫` and `数据库`).
 //!
-//! Nothing is shown in this form. It goes towards simplified characters, because several traditional ones are one
-//! simplified one and hardly ever the other way round.
+//! This form is never displayed. It uses simplified characters, because several traditional characters map to one
+//! simplified character, and hardly ever the other way round.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use crate::terms::{is_wide, normalize};
 
-/// Each line is a traditional character and its simplified one.
+/// Each line is a traditional character and its simplified form.
 const CHARACTERS: &str = include_str!("script/characters.txt");
 
-/// Each line is a word as mainland China writes it, a tab, and as Taiwan does.
+/// Each line is a word as in mainland China, a tab, and the word as in Taiwan.
 const WORDS: &str = include_str!("script/words.txt");
 
 static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
@@ -22,11 +22,11 @@ static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
     lines(CHARACTERS).filter_map(pair).collect()
 });
 
-/// Characters that people write for one another, in simplified ones.
+/// Characters that people confuse, in simplified form.
 const MIXED_UP: [(char, char); 1] = [('帐', '账')];
 
-/// Mainland China's words in simplified characters, by their first character, the longest first, each with Taiwan's:
-/// several there may be one here (`默认`, `缺省`).
+/// The words of mainland China in simplified characters, by their first character, the longest first, each with
+/// Taiwan's word: several may map to the same one (`默认`, `缺省`).
 type Words = HashMap<char, Vec<(String, String)>>;
 
 static WORDS_OF_MAINLAND: LazyLock<Words> = LazyLock::new(|| {
@@ -47,7 +47,7 @@ fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The text in the one form that what is matched is brought into.
+/// The text in the folded form, which is used for matching.
 pub fn fold(text: &str) -> String {
     let text = simplified(&normalize(text));
     let mut out = String::with_capacity(text.len());

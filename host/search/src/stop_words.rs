@@ -1,4 +1,4 @@
-//! Words that say nothing about what a text is about: pronouns, particles, auxiliaries, question words.
+//! Words that say nothing about the subject of a text: pronouns, particles, auxiliaries, question words.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -24,7 +24,7 @@ const CHINESE: &str = "的 了 是 在 有 和 與 与 及 或 也 都 就 還 �
 static STOP_WORDS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| ENGLISH.split_whitespace().chain(CHINESE.split_whitespace()).collect());
 
-/// Whether a word, in lower case and unstemmed, says nothing about its text.
+/// Whether a word, in lower case and unstemmed, is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(word)
 }

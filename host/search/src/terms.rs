@@ -1,7 +1,7 @@
-//! From text to terms: what a text can be found by.
+//! Splits a text into terms, by which it can be found.
 //!
-//! Full-width and half-width forms are one, case is folded, English is stemmed. An identifier
-//! (`sales_performances`, `salesBudgetPerformance`, `app/models/x.rb`) is found whole and by its parts.
+//! Full-width and half-width forms are unified, case is folded, English is stemmed. An identifier
+//! (`sales_performances`, `salesBudgetPerformance`, `app/models/x.rb`) is found as a whole and by its parts.
 
 use std::{borrow::Cow, cell::RefCell, sync::LazyLock};
 
@@ -12,7 +12,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::stop_words::is_stop_word;
 
-/// A longer term is cut, on both sides alike: base64 and minified code must not bloat the index.
+/// A longer term is cut, in texts and questions alike: base64 and minified code must not bloat the index.
 const LONGEST_TERM_CHARS: usize = 48;
 
 /// How much of one message is indexed.
@@ -21,7 +21,7 @@ const LONGEST_TEXT_CHARS: usize = 20_000;
 static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
     LazyLock::new(|| WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()));
 
-/// One piece of a text, as the scanner finds it.
+/// One piece of a text.
 pub(crate) enum Piece<'a> {
     /// Letters and digits, joined by the connectors of identifiers and paths. Case as written.
     Word(&'a str),
@@ -29,7 +29,7 @@ pub(crate) enum Piece<'a> {
     Wide(&'a str),
 }
 
-/// Every term of a text, repeated as often as it occurs: what the index stores.
+/// All terms of a text, repeated as often as they occur, as the index stores them.
 pub fn terms(text: &str) -> Vec<String> {
     let text = normalize(text);
     let mut out = Vec::new();
@@ -57,8 +57,8 @@ pub fn terms(text: &str) -> Vec<String> {
     out
 }
 
-/// Every term that a message of a conversation is found by; none where it is nothing that anybody said or a tool
-/// found. What is far into a very long text is not found: a log of megabytes would be all of the index.
+/// All terms of a message of a conversation; none if it is not quotable. Only the beginning of a very long text is
+/// indexed: otherwise a log of megabytes would make up most of the index.
 pub fn terms_of_message(message: &Message) -> Vec<String> {
     if !is_quotable(message) {
         return Vec::new();
@@ -66,13 +66,13 @@ pub fn terms_of_message(message: &Message) -> Vec<String> {
     terms(text::head(&message.plain_text(), LONGEST_TEXT_CHARS))
 }
 
-/// Full-width forms become half-width, ligatures letters, decomposed characters composed.
+/// Normalises a text: full-width forms become half-width, ligatures become letters, decomposed characters are composed.
 pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
     NFKC.normalize(text)
 }
 
-/// Divides a normalised text into words and wide runs; everything else separates.
+/// Splits a normalised text into words and wide runs; everything else separates them.
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -90,14 +90,14 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The identifier as a whole, when it has more than one part. How its parts are joined is a matter of
-/// convention: `sales_performances`, `SalesPerformance` and `sales-performance` are one name.
+/// The identifier as a whole, if it has more than one part. How its parts are joined is a convention:
+/// `sales_performances`, `SalesPerformance` and `sales-performance` are the same name.
 pub(crate) fn whole_identifier(word: &str) -> Option<String> {
     let compound = word.contains(is_connector) || humps(word).nth(1).is_some();
     compound.then(|| stem(shorten(&lower_case(word).replace(['_', '-'], ""))))
 }
 
-/// The parts of a word or identifier that say something, stemmed.
+/// Calls `found` with the parts of a word or identifier that are not stop words, stemmed.
 pub(crate) fn each_part(word: &str, mut found: impl FnMut(String)) {
     let mut say = |part: &str| {
         let lower = lower_case(part);
@@ -113,7 +113,7 @@ pub(crate) fn each_part(word: &str, mut found: impl FnMut(String)) {
     }
 }
 
-/// Most words are in lower case as they are.
+/// Returns the word in lower case, which most words are already.
 fn lower_case(word: &str) -> Cow<'_, str> {
     match word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => word.into(),
@@ -131,19 +131,19 @@ pub(crate) fn segments(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every pair of neighbouring characters.
+/// All pairs of neighbouring characters.
 pub(crate) fn bigrams(run: &str) -> impl Iterator<Item = &str> {
     let starts = run.char_indices().map(|(at, _)| at);
     let ends = run.char_indices().map(|(at, c)| at + c.len_utf8()).skip(1);
     starts.zip(ends).map(|(start, end)| &run[start..end])
 }
 
-/// The term cut to what is stored.
+/// Cuts the term to the length that is stored.
 pub(crate) fn shorten(term: &str) -> &str {
     term.char_indices().nth(LONGEST_TERM_CHARS).map_or(term, |(at, _)| &term[..at])
 }
 
-/// The parts of a name written in humps: `HTTPServerError` is `HTTP`, `Server`, `Error`.
+/// The parts of a camel-case name: `HTTPServerError` is `HTTP`, `Server`, `Error`.
 fn humps(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
@@ -178,7 +178,7 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// Han, kana, bopomofo and hangul.
+/// Whether it is Han, kana, bopomofo or hangul.
 pub(crate) fn is_wide(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}'
@@ -190,7 +190,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() && !is_wide(c)
 }
 
-/// What joins the parts of identifiers, paths, addresses and versions.
+/// Whether it joins the parts of identifiers, paths, addresses and versions.
 pub(crate) fn is_connector(c: char) -> bool {
     matches!(c, '_' | '.' | '/' | '-' | ':' | '@' | '#')
 }

@@ -1,5 +1,5 @@
-//! Where an effect lies: the conversations are drawn again and again from those that there are, and the effect is
-//! looked at each time.
+//! Bootstrap confidence intervals: the conversations are resampled many times, and the effect is computed for each
+//! resample.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -9,13 +9,13 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use super::{Measured, Ratio, Settings};
 
-/// The stream of random numbers that is used here.
+/// The stream of random numbers used here.
 const STREAM: u64 = 2;
 
-/// The effects of one metric, resample by resample.
+/// The effects of one metric in all resamples.
 pub(super) struct Effects(Vec<f64>);
 
-/// The effects of every metric, all of them in the same resamples.
+/// The effects of every metric, in the same resamples.
 pub(super) fn effects(measured: &[Measured], settings: &Settings) -> Vec<Effects> {
     let mut effects: Vec<Effects> = measured.iter().map(|_| Effects(Vec::with_capacity(settings.resamples))).collect();
     let count = measured.first().map_or(0, |measured| measured.pairs.len());
@@ -33,7 +33,7 @@ pub(super) fn effects(measured: &[Measured], settings: &Settings) -> Vec<Effects
     effects
 }
 
-/// Where the value of one policy alone lies, in 95 % of cases.
+/// The 95 % confidence interval of the value of a single policy.
 pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
     let mut values = Effects(Vec::with_capacity(settings.resamples));
     each_resample(ratios.len(), settings, |drawn| {
@@ -44,7 +44,7 @@ pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
     values.interval(ratios.len(), 1, settings)
 }
 
-/// Draws as many of `count` as there are, with repeats.
+/// Draws `count` of `count` conversations, with replacement.
 fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize])) {
     if count == 0 {
         return;
@@ -53,16 +53,16 @@ fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize
     random.set_stream(STREAM);
     let mut drawn = vec![0; count];
     for _ in 0..settings.resamples {
-        // Of 2^32 equally likely numbers each place gets as many as the next, give or take one.
+        // 2^32 equally likely numbers are divided evenly among the indexes, give or take one.
         drawn.iter_mut().for_each(|at| *at = ((u64::from(random.next_u32()) * count as u64) >> 32) as usize);
         look(&drawn);
     }
 }
 
 impl Effects {
-    /// Where they lie, where `family` metrics of `count` conversations are looked at together.
+    /// The confidence interval, corrected for `family` metrics of `count` conversations that are tested together.
     pub fn interval(&mut self, count: usize, family: usize, settings: &Settings) -> (f64, f64) {
-        // A resample in which nothing was asked has no share.
+        // A resample without any questions has no ratio.
         self.0.retain(|effect| effect.is_finite());
         let freedom = count.saturating_sub(1) as f64;
         if self.0.is_empty() || freedom < 1.0 {
@@ -71,7 +71,7 @@ impl Effects {
         self.0.sort_by(f64::total_cmp);
         let student = StudentsT::new(0.0, 1.0, freedom).expect("one degree of freedom or more");
         let beyond = student.inverse_cdf(1.0 - settings.level / (2.0 * family as f64));
-        // Few conversations look more alike than all there might be; the tails make up for that (Hesterberg, 2015).
+        // A small sample underestimates the variance; wider tails compensate for that (Hesterberg, 2015).
         let tail = Normal::standard().cdf(-beyond * (count as f64 / freedom).sqrt());
         let cut = ((tail * self.0.len() as f64) as usize).min((self.0.len() - 1) / 2);
         (self.0[cut], self.0[self.0.len() - 1 - cut])

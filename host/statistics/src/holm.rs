@@ -1,6 +1,6 @@
-//! Holm's method: several p-values together claim something false no more often than one alone would.
+//! Holm's method: keeps the probability of any false claim among several p-values at the level for a single one.
 
-/// The p-values, each as large as it must be among the others.
+/// The p-values, adjusted for their number.
 pub(super) fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -1,10 +1,10 @@
-//! Which differences between two policies are shown, and which may be chance.
+//! Determines which differences between two policies are significant, and which may be due to chance.
 //!
-//! The same conversations went through both, so they are compared pair by pair. A difference is only claimed
-//! where two looks agree: a permutation of who is who in every pair, which bounds false claims
-//! whatever the distribution, and an interval from resampled conversations that leaves out zero. Several
-//! differences are looked at together, so both are corrected: the p-values by Holm's method, the
-//! intervals by their level, so that all of them hold together. Everything random comes from a seed.
+//! The same conversations went through both policies, so they are compared pair by pair. A difference is claimed only
+//! where two tests agree: a permutation test that swaps the policies within each pair, which bounds false claims
+//! whatever the distribution, and a confidence interval from resampled conversations that excludes zero. Several
+//! differences are tested together, so both are corrected: the p-values by Holm's method, the intervals by their level,
+//! so that all of them hold together. All randomness comes from a seed.
 
 #![deny(missing_docs)]
 
@@ -15,39 +15,39 @@ mod sign_flip;
 
 pub use bootstrap::interval;
 
-/// How much is claimed on how much.
+/// Parameters of the tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The same one gives the same findings on every machine.
+    /// The random seed: the same one gives the same findings on every machine.
     pub seed: u64,
-    /// Resamples of the conversations.
+    /// The number of resamples of the conversations.
     pub resamples: usize,
-    /// Permutations, where there are too many to try all.
+    /// The number of random permutations, where there are too many to try all.
     pub flips: usize,
-    /// The share of comparisons without any difference in which one may be claimed.
+    /// The significance level: the share of comparisons without any difference in which one may be claimed.
     pub level: f64,
-    /// How often a difference that is called detectable is found.
+    /// The probability with which a difference that is called detectable is found.
     pub power: f64,
 }
 
 impl Settings {
-    /// What a report is made with.
+    /// The settings of a report.
     pub fn seeded(seed: u64) -> Settings {
         Settings { seed, resamples: 10_000, flips: 9_999, level: 0.05, power: 0.8 }
     }
 }
 
-/// What was measured of one conversation: so much of so many. What has no whole is of 1.
+/// A measurement of one conversation, as a ratio. A plain amount has the denominator 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ratio {
-    /// So much.
+    /// The numerator.
     pub sum: f64,
-    /// Of so many.
+    /// The denominator.
     pub of: f64,
 }
 
 impl Ratio {
-    /// So much of so many.
+    /// Creates a ratio.
     pub fn new(sum: f64, of: f64) -> Ratio {
         Ratio { sum, of }
     }
@@ -57,7 +57,7 @@ impl Ratio {
         self.of += other.of;
     }
 
-    /// The value; none of nothing.
+    /// The value; NaN if the denominator is 0.
     pub fn value(self) -> f64 {
         self.sum / self.of
     }
@@ -66,9 +66,9 @@ impl Ratio {
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The second as a share of the first, less 1.
+    /// The second relative to the first, minus 1.
     Relative,
-    /// The second less the first.
+    /// The second minus the first.
     Difference,
 }
 
@@ -80,7 +80,7 @@ impl Effect {
         }
     }
 
-    /// The same, as far from nothing whoever is first.
+    /// The size of the effect, which is the same when the two are swapped.
     fn distance(self, a: Ratio, b: Ratio) -> f64 {
         match self {
             Effect::Relative => (b.value() / a.value()).ln().abs(),
@@ -89,12 +89,12 @@ impl Effect {
     }
 }
 
-/// One metric of two policies, conversation by conversation.
+/// One metric of two policies, for each conversation.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// How the second is compared with the first.
+    /// How the second policy is compared with the first.
     pub effect: Effect,
-    /// The first policy's and the second's, a conversation each; in the same order in every metric.
+    /// The first policy's and the second's measurement of each conversation; in the same order in every metric.
     pub pairs: Vec<(Ratio, Ratio)>,
 }
 
@@ -107,24 +107,24 @@ impl Measured {
         })
     }
 
-    /// Whether the policies differ anywhere at all.
+    /// Whether the policies differ in any conversation.
     fn differs(&self) -> bool {
         self.pairs.iter().any(|(a, b)| a != b)
     }
 }
 
-/// What is known of one metric.
+/// The findings on one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
-    /// The value of each.
+    /// The value of each policy.
     pub values: (f64, f64),
-    /// How the second differs from the first, as [`Effect`] has it.
+    /// How the second differs from the first, by its [`Effect`].
     pub effect: f64,
-    /// Where the effect lies, all intervals together in 95 % of comparisons.
+    /// The confidence interval of the effect; all intervals together hold in 95 % of comparisons.
     pub interval: (f64, f64),
-    /// How often chance alone gives as much.
+    /// The p-value: how often chance alone gives an effect of at least this size.
     pub p: f64,
-    /// The same, corrected for how many metrics are looked at.
+    /// The p-value, corrected for the number of metrics tested.
     pub adjusted_p: f64,
     /// Whether a difference is claimed.
     pub is_shown: bool,
@@ -132,7 +132,7 @@ pub struct Finding {
     pub detectable: f64,
 }
 
-/// Looks at metrics of the same conversations together.
+/// Tests several metrics of the same conversations together.
 pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
     let family = measured.iter().filter(|one| one.differs()).count().max(1);
     let p_values = sign_flip::p_values(measured, settings);
@@ -170,7 +170,7 @@ pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    /// Pairs in which the second is larger by `more`, give or take some.
+    /// Pairs in which the second is larger by `more`, with some variation.
     fn pairs(count: usize, more: f64) -> Vec<(Ratio, Ratio)> {
         let of = |sum| Ratio::new(sum, 1.0);
         (0..count).map(|n| (of(1_000.0 + (n * 37 % 100) as f64), of(1_000.0 + more + (n * 61 % 100) as f64))).collect()

@@ -1,5 +1,6 @@
-//! How large a difference must be to be found. Not by a formula that takes the differences for normally distributed:
-//! an effect is added to what the conversations differ by chance, and looked at as the permutation test would.
+//! The size of the smallest effect that can be detected. Not by a formula that assumes normally distributed
+//! differences: an effect is added to the random differences between conversations, and the permutation test is
+//! applied.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -8,17 +9,17 @@ use rand_chacha::{
 
 use super::{Effect, Measured, Ratio, Settings};
 
-/// The stream of random numbers that is used here.
+/// The stream of random numbers used here.
 const STREAM: u64 = 3;
 
-/// So many permutations say where the critical value lies.
+/// The maximum number of permutations for estimating the critical value.
 const MOST_FLIPS: usize = 1_999;
 
-/// Steps until an effect and the value that it must exceed agree.
+/// Iterations until an effect and the value that it must exceed agree.
 const STEPS: usize = 60;
 
-/// The effect that is found with the stated power, where `family` metrics are looked at together. Infinite where
-/// there are too few conversations to find any.
+/// The effect that is found with the given power, where `family` metrics are tested together. Infinite where there are
+/// too few conversations to find any.
 pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings) -> f64 {
     let chance = by_chance(measured);
     if chance.iter().all(|part| *part == 0.0) {
@@ -26,7 +27,7 @@ pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings
     }
     let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
     random.set_stream(STREAM);
-    // Under each permutation: what chance gives, and what is left of an effect of 1 that all have alike.
+    // For each permutation: the effect of chance, and what remains of an effect of 1 that all conversations share.
     let flips: Vec<(f64, f64)> = (0..settings.flips.min(MOST_FLIPS))
         .map(|_| {
             let (mut by_chance, mut of_effect) = (0.0, 0.0);
@@ -54,7 +55,7 @@ pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings
     f64::INFINITY
 }
 
-/// What each conversation adds to the effect beyond what all have alike.
+/// What each conversation contributes to the effect beyond what all have in common.
 fn by_chance(measured: &Measured) -> Vec<f64> {
     let (a, b) = measured.totals();
     let parts = measured.pairs.iter().map(|(one, other)| match measured.effect {
@@ -68,7 +69,7 @@ fn beyond(one: Ratio, all: Ratio) -> f64 {
     (one.sum - all.value() * one.of) / all.of
 }
 
-/// The value that this share of all does not exceed.
+/// The value that this share of all values does not exceed.
 fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

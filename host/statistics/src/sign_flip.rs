@@ -1,5 +1,5 @@
-//! How often chance alone gives as much: if the two policies do not differ, then in each pair it is chance which is
-//! which, and swapping them gives a comparison that was just as likely.
+//! The permutation test: if the two policies do not differ, then which is which is random in each pair, and swapping
+//! them gives a comparison that was just as likely.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -8,29 +8,29 @@ use rand_chacha::{
 
 use super::{Measured, Ratio, Settings};
 
-/// Up to so many pairs all swaps are tried.
+/// With at most this many pairs, all permutations are tried.
 const EXACT_PAIRS: usize = 12;
 
-/// The stream of random numbers that is used here.
+/// The stream of random numbers used here.
 const STREAM: u64 = 1;
 
 /// A metric under permutation.
 struct Permuted<'a> {
     measured: &'a Measured,
-    /// What both policies have together.
+    /// The sum of both policies.
     both: Ratio,
     observed: f64,
     as_large: usize,
 }
 
-/// A p-value of each metric, all of them by the same permutations.
+/// The p-value of each metric, all from the same permutations.
 pub(super) fn p_values(measured: &[Measured], settings: &Settings) -> Vec<f64> {
     let mut permuted: Vec<Permuted<'_>> = measured
         .iter()
         .map(|measured| {
             let (a, b) = measured.totals();
             let both = Ratio::new(a.sum + b.sum, a.of + b.of);
-            // Sums of the same numbers in another order may differ in the last digit.
+            // The sum of the same numbers in another order may differ in the last digit.
             let observed = measured.effect.distance(a, b) * (1.0 - 1e-9);
             Permuted { measured, both, observed, as_large: 0 }
         })
@@ -53,7 +53,7 @@ pub(super) fn p_values(measured: &[Measured], settings: &Settings) -> Vec<f64> {
             }
             permuted.iter_mut().for_each(|one| one.look(&swaps));
         }
-        // What was observed is one of the comparisons that were just as likely.
+        // The observed comparison is itself one of the equally likely ones.
         (settings.flips, 1)
     };
     permuted.into_iter().map(|one| (one.as_large + chance) as f64 / (tried + chance) as f64).collect()
@@ -69,7 +69,7 @@ impl Permuted<'_> {
         let a = Ratio::new((self.both.sum - more.sum) / 2.0, (self.both.of - more.of) / 2.0);
         let b = Ratio::new((self.both.sum + more.sum) / 2.0, (self.both.of + more.of) / 2.0);
         let distance = self.measured.effect.distance(a, b);
-        // What cannot be compared is no reason to claim anything.
+        // What cannot be compared is no evidence of a difference.
         self.as_large += usize::from(distance >= self.observed || distance.is_nan() || self.observed.is_nan());
     }
 }

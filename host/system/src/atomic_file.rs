@@ -1,5 +1,5 @@
-//! A file that has its name once it is whole and on the disk. Until then it is `NAME.unfinished` beside its place, and what a
-//! killed program has left of it is taken away by the next that writes a file of the same name.
+//! A file that gets its name only when it is complete and on the disk. Until then it is `NAME.unfinished` in the same
+//! folder; what a killed program has left there is removed by the next program that writes a file with the same name.
 
 use std::{
     fs::{self, File},
@@ -12,22 +12,22 @@ use tempfile::TempPath;
 
 use crate::home;
 
-/// Behind the name of the file while it is being written.
+/// Appended to the file's name while it is being written.
 const SUFFIX: &str = ".unfinished";
 
-/// What the file may take the place of.
+/// Whether the file may replace another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// Nothing: there must be no such file.
+    /// No: the file must not exist.
     Nothing,
-    /// An earlier one.
+    /// It may replace an earlier file.
     Another,
 }
 
-/// Why there is no such file; whoever wants it says so in words of its own.
+/// Why the file was not written; callers add their own message.
 #[derive(Debug)]
 pub enum NotWritten {
-    /// There is one already.
+    /// The file exists already.
     Exists,
     /// Another program is writing it.
     Busy,
@@ -41,7 +41,7 @@ impl From<io::Error> for NotWritten {
     }
 }
 
-/// Such a file while it is being written. It goes away unless it is [placed](AtomicFile::place).
+/// A file that is being written. It is removed unless it is [placed](AtomicFile::place).
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -51,10 +51,10 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// An empty file for this one, locked; readable by the owner alone.
+    /// Creates the temporary file, empty and locked; readable by the owner alone.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If it cannot be created.
     pub fn begin(to: &Path, over: Overwrite) -> Result<AtomicFile, NotWritten> {
         if over == Overwrite::Nothing && to.symlink_metadata().is_ok() {
             return Err(NotWritten::Exists);
@@ -63,7 +63,7 @@ impl AtomicFile {
         name.push(SUFFIX);
         let path = PathBuf::from(name);
         let file = home::open_private_file(&path)?;
-        // Whoever had it may have finished meanwhile: then this is the whole one, under its own name.
+        // The previous holder may have finished in the meantime: then this is the complete file, under its own name.
         if file.try_lock().is_err() || !is_at(&file, &path)? {
             return Err(NotWritten::Busy);
         }
@@ -72,15 +72,15 @@ impl AtomicFile {
         Ok(AtomicFile { file, path, to: to.to_owned(), over })
     }
 
-    /// Where it is meanwhile, for who writes it by its path.
+    /// The temporary path, for callers that write by path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives it its name, once it is on the disk. Its size in bytes.
+    /// Syncs the file to the disk and gives it its name. Returns its size in bytes.
     ///
     /// # Errors
-    /// It cannot have that name.
+    /// If it cannot have that name.
     pub fn place(self) -> Result<u64, NotWritten> {
         let AtomicFile { file, path, to, over } = self;
         file.sync_all()?;

@@ -1,9 +1,9 @@
-//! Subprocesses that cannot hurt the gateway.
+//! Subprocesses that cannot harm the gateway.
 //!
-//! A child is started without a shell, with an environment that lists what it may see, and in a process
-//! group of its own. When it ends, takes too long, is cancelled or is no longer waited for, the whole
-//! group is killed, so nothing it started outlives it; and a [`supervisor`] kills it when the gateway itself is killed. Its output is read to the end whatever its
-//! size, but only a bounded part is kept.
+//! A child is started without a shell, with an explicit environment, and in its own process group. When it ends, takes
+//! too long, is cancelled or is no longer waited for, the whole group is killed, so that nothing it started outlives
+//! it; a [`supervisor`] kills it when the gateway itself is killed. Its output is always read to the end, but only a
+//! bounded part is kept.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -33,19 +33,19 @@ use capture::{Capture, Keep};
 use group::Group;
 use lines::Lines;
 
-/// The most bytes of one line that are handed on; the rest of the line is left out.
+/// The maximum length of a line that is passed on, in bytes; the rest of a longer line is dropped.
 const DEFAULT_MAX_LINE_BYTES: usize = 64 << 10;
-/// The most bytes of standard output that are kept, from its start.
+/// How many bytes of standard output are kept, from its start.
 const DEFAULT_MAX_STDOUT_BYTES: usize = 1 << 20;
-/// The most bytes of standard error that are kept, from its end: that is where programs say why.
+/// How many bytes of standard error are kept, from its end, which is where programs report errors.
 const DEFAULT_MAX_STDERR_BYTES: usize = 16 << 10;
 
-/// How long output that was still in the pipes is read after the child is gone. A process that left the
-/// group may keep them open for ever.
+/// How long remaining output is read from the pipes after the child has ended. A process that left the group may keep
+/// them open forever.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// How long a killed child may take to disappear; afterwards the runtime reaps it on its own.
+/// How long to wait for a killed child to end; after that the runtime reaps it.
 const REAP_TIME: Duration = Duration::from_secs(5);
-/// Bytes asked of a pipe at once.
+/// The number of bytes per read from a pipe.
 const READ_BYTES: usize = 16 << 10;
 
 /// What to run.
@@ -53,15 +53,15 @@ const READ_BYTES: usize = 16 << 10;
 pub struct Spec {
     /// The program: a path, or a name that is looked up in the `PATH` of `environment`.
     pub program: OsString,
-    /// The arguments as the program gets them; no shell reads them.
+    /// The arguments as the program receives them; no shell interprets them.
     pub arguments: Vec<OsString>,
-    /// Everything of the environment that the child gets to see.
+    /// The complete environment of the child.
     pub environment: Vec<(OsString, OsString)>,
-    /// The working directory; `None` is the gateway's.
+    /// The working directory; with `None`, the gateway's.
     pub directory: Option<PathBuf>,
-    /// What the child reads on standard input.
+    /// The child's standard input.
     pub input: Vec<u8>,
-    /// How long it may take, and how much of what it says is kept.
+    /// How long it may take, and how much of its output is kept.
     pub limits: Limits,
 }
 
@@ -79,16 +79,16 @@ impl Spec {
     }
 }
 
-/// What a child may use up.
+/// The limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From start to end.
+    /// The time from start to end.
     pub wall_clock: Duration,
-    /// Of one line that is handed on.
+    /// Bytes of a line that is passed on.
     pub max_line_bytes: usize,
-    /// Of standard output, kept from its start.
+    /// Bytes of standard output, kept from its start.
     pub max_stdout_bytes: usize,
-    /// Of standard error, kept from its end.
+    /// Bytes of standard error, kept from its end.
     pub max_stderr_bytes: usize,
 }
 
@@ -103,12 +103,12 @@ impl Default for Limits {
     }
 }
 
-/// How a child came to its end.
+/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// By itself, with this exit code.
     Exited(i32),
-    /// By this signal, which did not come from here.
+    /// By this signal, which was not sent by this module.
     Signalled(i32),
     /// It was killed because it took longer than [`Limits::wall_clock`].
     TimedOut,
@@ -116,10 +116,10 @@ pub enum End {
     Cancelled,
 }
 
-/// A child that ran.
+/// A child that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Whether that was a success is for the caller to say.
+    /// How it ended; whether that is a success is for the caller to decide.
     pub end: End,
     /// The start of its standard output.
     pub stdout: Captured,
@@ -127,22 +127,22 @@ pub struct Finished {
     pub stderr: Captured,
 }
 
-/// A child that could not be started.
+/// Why a child could not be started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
-    /// There is no such path, or nothing of that name on the `PATH`.
+    /// The path does not exist, or the name is not in `PATH`.
     #[error("`{program}` was not found")]
     NotFound {
         /// As [`Spec::program`] names it.
         program: String,
     },
-    /// It is no executable file of this user.
+    /// It is not an executable file for this user.
     #[error("this user is not allowed to run `{program}`")]
     NotPermitted {
         /// As [`Spec::program`] names it.
         program: String,
     },
-    /// There is nowhere to start it in.
+    /// The working directory does not exist.
     #[error("the working directory `{}` does not exist", directory.display())]
     NoDirectory {
         /// As in [`Spec::directory`].
@@ -153,18 +153,17 @@ pub enum SpawnError {
     Other {
         /// As [`Spec::program`] names it.
         program: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The variables of this process that have one of these names, for [`Spec::environment`]. Names that
-/// are not set are left out.
+/// The variables of this process with these names, for [`Spec::environment`]. Names that are not set are left out.
 pub fn inherit<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(OsString, OsString)> {
     names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
 }
 
-/// Whether a program would be found: a path, or a name in the `PATH` of this environment.
+/// Whether a program can be found: as a path, or as a name in the `PATH` of this environment.
 pub fn is_installed(program: &OsStr, environment: &[(OsString, OsString)]) -> bool {
     if is_path(program) {
         return Path::new(program).is_file();
@@ -173,18 +172,18 @@ pub fn is_installed(program: &OsStr, environment: &[(OsString, OsString)]) -> bo
     path.is_some_and(|(_, folders)| std::env::split_paths(folders).any(|folder| folder.join(program).is_file()))
 }
 
-/// Whether this is a path and no name.
+/// Whether this is a path rather than a name.
 fn is_path(program: &OsStr) -> bool {
     Path::new(program).components().count() > 1
 }
 
-/// Runs a child to its end. `on_line` gets every line of standard output as it is complete, without its
-/// line end and with replacement characters where it is not UTF-8.
+/// Runs a child to its end. `on_line` is called with every complete line of standard output, without its line end and
+/// with replacement characters where it is not UTF-8.
 ///
 /// Dropping the future kills the child's whole group.
 ///
 /// # Errors
-/// [`SpawnError`] when the child could not be started; how it ended is not an error here.
+/// [`SpawnError`] when the child could not be started; however it ended, that is not an error here.
 pub async fn run(
     spec: &Spec,
     cancel: &CancellationToken,
@@ -217,7 +216,7 @@ pub async fn run(
                 _ = &mut pipes, if !drained => drained = true,
             }
         };
-        // Whatever the child started must not outlive it, nor keep its pipes open.
+        // Nothing that the child started may outlive it or keep its pipes open.
         drop(group);
         if matches!(end, End::TimedOut | End::Cancelled) {
             let _ = timeout(REAP_TIME, child.wait()).await;
@@ -258,7 +257,7 @@ fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
     })
 }
 
-/// What would keep the program from being started, found before a supervisor is.
+/// Checks what would prevent the program from starting, because only the supervisor's own start is reported.
 fn check(spec: &Spec) -> Result<(), SpawnError> {
     if let Some(directory) = spec.directory.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(SpawnError::NoDirectory { directory: directory.clone() });
@@ -271,18 +270,18 @@ fn check(spec: &Spec) -> Result<(), SpawnError> {
             false => Err(SpawnError::NotFound { program: program() }),
         };
     }
-    // Where the child will be when it is started.
+    // Relative to the child's working directory.
     let path = spec.directory.as_deref().unwrap_or(Path::new("")).join(&spec.program);
     match path.metadata() {
         Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => Ok(()),
         Ok(_) => Err(SpawnError::NotPermitted { program: program() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SpawnError::NotFound { program: program() }),
-        // Starting it will tell.
+        // Starting it will report the error.
         Err(_) => Ok(()),
     }
 }
 
-/// Writes the input and closes the pipe. A child that does not care to read it is no error.
+/// Writes the input and closes the pipe. It is not an error if the child does not read it.
 async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(input).await;
@@ -303,7 +302,7 @@ fn ended(status: io::Result<ExitStatus>) -> End {
     use std::os::unix::process::ExitStatusExt;
     match status {
         Ok(status) => status.code().map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited),
-        // Nobody else waits for our children; should the status be lost all the same, it was no success.
+        // Nobody else waits for our children; if the status is lost nevertheless, it counts as a failure.
         Err(_) => End::Exited(-1),
     }
 }

@@ -1,4 +1,4 @@
-//! The one place that reads the clock.
+//! The only place that reads the clock.
 
 use std::{
     fmt,
@@ -9,17 +9,17 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Says what time it is: this machine's, or whatever a test or a replay goes by.
+/// The current time: this machine's, or that of a test or a replay.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 impl Clock {
-    /// The machine's own.
+    /// The machine's clock.
     pub fn system() -> Clock {
         Clock(Arc::new(now_ms))
     }
 
-    /// One that says what this says, in milliseconds since the epoch.
+    /// A clock that returns the result of `now_ms`, in milliseconds since the epoch.
     pub fn of(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(now_ms))
     }
@@ -48,22 +48,22 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How far this machine's clock is ahead of whoever has just sent this `Date` header; to the second, as that is.
+/// How far this machine's clock is ahead of the sender of this `Date` header, to the second.
 pub fn ahead_of(date: &str) -> Option<SignedDuration> {
     let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     Some(SignedDuration::from_millis(now_ms()) - SignedDuration::from_secs(theirs.as_second()))
 }
 
-/// A time as people read it, UTC.
+/// Formats a time for people, in UTC.
 pub fn time(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }
 
-/// How long the machine has been up, the time that it slept included. Nobody can set it.
+/// How long the machine has been up, including the time that it slept. Unlike the clock, it cannot be set.
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     const UP: ClockId = ClockId::Boottime;
-    // Elsewhere it is this one that goes on while the machine sleeps, or none.
+    // On other systems, this clock continues while the machine sleeps, or none does.
     #[cfg(not(target_os = "linux"))]
     const UP: ClockId = ClockId::Monotonic;
     let up = clock_gettime(UP);

@@ -1,11 +1,10 @@
-//! Errors as the operator sees them: one line that names the thing, one that says what to do.
+//! Errors for the operator: one line that names the problem, one that says what to do about it.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// What went wrong, and what to do about it. Typed errors become one of these where they leave the
-/// program.
+/// An error message, and what to do about it. Typed errors become one of these where they leave the program.
 #[derive(Clone, Debug)]
 pub struct Failure {
     message: String,
@@ -13,33 +12,33 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with nothing more to say than what happened.
+    /// Creates a failure without a hint.
     pub fn new(message: impl fmt::Display) -> Self {
         Failure { message: message.to_string(), hint: None }
     }
 
-    /// What happened, without the hint.
+    /// The message, without the hint.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, where there is something.
+    /// The hint, if any.
     pub fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// What to do about it.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What happened, and what to do about it.
+    /// The message and the hint.
     pub fn into_parts(self) -> (String, Option<String>) {
         (self.message, self.hint)
     }
 
-    /// The same for machines: one object, shaped as the console's `error` lines.
+    /// The failure as JSON, in the format of the console's `error` lines.
     pub fn document(&self) -> Value {
         json!({"type": "error", "message": self.message, "hint": self.hint})
     }
@@ -57,12 +56,12 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Adds a hint to any error on its way out.
+/// Converts any error into a [`Failure`] with a hint.
 pub trait OrHint<T> {
     /// Turns the error into a [`Failure`] with this hint.
     ///
     /// # Errors
-    /// The same error, said to the operator.
+    /// The same error, for the operator.
     fn or_hint(self, hint: impl Into<String>) -> Result<T, Failure>;
 }
 

@@ -1,4 +1,4 @@
-//! Where things are kept. One folder a gateway, `~/.pmk` unless told otherwise, laid out as pmk's.
+//! The layout of the home: one folder per gateway, `~/.pmk` by default, compatible with pmk's.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub fn gateway_dir(home: &Path) -> PathBuf {
     home.join("gateway")
 }
 
-/// `<home>/gateway/control.sock`: where a running gateway takes commands.
+/// `<home>/gateway/control.sock`: where a running gateway accepts commands.
 pub fn control_socket(home: &Path) -> PathBuf {
     gateway_dir(home).join("control.sock")
 }
@@ -35,18 +35,18 @@ pub fn compile_cache_dir(home: &Path) -> PathBuf {
     home.join("cache").join("components")
 }
 
-/// The variable that names the folder where `--home` does not.
+/// The variable that names the home if `--home` does not.
 pub const VARIABLE: &str = "PMK_HOME";
 
-/// Whether somebody has said which folder it is.
+/// Whether the home was named explicitly.
 pub fn is_named(given: Option<&Path>) -> bool {
     given.is_some() || std::env::var_os(VARIABLE).is_some_and(|home| !home.is_empty())
 }
 
-/// Refuses what is no folder in the place of a home. That there is nothing yet is fine.
+/// Rejects a home that is not a folder. It need not exist yet.
 ///
 /// # Errors
-/// It is something else.
+/// If it is something else.
 pub fn check_folder(home: &Path) -> Result<(), Failure> {
     if home.is_dir() {
         return Ok(());
@@ -59,10 +59,10 @@ pub fn check_folder(home: &Path) -> Result<(), Failure> {
     Err(Failure::new(what).hint("choose one with `--home DIR`"))
 }
 
-/// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.
+/// Rejects a home that does not exist: otherwise it would look like one in which nothing has happened yet.
 ///
 /// # Errors
-/// It does not exist, or nobody can tell.
+/// If it does not exist, or that cannot be determined.
 pub fn check_exists(home: &Path) -> Result<(), Failure> {
     match home.try_exists() {
         Ok(true) => Ok(()),
@@ -73,16 +73,16 @@ pub fn check_exists(home: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Whether it is the one that is taken where none is named.
+/// Whether it is the default home.
 pub fn is_default(home: &Path) -> bool {
     std::env::home_dir().is_some_and(|folder| folder.join(".pmk") == home)
 }
 
-/// The folder given, else the one that the environment names, else `~/.pmk`. Absolute, because the compile
-/// cache insists on it.
+/// The folder given, otherwise that of the environment, otherwise `~/.pmk`. Absolute, because the compile cache
+/// requires it.
 ///
 /// # Errors
-/// There is no folder to put it in.
+/// If there is no home directory.
 pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let named = std::env::var_os(VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from);
     let home = match given.map(Path::to_owned).or(named) {

@@ -1,4 +1,4 @@
-//! What is said of JSON that is not as expected, and how JSON is read and shown.
+//! Errors about unexpected JSON, and how JSON is read and shown.
 
 use std::{fmt, marker::PhantomData};
 
@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::Value;
 
-/// What a value is, in words.
+/// The type of a value, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -21,11 +21,11 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Reads an object, and nothing else: a derived reader takes a list of the fields' values as well, in the order in
-/// which they are declared here, which is no shape that anybody agreed on.
+/// Reads an object, and nothing else: a derived reader also accepts a list of the fields' values in the order of their
+/// declaration, which is not an agreed format.
 ///
 /// # Errors
-/// It is no object, or not this one.
+/// If it is not an object, or not this one.
 pub fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Object<T>(PhantomData<T>);
 
@@ -44,12 +44,12 @@ pub fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -
     deserializer.deserialize_map(Object(PhantomData))
 }
 
-/// The value on one line, as a terminal can be given it.
+/// The value on one line, safe for a terminal.
 pub fn shown(value: &impl Serialize) -> String {
     printable(serde_json::to_string(value))
 }
 
-/// The same on several lines.
+/// The value on several lines, safe for a terminal.
 pub fn shown_pretty(value: &impl Serialize) -> String {
     printable(serde_json::to_string_pretty(value))
 }
@@ -61,7 +61,7 @@ fn printable(json: serde_json::Result<String>) -> String {
 /// Reads a text that is one object.
 ///
 /// # Errors
-/// It is none, or not this one.
+/// If it is not an object, or not this one.
 pub fn read_object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = object(&mut reader)?;
@@ -73,7 +73,7 @@ pub fn read_object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_
 mod tests {
     use super::*;
 
-    /// Once, what was written backwards stood in the terminal as its writer wished.
+    /// Regression: bidirectional controls reached the terminal.
     #[test]
     fn what_is_not_seen_is_escaped_and_parsed_as_it_was() {
         let hidden = "\u{1b}[2J \u{7f}\u{9b}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041} \u{200d} \t\n\\ \"";

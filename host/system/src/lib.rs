@@ -1,10 +1,11 @@
-//! What the program wants of the machine it runs on, and nothing of what it is for.
+//! What the program needs of the machine it runs on, independent of its purpose.
 //!
-//! Where things are kept is a [`home`], which one process holds at a time; what is read of others' files goes through [`files`]
-//! and [`lines`], each within a bound, and a [`stamp`] tells whether one is another than before; what is written for others is [`atomic_file`] until it is whole. Programs that are started
-//! are a [`child`], and do not outlive us; what has started us is a [`service`] manager. [`clock`] is the one place that reads the time, [`panics`] the one that catches
-//! what should not have happened, and [`threads`] says who does what blocks. What went wrong is said to an operator as an [`error::Failure`], and what is wrong with
-//! somebody's [`json`] in the same words everywhere.
+//! The gateway's files are in a [`home`], which one process uses at a time. Files of others are read through [`files`]
+//! and [`lines`], each with limits, and a [`stamp`] tells whether a file has changed; files for others are written as
+//! an [`atomic_file`]. Programs are started as a [`child`], which does not outlive us; a [`service`] manager may have
+//! started us. [`clock`] is the only place that reads the time, [`panics`] catches panics, and [`threads`] determines
+//! what runs blocking work. Errors are reported to the operator as an [`error::Failure`], and errors in [`json`] are
+//! worded the same everywhere.
 
 #![deny(missing_docs)]
 

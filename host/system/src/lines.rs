@@ -1,14 +1,14 @@
-//! Lines of a file that somebody hands over, each within a bound: no more than one is in memory, and none is longer.
+//! Reads the lines of a file provided by a user, with a limit on their length: only one is in memory at a time.
 
 use std::io::{self, BufRead};
 
-/// How long a line may be, in bytes. One holds a message, and the largest that anybody has seen had some megabytes.
+/// The maximum length of a line, in bytes. A line contains one message, and the largest one seen had some megabytes.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// The lines, without their ends. After an error there are no more.
+/// The lines, without their line ends. After an error there are no more.
 #[derive(Debug)]
 pub struct Lines<R> {
-    /// None once nothing more is read.
+    /// `None` once nothing more is read.
     reader: Option<R>,
     number: usize,
     limit: usize,
@@ -20,7 +20,7 @@ impl<R: BufRead> Lines<R> {
         Lines::within(MAX_LINE_BYTES, reader)
     }
 
-    /// Lines of at most so many bytes.
+    /// Lines of at most `limit` bytes.
     fn within(limit: usize, reader: R) -> Self {
         Lines { reader: Some(reader), number: 0, limit }
     }
@@ -29,7 +29,7 @@ impl<R: BufRead> Lines<R> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         self.number += 1;
         let mut line = Vec::new();
-        // The end of the line, too.
+        // One more for the line end.
         let most = (self.limit as u64).saturating_add(1);
         if io::Read::take(reader, most).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Whether a file or folder is this user's alone to change.
+//! Checks whether only this user can change a file or folder.
 
 use std::{
     fs::Metadata,
@@ -9,30 +9,30 @@ use std::{
 use rustix::process::geteuid;
 use thiserror::Error;
 
-/// The bits that let the group and all others write.
+/// The bits that give write access to the group and all others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Who owns nothing in such a folder can neither remove nor rename it.
+/// In such a folder, only the owner of an entry can remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// The administrator, who can change everything anyway.
 const ROOT: u32 = 0;
 
-/// Somebody else can change it.
+/// Why somebody else can change a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOurs {
     /// It belongs to another user.
     #[error("`{}` belongs to another user (uid {owner})", path.display())]
     Foreign {
-        /// What it is.
+        /// The file or folder.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
     /// Others may write to it.
     #[error("`{}` can be changed by other users (mode {mode:03o})", path.display())]
     Writable {
-        /// What it is.
+        /// The file or folder.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
@@ -40,7 +40,7 @@ pub enum NotOurs {
 }
 
 impl NotOurs {
-    /// The command that mends it.
+    /// The command that fixes it.
     pub fn hint(&self) -> String {
         let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
         match self {
@@ -55,8 +55,8 @@ impl NotOurs {
     }
 }
 
-/// Whether only this user and the administrator can change what these metadata were read of; best from an open
-/// descriptor, for what a path names may be another thing a moment later.
+/// Checks that only this user and the administrator can change the file or folder with this metadata. The metadata
+/// should come from an open descriptor, because a path may name something else a moment later.
 ///
 /// # Errors
 /// [`NotOurs`] says who else can.
@@ -64,8 +64,8 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
     judge(path, metadata.uid(), metadata.mode(), geteuid().as_raw())
 }
 
-/// Whether only this user and the administrator can put another thing in the place of what lies in this folder: nobody
-/// else may write to it, or it is one like `/tmp`, in which everybody keeps their own.
+/// Checks that only this user and the administrator can replace an entry of this folder: nobody else may write to it,
+/// or it is one like `/tmp`, in which users can only change their own entries.
 ///
 /// # Errors
 /// [`NotOurs`] says who else can.

@@ -1,4 +1,4 @@
-//! Panics, caught, with what they said and where they happened.
+//! Catches panics, with their message and location.
 
 use std::{any::Any, cell::RefCell, panic::AssertUnwindSafe, sync::Once};
 
@@ -9,7 +9,7 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Has every panic leave its place for [`caught`] to find, beside what was done with panics before.
+/// Makes every panic record its location for [`caught`], in addition to the previous panic hook.
 pub fn note_places() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -22,20 +22,20 @@ pub fn note_places() {
     });
 }
 
-/// Runs a future to its end; where it panics, says where that was. What the future shared with others must bear
-/// being left as the panic found it.
+/// Runs a future to its end; if it panics, returns the location. State that the future shares must tolerate being left
+/// as it was at the panic.
 ///
 /// # Errors
-/// The place of the panic.
+/// The location of the panic.
 pub async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(future)
         .catch_unwind()
         .await
-        // The panic was met by the poll just now, on this very thread.
+        // The panic occurred in the poll just now, on this very thread.
         .map_err(|_| PLACE.with_borrow_mut(Option::take).unwrap_or_else(|| "an unknown location".to_owned()))
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("it did not say why").to_owned()

@@ -1,8 +1,6 @@
-//! The service manager that has started this process and looks after it, where it wants to be told: systemd, by the
-//! protocol of `sd_notify(3)`.
+//! The service manager that has started and supervises this process: systemd, by the protocol of `sd_notify(3)`.
 //!
-//! The crate for it, `sd-notify`, reaches no socket in the abstract namespace, which is where managers in containers
-//! have theirs.
+//! The crate for it, `sd-notify`, does not support sockets in the abstract namespace, which managers in containers use.
 
 use std::{
     env,
@@ -12,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-/// How long a manager may take to let a word in.
+/// The time limit for sending a message to the manager.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A manager that listens.
+/// A service manager that accepts notifications.
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: UnixDatagram,
@@ -24,10 +22,10 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// That of this process, by `NOTIFY_SOCKET`; without it there is none.
+    /// The manager of this process, from `NOTIFY_SOCKET`; `None` if that is not set.
     ///
     /// # Errors
-    /// The variable names no socket, or there are no handles left.
+    /// If the variable does not name a socket, or there are no file descriptors left.
     pub fn of_environment() -> io::Result<Option<ServiceManager>> {
         let Some(named) = env::var_os("NOTIFY_SOCKET").filter(|named| !named.is_empty()) else { return Ok(None) };
         let socket = UnixDatagram::unbound()?;
@@ -35,21 +33,21 @@ impl ServiceManager {
         Ok(Some(ServiceManager { socket, address: address(&named)?, watchdog: watchdog() }))
     }
 
-    /// Within what time it wants to hear `WATCHDOG=1` again, or it ends this process.
+    /// The interval within which it expects `WATCHDOG=1`; otherwise it ends this process.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// Tells it something: assignments such as `READY=1`, each in one line.
+    /// Sends assignments such as `READY=1`, each on its own line.
     ///
     /// # Errors
-    /// It is gone, or does not listen.
+    /// If the manager is gone or does not accept messages.
     pub fn tell(&self, assignments: &[&str]) -> io::Result<()> {
         self.socket.send_to_addr(assignments.join("\n").as_bytes(), &self.address).map(drop)
     }
 }
 
-/// A path, or after an `@` a name in the abstract namespace.
+/// Parses a path, or a name in the abstract namespace after an `@`.
 fn address(named: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let Some(name) = named.as_encoded_bytes().strip_prefix(b"@") {

@@ -1,8 +1,8 @@
-//! Whether a file is another one than before, without reading it.
+//! Detects whether a file has changed, without reading it.
 
 use std::{fs, path::Path, time::SystemTime};
 
-/// What differs when a file was written anew.
+/// Properties that change when a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -11,7 +11,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// `None` for no file.
+    /// The stamp of a file; `None` if there is none.
     pub fn of(file: &Path) -> Option<Stamp> {
         let meta = fs::metadata(file).ok()?;
         #[cfg(unix)]

@@ -1,7 +1,7 @@
-//! Who does work that blocks: threads of its own, or nobody else.
+//! Where blocking work runs: on separate threads, or on the runtime's only thread.
 //!
-//! A gateway that serves people has others wait on threads. One whose every step is to come in the same order, as in a
-//! simulation, lives in a runtime of one thread and does all of it there.
+//! A gateway in operation uses separate threads. One whose every step must happen in the same order, as in a
+//! simulation, has a runtime with one thread and does all work there.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// How long a disk takes for a commit, on the runtime's clock.
 pub type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// What works for something that has much to do.
+/// The threads for blocking work.
 #[derive(Clone, Default)]
 pub enum Threads {
-    /// Threads of its own.
+    /// Separate threads.
     #[default]
     Own,
-    /// Tasks of the runtime that it is used in, which has one thread. What they do takes as long as the pace says.
+    /// Tasks of the current runtime, which has one thread. The pace determines how long their work takes.
     None(Pace),
 }
 
@@ -29,11 +29,11 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// Does something that blocks, without keeping the runtime's other tasks waiting; a runtime of one thread has nobody
-/// else to do it.
+/// Runs blocking work without blocking the runtime's other tasks; on a runtime with one thread, it runs in place.
 ///
 /// # Panics
-/// The work does; so does work that waits for a thread, in a runtime of one: what is used there has [`Threads::None`].
+/// If the work panics; also on a one-thread runtime if the work waits for a thread, so that [`Threads::None`] must be
+/// used there.
 pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return work();
@@ -42,7 +42,7 @@ pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and whoever waits with it.
+            // The runtime is shutting down, and the caller with it.
             Err(_) => std::future::pending().await,
         },
     }

@@ -1,4 +1,4 @@
-//! From a core module to a component, and what a component holds.
+//! Converts a core module to a component, and reads what a component contains.
 
 use wit_component::{ComponentEncoder, DecodedWasm};
 
@@ -7,7 +7,7 @@ use crate::Error;
 /// The package whose interfaces a policy exports.
 const CONTRACT: &str = "pmk:policy/";
 
-/// How every component begins; a core module has another version.
+/// The header of every component; a core module has another version.
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// The one export that every policy must have.
@@ -25,10 +25,10 @@ pub struct Component {
 }
 
 impl Component {
-    /// Wraps a core module that carries the type of its component.
+    /// Wraps a core module that contains its component type.
     ///
     /// # Errors
-    /// When the module's type is missing or does not fit.
+    /// If the module's component type is missing or does not match.
     pub fn of_module(name: &str, module: &[u8]) -> Result<Component, Error> {
         let bytes = ComponentEncoder::default()
             .validate(true)
@@ -38,10 +38,10 @@ impl Component {
         Component::read(name, bytes)
     }
 
-    /// Reads what a component imports and exports.
+    /// Reads a component's imports and exports.
     ///
     /// # Errors
-    /// Bytes that are no component, or one without self-description.
+    /// If the bytes are not a component, or the component has no self-description.
     pub fn read(name: &str, bytes: Vec<u8>) -> Result<Component, Error> {
         let wrong = |what: String| Error::Component { name: name.into(), what };
         if !bytes.starts_with(HEADER) {

@@ -1,6 +1,6 @@
-//! How cargo is run for wasm. Everything the guest build needs is in its environment, so that the host's
-//! configuration is neither used nor changed. Whoever asks runs it: a program to its end, or an author's desk that may be left
-//! meanwhile.
+//! Runs cargo for wasm. All configuration of a guest build is in its environment, so that the host's configuration is
+//! neither used nor changed. A [`Build`] is run by its caller: to its end, or by an interactive tool that may abandon
+//! it.
 
 use std::{
     env,
@@ -11,8 +11,8 @@ use std::{
 
 use crate::{Error, Target, Toolchain, Workspace};
 
-/// The release profile of components: one unit of whole-program code, no symbols. `cargo build` of the workspace
-/// has its own.
+/// The release profile of components: one codegen unit, link-time optimisation, no symbols. `cargo build` of the
+/// workspace has its own.
 const PROFILE: [(&str, &str); 6] = [
     ("LTO", "fat"),
     ("CODEGEN_UNITS", "1"),
@@ -22,26 +22,26 @@ const PROFILE: [(&str, &str); 6] = [
     ("DEBUG", "false"),
 ];
 
-/// Stack of a component in bytes. Policies hardly recurse, and every instance has to be zeroed.
+/// Stack of a component in bytes. Policies hardly recurse, and the stack of every instance must be zeroed.
 const STACK_BYTES: u32 = 128 * 1024;
 
-/// Debian's `wasi-libc`, which a standard library built for WASI links.
+/// Debian's `wasi-libc`, which a standard library built for WASI is linked with.
 const WASI_LIBC: &str = "/usr/lib/wasm32-wasi";
 
-/// A build that is yet to be run.
+/// A build that has not been run yet.
 #[derive(Debug)]
 pub struct Build {
-    /// What to run; it says on standard error why it fails.
+    /// The command; it reports errors on standard error.
     pub command: Command,
-    /// Where its result will be.
+    /// The path of its result.
     pub artifact: PathBuf,
 }
 
 impl Build {
-    /// Runs it to its end.
+    /// Runs the build to its end.
     ///
     /// # Errors
-    /// It does not start, or fails.
+    /// If it cannot be started, or fails.
     pub fn run(mut self) -> Result<PathBuf, Error> {
         run(&mut self.command)?;
         Ok(self.artifact)
@@ -51,7 +51,7 @@ impl Build {
 /// Compiles a policy to a core module with plain cargo.
 pub fn module(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Build {
     let mut cargo = command(workspace, toolchain, Target::Unknown);
-    // The crate is also an `rlib` for native tests, which would keep the linker from optimising across crates.
+    // The crate is also an `rlib`, for native tests; built as one, it would prevent optimisation across crates.
     cargo.args(["rustc", "--crate-type", "cdylib", "--release", "--target", Target::Unknown.triple()]);
     cargo.args(["--package", policy]).args(locked(workspace));
     Build { command: cargo, artifact: artifact(workspace, Target::Unknown, policy) }
@@ -60,7 +60,7 @@ pub fn module(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Bui
 /// Compiles a policy to a component with cargo-component.
 ///
 /// # Errors
-/// When cargo-component, or the folder it looks for, is missing.
+/// If cargo-component, or the folder that it requires, is missing.
 pub fn component(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Result<Build, Error> {
     let found = Command::new("cargo-component").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -75,7 +75,7 @@ pub fn component(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> 
     Ok(Build { command: cargo, artifact: artifact(workspace, Target::Wasip1, policy) })
 }
 
-/// A project that was never built has no lock file yet.
+/// `--locked`, unless the project was never built and has no lock file yet.
 fn locked(workspace: &Workspace) -> Option<&'static str> {
     workspace.root.join("Cargo.lock").exists().then_some("--locked")
 }
@@ -84,12 +84,12 @@ fn artifact(workspace: &Workspace, target: Target, policy: &str) -> PathBuf {
     target_folder(workspace).join(target.triple()).join("release").join(format!("{}.wasm", policy.replace('-', "_")))
 }
 
-/// Guests build apart from the host, so that neither throws away what the other has compiled.
+/// Guests have a separate target folder, so that guest and host builds do not invalidate each other's results.
 fn target_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("guest")
 }
 
-/// The toolchain's cargo, with the environment of a guest build.
+/// The toolchain's cargo, with the environment for a guest build.
 fn command(workspace: &Workspace, toolchain: &Toolchain, target: Target) -> Command {
     let mut command = Command::new(toolchain.program("cargo"));
     command
@@ -111,7 +111,7 @@ fn command(workspace: &Workspace, toolchain: &Toolchain, target: Target) -> Comm
     command
 }
 
-/// Flags of every guest crate. Paths of this machine are replaced, so that two machines build the same bytes.
+/// Compiler flags of every guest crate. Paths of this machine are replaced, so that two machines build the same bytes.
 fn rustflags(workspace: &Workspace, toolchain: &Toolchain, target: Target) -> Vec<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![
@@ -136,7 +136,7 @@ fn cargo_home() -> PathBuf {
 
 fn path_with(first: &Path) -> OsString {
     let rest = env::var_os("PATH").unwrap_or_default();
-    // Only a path with a separator in it cannot be joined, and then the rest still serves.
+    // Joining fails only for a path that contains a separator; then the rest is used.
     env::join_paths([first.to_owned()].into_iter().chain(env::split_paths(&rest))).unwrap_or(rest)
 }
 

@@ -1,7 +1,7 @@
 //! Rebuilds every policy under `plugins/` as a component, with whichever toolchain the machine has.
 //!
-//! [`policies`] finds the crates, [`toolchain`] what can compile them, [`guest`] says how cargo is run for wasm, and
-//! [`component`] turns the result into a component and says what is in it.
+//! [`policies`] finds the crates, [`toolchain`] a toolchain that can compile them, [`guest`] runs cargo for wasm, and
+//! [`component`] converts the result to a component and reads its contents.
 
 pub mod component;
 pub mod error;

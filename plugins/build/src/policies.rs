@@ -1,4 +1,4 @@
-//! Which crates are policies: those under `plugins/` that are built as a `cdylib`.
+//! Finds the policies: the crates under `plugins/` that are built as a `cdylib`.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,34 +9,34 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// The workspace this program belongs to.
+/// The workspace of the policies.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// Its top folder.
+    /// Its root folder.
     pub root: PathBuf,
-    /// Where cargo builds.
+    /// Cargo's target folder.
     pub target: PathBuf,
     /// Names of the policy crates, sorted.
     pub policies: Vec<String>,
-    /// Where their sources are, and their components.
+    /// The folder of their sources and components.
     pub folder: PathBuf,
-    /// Whether it is this repository, whose components are all built in the same way; another project has its own.
+    /// Whether it is this repository, whose components are all built in the same way, or somebody's own project.
     pub is_own: bool,
 }
 
 impl Workspace {
-    /// This repository.
+    /// Finds this repository.
     ///
     /// # Errors
-    /// When cargo fails, or answers something unexpected.
+    /// If cargo fails, or prints something unexpected.
     pub fn find() -> Result<Workspace, Error> {
         Workspace::ask_cargo(Path::new(env!("CARGO_MANIFEST_DIR")), Some("plugins"))
     }
 
-    /// A project of its own, as `pmk-host policy new` writes it.
+    /// Finds a separate project, as `pmk-host policy new` creates it.
     ///
     /// # Errors
-    /// When cargo fails, or answers something unexpected.
+    /// If cargo fails, or prints something unexpected.
     pub fn of_project(folder: &Path) -> Result<Workspace, Error> {
         Workspace::ask_cargo(folder, None)
     }
@@ -71,10 +71,10 @@ impl Workspace {
         Some(Workspace { root, target, policies, folder, is_own: plugins.is_some() })
     }
 
-    /// The policies of these names, or all of them.
+    /// The policies with these names; all of them if none is given.
     ///
     /// # Errors
-    /// A name that no policy has.
+    /// If there is no policy with one of the names.
     pub fn select(&self, names: &[String]) -> Result<Vec<String>, Error> {
         if names.is_empty() {
             return Ok(self.policies.clone());

@@ -1,8 +1,8 @@
-//! What can compile for wasm here.
+//! Finds a toolchain that can compile for wasm.
 //!
-//! Either rustup has installed the target, or a toolchain comes with the standard library's source and builds it on
-//! the spot. The latter is how a machine that reaches only package registries does it, with Debian's `rustc-web` and
-//! `rust-web-src`; the linker may then come from another toolchain.
+//! Either rustup has installed the target, or a toolchain includes the standard library's source and builds it when
+//! needed. The latter is for machines that reach only package registries, with Debian's `rustc-web` and `rust-web-src`;
+//! the linker may then come from another toolchain.
 
 use std::{
     env,
@@ -12,10 +12,10 @@ use std::{
 
 use crate::Error;
 
-/// Where a toolchain keeps the source of the standard library, under its sysroot.
+/// The location of the standard library's source, relative to a toolchain's sysroot.
 const LIBRARY_SOURCE: &str = "lib/rustlib/src/rust";
 
-/// What is compiled for.
+/// A compilation target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `wasm32-unknown-unknown`: a component that imports nothing but the contract.
@@ -39,12 +39,12 @@ impl Target {
 pub struct Toolchain {
     /// The folder that holds `bin/cargo` and `lib/rustlib`.
     pub sysroot: PathBuf,
-    /// Set when the target's standard library has to be built first: the linker to use.
+    /// The linker, if the target's standard library has to be built first.
     pub build_std: Option<PathBuf>,
 }
 
 impl Toolchain {
-    /// The first toolchain that fits: one with the target installed, else one with the library's source.
+    /// Finds the first suitable toolchain: one with the target installed, otherwise one with the library's source.
     ///
     /// # Errors
     /// [`Error::NoToolchain`], or [`Error::NoLinker`] where only the linker is missing.
@@ -66,24 +66,24 @@ impl Toolchain {
         }
     }
 
-    /// A program of the toolchain.
+    /// The path of a program of the toolchain.
     pub fn program(&self, name: &str) -> PathBuf {
         self.sysroot.join("bin").join(name)
     }
 
-    /// Where the standard library's source is, or would be.
+    /// Where the standard library's source is, if it is installed.
     pub fn library_source(&self) -> PathBuf {
         self.sysroot.join(LIBRARY_SOURCE)
     }
 
-    /// One line that says what is used.
+    /// Describes the toolchain in one line.
     pub fn describe(&self, target: Target) -> String {
         let how = if self.build_std.is_some() { ", building its standard library" } else { "" };
         format!("compiling for {} with `{}`{how}", target.triple(), self.program("cargo").display())
     }
 }
 
-/// Whether the target's compiled standard library is there.
+/// Whether the target's compiled standard library is installed.
 fn has_target(sysroot: &Path, target: Target) -> bool {
     let folder = sysroot.join("lib/rustlib").join(target.triple()).join("lib");
     folder.read_dir().is_ok_and(|mut files| {
@@ -91,7 +91,7 @@ fn has_target(sysroot: &Path, target: Target) -> bool {
     })
 }
 
-/// The active toolchain, then the one of the operating system; those that have a cargo.
+/// The active toolchain, then that of the operating system, if they have a cargo.
 fn sysroots() -> Vec<PathBuf> {
     let active =
         Command::new("rustc").args(["--print", "sysroot"]).output().ok().filter(|output| output.status.success());
@@ -102,7 +102,7 @@ fn sysroots() -> Vec<PathBuf> {
     found
 }
 
-/// Rust's own linker in one of the toolchains, or LLVM's on the path.
+/// Finds Rust's own linker in one of the toolchains, or LLVM's in `PATH`.
 fn linker(sysroots: &[PathBuf]) -> Option<PathBuf> {
     let hosts = sysroots.iter().filter_map(|sysroot| sysroot.join("lib/rustlib").read_dir().ok());
     let own = hosts.flatten().flatten().map(|host| host.path().join("bin/rust-lld")).find(|linker| linker.exists());
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A sysroot with these files in it.
+    /// Creates a sysroot with these files.
     fn sysroot(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         for file in files {

@@ -1,4 +1,4 @@
-//! The components under `plugins/` are what their sources say.
+//! Checks that the components under `plugins/` match their sources.
 
 use std::{fs, path::PathBuf};
 
@@ -15,7 +15,7 @@ fn checked_in(policy: &str) -> Component {
     Component::read(policy, bytes).expect("a policy component")
 }
 
-/// What the one `export!` of a policy's `lib.rs` lists, self-description included.
+/// The decisions listed in the `export!` of a policy's `lib.rs`, including the self-description.
 fn exported_by_source(policy: &str) -> Vec<String> {
     let path: PathBuf = workspace().folder.join(policy).join("src/lib.rs");
     let source = fs::read_to_string(&path).expect("the policy's source");

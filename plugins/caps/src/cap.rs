@@ -1,4 +1,4 @@
-//! How much stays, and of which end.
+//! How much of a message is kept, and from which end.
 
 use pmk_policy_sdk::{Cap, CapVerdict, Incoming};
 
@@ -16,7 +16,7 @@ impl Cap for Caps {
         }
         let looked_at = LOOKED_AT.min(incoming.chars());
         let (start, end) = (incoming.text(0, looked_at), incoming.text(incoming.chars() - looked_at, looked_at));
-        // The last line is cut off where the look ends.
+        // The last line is incomplete, because only part of the text was read.
         let look = Look::of(start.rsplit_once('\n').map_or(start.as_str(), |(whole, _)| whole), &end);
         let tail = tail_of(look, cap);
         let start = incoming.text(0, cap - tail);
@@ -29,12 +29,12 @@ impl Cap for Caps {
     }
 }
 
-/// How many characters may stay: by name, else by kind.
+/// The cap in characters: by name, otherwise by kind.
 fn allowed(incoming: &Incoming) -> u32 {
     names::cap_of(&settings::BY_NAME.value(), &incoming.name()).unwrap_or_else(|| settings::CAPS.of(incoming)).max(1)
 }
 
-/// How much of it is for the end: a log tells at its end what went wrong, a table at its start what its columns are.
+/// How much of it is for the end: a log has errors at its end, a table its columns at its start.
 fn tail_of(look: Look, cap: u32) -> u32 {
     match look {
         Look::Json => cap / 2,

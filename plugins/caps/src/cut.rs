@@ -1,15 +1,15 @@
-//! Where to cut: between keys, between lines.
+//! Finds where to cut: between keys, between lines.
 
-/// Less than this part of what may stay is not given up for a better place.
+/// A cut position must keep at least one part in this many of the text; otherwise the text is cut anywhere.
 const LEAST_PARTS: usize = 2;
 
 /// How many characters of the start of a JSON text to keep, of those given: whole values of the outermost object or
-/// list that has enough of them.
+/// list in which enough of the text is kept.
 pub fn json_head(text: &str) -> u32 {
     best(&commas(text.chars(), ['{', '['], ['}', ']']), text)
 }
 
-/// The same at its end.
+/// The same for its end.
 pub fn json_tail(text: &str) -> u32 {
     best(&commas(text.chars().rev(), ['}', ']'], ['{', '[']), text)
 }
@@ -19,13 +19,13 @@ pub fn lines_head(text: &str) -> u32 {
     enough(text.rfind('\n').map_or(0, |at| text[..=at].chars().count()), text)
 }
 
-/// The same at the end.
+/// The same for the end.
 pub fn lines_tail(text: &str) -> u32 {
     enough(text.find('\n').map_or(0, |at| text[at + 1..].chars().count()), text)
 }
 
-/// For each of two depths the last comma there, in characters. The text may be read backwards: outside of strings
-/// nothing but the brackets changes, and a quote that is escaped is so from either side.
+/// The last comma at each of two depths, in characters. The text may be read backwards: outside of strings only the
+/// brackets differ, and an escaped quote is recognised from either side.
 fn commas(chars: impl Iterator<Item = char>, opening: [char; 2], closing: [char; 2]) -> [usize; 2] {
     let chars: Vec<char> = chars.collect();
     let backwards = opening == ['}', ']'];
@@ -55,7 +55,7 @@ fn commas(chars: impl Iterator<Item = char>, opening: [char; 2], closing: [char;
     last
 }
 
-/// The outermost place that leaves enough.
+/// The outermost position that keeps enough of the text.
 fn best(places: &[usize], text: &str) -> u32 {
     let all = text.chars().count();
     let place = places.iter().find(|&&place| place * LEAST_PARTS >= all).copied();

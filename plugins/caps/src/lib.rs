@@ -1,6 +1,6 @@
-//! Caps and nothing else: how much of a large message is stored, by its kind, by its name, and by what it looks like.
+//! Caps and nothing else: how much of a large message is stored, by its kind, its name, and its format.
 //!
-//! Which messages the model gets to see, and what is carried over, is left to the layers around it.
+//! Which messages the model sees, and what is carried over, is left to the layers around it.
 
 mod cap;
 mod cut;

@@ -1,26 +1,26 @@
-//! What a text looks like: that says which of its ends tells more.
+//! Detects the format of a text, which determines which of its ends is more informative.
 
-/// How much of a text is looked at, from either end, in characters.
+/// How many characters of a text are examined at either end.
 pub const LOOKED_AT: u32 = 4_000;
 
-/// Lines that are looked at.
+/// How many lines are examined.
 const LINES: usize = 20;
 
-/// What a text is.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// An object or a list.
+    /// A JSON object or list.
     Json,
-    /// Rows with the same columns, the first of which names them.
+    /// Rows with the same columns, the first of which contains their names.
     Table,
-    /// Lines with a time or a level, the last of which says what went wrong.
+    /// Lines with a time or a level; errors are in the last ones.
     Log,
     /// Anything else.
     Text,
 }
 
 impl Look {
-    /// What begins and ends so.
+    /// The format of a text with this start and end.
     pub fn of(start: &str, end: &str) -> Look {
         let brackets = (start.trim_start().chars().next(), end.trim_end().chars().next_back());
         let lines: Vec<&str> = start.lines().filter(|line| !line.trim().is_empty()).take(LINES).collect();
@@ -36,7 +36,7 @@ impl Look {
     }
 }
 
-/// Several lines, each with as many separators as the first.
+/// Whether there are several lines, each with as many separators as the first.
 fn is_table(lines: &[&str]) -> bool {
     ['\t', '|', ','].iter().any(|&separator| {
         let columns = |line: &&str| line.matches(separator).count();
@@ -45,7 +45,7 @@ fn is_table(lines: &[&str]) -> bool {
     })
 }
 
-/// Most lines begin with a time, or name a level.
+/// Whether most lines begin with a time or contain a level.
 fn is_log(lines: &[&str]) -> bool {
     const LEVELS: [&str; 8] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE", "FATAL", "error:", "warning:"];
     let has_time = |line: &str| {

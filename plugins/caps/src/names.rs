@@ -1,12 +1,12 @@
 //! Caps by name.
 
-/// The cap of a name in a list such as `grep=8000 *.log=20000`: the first that fits. What cannot be read is skipped.
+/// The cap for a name in a list such as `grep=8000 *.log=20000`: the first that matches. Invalid entries are skipped.
 pub fn cap_of(list: &str, name: &str) -> Option<u32> {
     let entries = list.split(|c: char| c.is_whitespace() || c == ',').filter_map(|entry| entry.rsplit_once('='));
     entries.filter(|(pattern, _)| fits(pattern, name)).find_map(|(_, chars)| chars.parse().ok())
 }
 
-/// Whether a name is the pattern; one `*` stands for anything.
+/// Whether a name matches the pattern; one `*` stands for anything.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

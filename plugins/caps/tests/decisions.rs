@@ -1,4 +1,4 @@
-//! What caps decides, run natively.
+//! The decisions of caps, run natively.
 
 use caps::Caps;
 use pmk_policy_sdk::testing::{

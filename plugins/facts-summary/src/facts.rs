@@ -1,4 +1,4 @@
-//! What a sentence settles.
+//! The facts that a sentence states.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ const CORRECTED: &str = "更正 改成 改為 改到 改用 修正 其實 應該
 const DATES: &str = "月 號 週 周 星期 禮拜 季 明天 後天 年底 monday tuesday wednesday thursday friday saturday sunday january february march \
     april june july august september october november december tomorrow today deadline week quarter";
 
-/// What kind of fact a sentence is.
+/// The kind of fact that a sentence states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Decision,
@@ -17,7 +17,7 @@ pub enum Kind {
     Figure,
 }
 
-/// What a sentence settles, if it settles anything. A question settles nothing.
+/// The kind of fact that a sentence states, if any. A question states none.
 pub fn kind(sentence: &str) -> Option<Kind> {
     if is_question(sentence) {
         return None;
@@ -36,18 +36,18 @@ pub fn kind(sentence: &str) -> Option<Kind> {
     }
 }
 
-/// Whether it asks.
+/// Whether it is a question.
 pub fn is_question(sentence: &str) -> bool {
     sentence.trim_end().ends_with(['?', '？', '嗎', '呢'])
 }
 
-/// Whether an older sentence is about what a newer one is about, by their subjects, so that the newer one holds.
+/// Whether an older sentence has the same subject as a newer one, which then replaces it.
 pub fn is_outdated_by(older: &BTreeSet<String>, newer: &BTreeSet<String>) -> bool {
     let smaller = older.len().min(newer.len());
     smaller > 0 && older.intersection(newer).count() * 5 >= smaller * 3
 }
 
-/// English words stand by themselves, Chinese ones anywhere.
+/// Whether a text contains a word: English ones as whole words, Chinese ones anywhere.
 fn has_word(text: &str, word: &str) -> bool {
     if !word.is_ascii() {
         return text.contains(word);

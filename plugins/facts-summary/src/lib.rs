@@ -1,6 +1,7 @@
-//! A summary builder and nothing else: what a fresh session starts from is what was settled, not what was said last.
+//! A summary builder and nothing else: a fresh session starts from what was settled, not from what was said last.
 //!
-//! Decisions, corrections, figures and dates, names, identifiers and open questions, each in its latest version.
+//! That is decisions, corrections, figures and dates, names, identifiers and open questions, each in its latest
+//! version.
 
 mod facts;
 mod sentences;

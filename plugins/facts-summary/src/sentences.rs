@@ -1,9 +1,9 @@
-//! A text in sentences.
+//! Splits a text into sentences.
 
-/// A longer one is a listing or a log.
+/// A longer sentence is taken for a listing or a log and dropped.
 const LONGEST_CHARS: usize = 200;
 
-/// The sentences of a text, without the marks of lists and without code blocks.
+/// The sentences of a text, without list markers and without code blocks.
 pub fn of(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut in_code = false;
@@ -24,7 +24,7 @@ fn of_line(line: &str) -> Vec<String> {
     while let Some(c) = chars.next() {
         let Some(last) = sentences.last_mut() else { break };
         last.push(c);
-        // A point ends a sentence where a blank follows it: not in `1.5` or `a.rs`.
+        // A full stop ends a sentence only before white space: not in `1.5` or `a.rs`.
         let blank_follows = chars.peek().is_none_or(|next| next.is_whitespace());
         if matches!(c, '。' | '！' | '？' | '；') || matches!(c, '.' | '!' | '?' | ';') && blank_follows {
             sentences.push(String::new());

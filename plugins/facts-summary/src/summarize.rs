@@ -1,4 +1,4 @@
-//! The way back through the conversation, and what is carried over.
+//! Collects facts from the newest message back, and writes the summary.
 
 use std::collections::BTreeSet;
 
@@ -10,34 +10,34 @@ use crate::{
     sentences, words,
 };
 
-/// Older ones cost fuel and are mostly outdated.
+/// Older messages cost fuel and are mostly outdated.
 pub const MESSAGES: IntegerSetting =
     IntegerSetting::new("messages", 100, 1..=1_000, "newest messages that facts are looked for in");
 
-/// How much of one message is looked at.
+/// How many characters of one message are read.
 const CHARS: u32 = 1_500;
 
-/// The most of one kind.
+/// The maximum number of entries of one kind.
 const FACTS: usize = 12;
 const WORDS: usize = 20;
 
-/// A token is at least so much of a character in the text that is written here, as parts of a hundred.
+/// The minimum number of characters per 100 tokens in the text that is written here.
 const CHARS_A_HUNDRED_TOKENS: usize = 66;
 
-/// What is found on the way back, newest first.
+/// The facts found so far, newest first.
 #[derive(Default)]
 struct Found {
     decisions: Vec<String>,
     corrections: Vec<String>,
     figures: Vec<String>,
-    /// What all of these are about, worked out once.
+    /// The subjects of all of these, computed once.
     settled: Vec<BTreeSet<String>>,
     names: Vec<String>,
     identifiers: Vec<String>,
     questions: Vec<String>,
-    /// What people last wanted.
+    /// The latest request of a person.
     task: Option<String>,
-    /// Whether somebody has answered what is looked at now.
+    /// Whether a person has replied to the messages being read now.
     answered: bool,
 }
 
@@ -76,7 +76,7 @@ impl Found {
         if of_people && self.task.is_none() {
             self.task = sentences.first().cloned();
         }
-        // What was asked before somebody spoke of it is not open any more.
+        // A question is no longer open once a person has made a statement after it.
         self.answered = self.answered || !of_people && sentences.iter().any(|sentence| !facts::is_question(sentence));
     }
 
@@ -121,7 +121,7 @@ impl Found {
     }
 }
 
-/// Adds what is new, up to the most of one kind.
+/// Adds new words, up to the maximum for one kind.
 fn keep(list: &mut Vec<String>, words: Vec<String>) {
     for word in words {
         if list.len() < WORDS && !list.contains(&word) {
@@ -130,7 +130,7 @@ fn keep(list: &mut Vec<String>, words: Vec<String>) {
     }
 }
 
-/// What is written, as far as there is room.
+/// The text written so far, within the available length.
 struct Page<'s> {
     summary: &'s Summary,
     left: usize,
@@ -147,7 +147,7 @@ impl Page<'_> {
         fits
     }
 
-    /// Oldest first; where there is no room for all, the newest.
+    /// Writes a list, oldest first; if there is not enough room, only the newest entries.
     fn list(&mut self, heading: &str, newest_first: &[String]) {
         let mut room = self.left.saturating_sub(heading.chars().count() + 2);
         let fitting = newest_first.iter().take_while(|sentence| {

@@ -1,16 +1,16 @@
-//! Names and identifiers, and what two sentences share.
+//! Names and identifiers, and the common subjects of two sentences.
 
 use std::collections::BTreeSet;
 
-/// Words with which an English sentence names nobody.
+/// Capitalised English words that are not names.
 const NOT_NAMES: &str = "I The A An This That It We You They He She If When What Why How Who Where Yes No Please Ok OK Thanks And But So Then \
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September October \
     November December";
 
-/// What follows a name in Chinese.
+/// Titles that follow a name in Chinese.
 const TITLES: [&str; 10] = ["經理", "主任", "協理", "副理", "總監", "小姐", "先生", "姐", "哥", "经理"];
 
-/// Names of code and files: with `_`, `::`, a point or slash inside, or in humps.
+/// Names of code and files: with `_`, `::`, an inner full stop or slash, or in camel case.
 pub fn identifiers(text: &str) -> Vec<String> {
     let part_of_one = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | ':' | '-');
     let pieces = text.split(|c: char| !part_of_one(c)).map(|piece| piece.trim_matches(['.', ':', '-', '/']));
@@ -25,7 +25,7 @@ fn is_identifier(piece: &str) -> bool {
     has_letter && !is_address && (piece.contains(['_', '/']) || piece.contains("::") || hump || point)
 }
 
-/// People: `@somebody`, `<@U1>`, capitalised words inside an English sentence, a Chinese name with its title.
+/// People: `@somebody`, `<@U1>`, capitalised words within an English sentence, a Chinese name with its title.
 pub fn names(sentence: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (at, word) in sentence.split_whitespace().enumerate() {
@@ -42,18 +42,18 @@ pub fn names(sentence: &str) -> Vec<String> {
     names
 }
 
-/// The character or two before a title, and the title.
+/// The one or two characters before a title, and the title.
 fn chinese_name(sentence: &str, title: &str) -> Option<String> {
     let before = &sentence[..sentence.find(title)?];
     let family: String = before.chars().next_back().filter(|c| SURNAMES.contains(*c))?.to_string();
     Some(family + title)
 }
 
-/// The commonest family names.
+/// The most common family names.
 const SURNAMES: &str =
     "陳林黃張李王吳劉蔡楊許鄭謝郭洪曾邱廖賴周徐蘇葉莊呂江何蕭羅高简潘朱簡鍾游彭詹胡施沈余趙盧梁顏柯孫魏翁戴范宋方鄧";
 
-/// What a sentence speaks of: its words and pairs of Chinese characters, without figures.
+/// The subjects of a sentence: its words and pairs of Chinese characters, without figures.
 pub fn subjects(sentence: &str) -> BTreeSet<String> {
     let mut subjects = BTreeSet::new();
     for word in sentence.split(|c: char| !c.is_alphanumeric()) {

@@ -1,4 +1,4 @@
-//! What facts-summary carries over, run natively.
+//! The summaries of facts-summary, run natively.
 
 use facts_summary::FactsSummary;
 use pmk_policy_sdk::testing::{Conversation, Harness, core::tokens};

@@ -1,6 +1,6 @@
-//! The newest turns stay, and of the older ones those come back that matter for the new message: found by the host's
-//! search of the archive and quoted just before it. What is dropped is not lost, and what stands before the block stays
-//! the same from turn to turn, until the newest turns have grown by half and the older of them go in one sweep.
+//! Keeps the newest turns, and shows those older messages again that are relevant to the new message: found by the
+//! host's archive search and quoted just before it. What is dropped is not lost. The messages before the block stay the
+//! same from turn to turn, until the newest turns have grown by half; then the older of them are removed in one sweep.
 //!
 //! Caps, local summaries and recovery are left to the layers below.
 

@@ -1,4 +1,4 @@
-//! Several searches, one order.
+//! Combines several searches into one order.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use pmk_policy_sdk::Transcript;
 
 use crate::question::Question;
 
-/// How many messages one search is asked for.
+/// How many messages one search may return.
 const FOUND: u32 = 60;
 
-/// A rank counts as one over itself plus this (reciprocal rank fusion): the first few hardly differ.
+/// The score of a rank is one over the sum of itself and this (reciprocal rank fusion), so the first few hardly differ.
 const RANK_OFFSET: u64 = 60;
 
-/// Scores are whole numbers, so that they are the same on every machine.
+/// Scores are integers, so that they are the same on every machine.
 const SCALE: u64 = 1_000_000_000;
 
-/// What was said last is right where two say nearly the same: an age of the whole archive takes this part of a score.
+/// The newer of two similar messages is preferred: the age of the oldest message costs this part of a score.
 const AGE_PART: u64 = 10;
 
-/// The numbers of archived messages that matter for these questions, best first.
+/// The numbers of archived messages that match these questions, best first.
 pub fn find(transcript: &Transcript, questions: &[Question]) -> Vec<u32> {
     let mut scores: BTreeMap<u32, u64> = BTreeMap::new();
     for Question { text, weight } in questions {

@@ -1,10 +1,10 @@
-//! First what goes, then what comes back.
+//! First removes messages, then recalls others.
 
 use pmk_policy_sdk::{Budget, Plan, Prune, Transcript, origin};
 
 use crate::{Recall, matches, question, quotes, window};
 
-/// How much of the room is tried, where what is cut comes out larger than it was thought to be.
+/// The percentages of the room to try, in case a shortened quote is larger than estimated.
 const ROOM: [u64; 3] = [100, 75, 40];
 
 impl Prune for Recall {
@@ -12,7 +12,7 @@ impl Prune for Recall {
         let shown = transcript.stored_end()..transcript.current();
         let recalled = transcript.origins(shown.start, shown.end).contains(&origin::RECALL);
         if recalled && transcript.total_tokens() <= budget.limit() {
-            // A further call of the same turn goes on with what the first one was shown.
+            // A further call of the same turn keeps the block that the first one was shown.
             return;
         }
         window::prune(transcript, budget, plan);

@@ -1,21 +1,21 @@
-//! What to search for: the new message, and what it goes on from.
+//! The questions to search for: the new message, and the messages that it continues.
 
 use pmk_policy_sdk::{Transcript, flag, origin};
 
-/// How much of a message is searched for.
+/// How many characters of a message are searched for.
 const CHARS: u32 = 2_000;
 
-/// Of an answer, which says much beside the point, less.
+/// The same for an answer: fewer, because an answer contains much that is beside the point.
 const ANSWER_CHARS: u32 = 300;
 
-/// A question to the archive, and how much what it finds counts.
+/// A question to the archive, and the weight of its results.
 pub struct Question {
     pub text: String,
     pub weight: u64,
 }
 
-/// The new message counts most. "And when was that?" says nothing by itself; so the turns before it are asked
-/// along, the last with its answer.
+/// The new message has the highest weight. A message such as "And when was that?" says nothing by itself, so the turns
+/// before it are searched for as well, the last one with its answer.
 pub fn asked(transcript: &Transcript) -> Vec<Question> {
     let new = transcript.text(transcript.current(), 0, CHARS);
     let mut questions = vec![Question { text: new.clone(), weight: 4 }];

@@ -1,4 +1,4 @@
-//! As many of the matches as there is room for, each with what was said around it.
+//! Chooses as many matches as there is room for, each with the messages around it.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use pmk_policy_sdk::{Budget, Plan, Transcript};
 
 use crate::settings;
 
-/// The most characters that the host quotes of one message.
+/// The maximum number of characters that the host quotes of one message.
 const WHOLE: u32 = 4_000;
 
-/// No match takes more than one part in so many of the room, so that one long result does not keep out all others; what
-/// was said around it less.
+/// A match takes at most this part of the room, so that one long result does not displace all others; a neighbouring
+/// message takes less.
 const MATCH_PARTS: u64 = 4;
 const NEIGHBOUR_PARTS: u64 = 10;
 
-/// Of so many matches all is quoted that was said around them: what they are about is the likeliest to be asked for.
+/// For this many of the best matches, the messages around them are quoted as well: their subject is the likeliest.
 const BEST: usize = 5;
 
-/// What the line costs that says that a quote was cut.
+/// The cost of the line that says that a quote was cut.
 const CUT_TOKENS: u64 = 20;
 
-/// Less than this is not worth a quote.
+/// The minimum size of a quote.
 const LEAST_TOKENS: u64 = 16;
 const LEAST_CHARS: u64 = 20;
 
-/// Plans to show the best matches, in `percent` of the room that is left; whether the request still fits.
+/// Plans to recall the best matches, in `percent` of the room that is left; returns whether the request still fits.
 pub fn show(transcript: &Transcript, budget: &Budget, plan: &Plan, matches: &[u32], percent: u64) -> bool {
     let free = budget.limit().saturating_sub(plan.tokens());
     let room = free.min(most()).saturating_sub(u64::from(budget.recall_tokens())) * percent / 100;
@@ -34,12 +34,12 @@ pub fn show(transcript: &Transcript, budget: &Budget, plan: &Plan, matches: &[u3
     plan.tokens() <= budget.limit()
 }
 
-/// What a block may cost at most, as the operator wants it.
+/// The maximum cost of a block, as set by the operator.
 pub fn most() -> u64 {
     u64::from(settings::RECALL_MOST.count())
 }
 
-/// What is quoted, and how much of it.
+/// The messages that are quoted, with the number of characters.
 struct Quotes<'t> {
     transcript: &'t Transcript,
     chosen: BTreeMap<u32, u32>,
@@ -47,7 +47,7 @@ struct Quotes<'t> {
 }
 
 impl<'t> Quotes<'t> {
-    /// What does not fit is left out; a smaller one further down may still fit.
+    /// Chooses quotes. A match that does not fit is left out; a smaller one further down may still fit.
     fn choose(transcript: &'t Transcript, room: u64, matches: &[u32]) -> Self {
         let neighbours = settings::NEIGHBOURS.count();
         let mut quotes = Quotes { transcript, chosen: BTreeMap::new(), left: room };
@@ -62,7 +62,7 @@ impl<'t> Quotes<'t> {
             if !quotes.take(found, cost(found), room / MATCH_PARTS) {
                 continue;
             }
-            // The nearest first, and what followed before what went before: answers follow.
+            // The nearest messages first, and later before earlier ones: answers come later.
             for distance in 1..=neighbours {
                 let before = found.checked_sub(distance);
                 for number in [Some(found + distance), before].into_iter().flatten() {
@@ -73,7 +73,7 @@ impl<'t> Quotes<'t> {
         quotes
     }
 
-    /// Takes a message in, cut where it costs more than `most`; whether it is in now.
+    /// Adds a message, cut if it costs more than `most`; returns whether it is included now.
     fn take(&mut self, number: u32, tokens: u32, most: u64) -> bool {
         if self.chosen.contains_key(&number) {
             return true;
@@ -88,7 +88,7 @@ impl<'t> Quotes<'t> {
             self.chosen.insert(number, WHOLE);
             return true;
         }
-        // The rest of the room, where that is less than a part, is for something short.
+        // If the rest of the room is less than a part, it is left for something short.
         let Some(shown) = most.checked_sub(CUT_TOKENS).filter(|_| most <= self.left) else { return false };
         let chars = self.transcript.archived_text(number, 0, WHOLE).chars().count() as u64 * shown / tokens;
         let worth_it = chars >= LEAST_CHARS;

@@ -1,8 +1,8 @@
-//! What an operator may change.
+//! The operator's settings.
 
 use pmk_policy_sdk::{Description, IntegerSetting};
 
-/// What is being talked about stays as it is; the rest is for what is found.
+/// The current topic stays as it is; the rest of the room is for matches.
 pub const RECENT: IntegerSetting = IntegerSetting::new(
     "recent",
     30,
@@ -10,15 +10,15 @@ pub const RECENT: IntegerSetting = IntegerSetting::new(
     "percent of the hard limit that the newest turns keep when older ones go",
 );
 
-/// Until then the prefix stays the same, and with it what the provider has cached.
+/// Until then the prefix stays the same, and with it the provider's cache.
 pub const RECENT_MOST: IntegerSetting =
     IntegerSetting::new("recent-most", 45, 1..=95, "percent of it that they may grow to before older ones go");
 
-/// In a large window a block that fills it would cost more than it tells.
+/// In a large window a block that fills it would cost more than it is worth.
 pub const RECALL_MOST: IntegerSetting =
     IntegerSetting::new("recall-most", 8_000, 0..=1_000_000, "tokens that recalled messages may take; 0 for none");
 
-/// An answer needs its question, and a yes what was asked.
+/// An answer needs its question, and a "yes" what was asked.
 pub const NEIGHBOURS: IntegerSetting = IntegerSetting::new(
     "neighbours",
     2,
@@ -26,7 +26,7 @@ pub const NEIGHBOURS: IntegerSetting = IntegerSetting::new(
     "messages before and after the best matches that are quoted with them; half as many with the others",
 );
 
-/// Declares them all.
+/// Declares all settings.
 pub fn declare(description: &Description) {
     for setting in [RECENT, RECENT_MOST, RECALL_MOST, NEIGHBOURS] {
         setting.declare(description);

@@ -1,18 +1,18 @@
-//! Which of the newest turns stay.
+//! Chooses the newest turns that stay.
 
 use pmk_policy_sdk::{Budget, Plan, Transcript};
 
 use crate::settings;
 
-/// Removes older turns once everything no longer fits, or once the newest, after an earlier prune, have grown to the
-/// most that they may take.
+/// Removes older turns when the request no longer fits, or when the newest turns, after an earlier prune, have grown to
+/// their maximum.
 pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     let limit = budget.limit();
     let stored_end = transcript.stored_end();
     let around = transcript.always_kept();
     let total = transcript.total_tokens();
     let most = settings::RECENT_MOST.percent_of(limit).max(settings::RECENT.percent_of(limit));
-    // Where nothing is away from view there is nothing to make room for.
+    // If nothing is out of view, there is nothing to make room for.
     let some_are_away = transcript.archived() > stored_end;
     let has_grown = some_are_away && transcript.dropped_turns() > 0 && total.saturating_sub(around) > most;
     if total <= limit && !has_grown {
@@ -23,7 +23,7 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     let (mut cut, mut kept, mut left) = (stored_end, 0, false);
     for (at, segment) in transcript.segments().enumerate() {
         let tokens = kept + segment.tokens();
-        // The most recent turn stays wherever it fits.
+        // The most recent turn stays if it fits.
         if tokens > aim && (at > 0 || tokens > room) {
             left = at == 0;
             break;
@@ -35,7 +35,7 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     }
     plan.remove_before(transcript, cut);
     if total <= limit && plan.tokens() > total {
-        // The turns that would go cost less than their marker.
+        // The turns to be removed cost less than their marker.
         plan.clear();
     }
 }

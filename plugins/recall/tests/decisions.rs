@@ -1,4 +1,4 @@
-//! Decisions of the policy, natively and under the host's guard.
+//! Decisions of the policy, run natively and checked by the host's guard.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use recall::Recall;
 
 const LIMIT: u64 = 4_000;
 
-/// Small talk that has to do with nothing, about 75 tokens a turn.
+/// Unrelated small talk, about 75 tokens per turn.
 fn chatter(conversation: Conversation, turns: std::ops::Range<usize>) -> Conversation {
     turns.fold(conversation, |conversation, at| {
         let (question, answer) = (format!("item {at} of the list, please"), format!("done with {at}, next one then"));
@@ -23,7 +23,7 @@ fn prune(transcript: &Arc<Transcript>, limit: u64) -> Applied {
     Harness::<Recall>::new().prune(transcript, limit).expect("a plan that breaks no rule")
 }
 
-/// The recall block of the request that is sent.
+/// The recall block of the request.
 fn block(applied: &Applied) -> String {
     applied.recall.as_ref().map(|recall| recall.message.plain_text()).unwrap_or_default()
 }
@@ -92,7 +92,7 @@ fn of_what_is_nearly_the_same_the_latest_has_room() {
     assert!(block.contains("on day 39 now") && !block.contains("on day 0 now"), "{block}");
 }
 
-/// Turn after turn as the gateway has them: what was dropped stays dropped, the block is not stored.
+/// Simulates turns as in the gateway: dropped messages stay dropped, and the block is not stored.
 #[test]
 fn the_prefix_before_the_block_stays_for_many_turns() {
     let archive = Arc::new(MemoryArchive::default());
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
         let transcript = testing::random_transcript(seed, turns);
-        // The gateway begins no turn between a call and its result.
+        // The gateway does not start a turn between a call and its result.
         prop_assume!(transcript.current_part() == transcript.current());
         let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
         let limit = (transcript.total_tokens() * percent / 100).max(600);

@@ -1,5 +1,5 @@
-//! How often all evidence for a question is in view, with this policy and with the newest messages that fit, at 4,000
-//! tokens: on conversations that are replayed turn by turn, as the gateway has them.
+//! Measures how often all evidence for a question is in view, with this policy and with the newest messages that fit,
+//! at 4,000 tokens: on conversations that are replayed turn by turn, as in the gateway.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,10 +13,10 @@ use recall::Recall;
 const LIMIT: u64 = 4_000;
 const SEED: u64 = 20_260_401;
 
-/// A conversation as the gateway has it after some turns.
+/// The state of a conversation after some turns, as in the gateway.
 struct Replay {
     harness: Harness<Recall>,
-    /// The same policy without its block: what stays in the window is the same, and sooner known.
+    /// The same policy without its block: it keeps the same window, and is faster.
     blockless: Harness<Recall>,
     archive: Arc<MemoryArchive>,
     live: Vec<Entry>,
@@ -30,7 +30,7 @@ impl Replay {
         Replay { harness: Harness::new(), blockless, archive: Arc::default(), live: vec![], said: vec![], dropped: 0 }
     }
 
-    /// What would be sent for a new message.
+    /// The request for a new message.
     fn ask(&self, harness: &Harness<Recall>, question: Entry) -> (Transcript, Applied) {
         let current = self.live.len();
         let entries = self.live.iter().cloned().chain([question]).collect();
@@ -41,7 +41,7 @@ impl Replay {
         (Arc::unwrap_or_clone(transcript), applied)
     }
 
-    /// A turn that is over.
+    /// Ends a turn.
     fn turn(&mut self, question: Entry, answer: Entry) {
         let (_, applied) = self.ask(&self.blockless, question.clone());
         self.dropped = applied.turns_dropped_total;
@@ -72,7 +72,7 @@ impl Replay {
     }
 }
 
-/// Questions of one kind: how many, and for how many all evidence is in view.
+/// Questions of one kind: their number, and for how many all evidence is in view.
 #[derive(Default)]
 struct Score {
     asked: u32,

@@ -1,5 +1,5 @@
-//! A conversation that is never cut off: before the window is full, the model sums up the older turns, and the
-//! summary rolls on with the conversation. Only when that fails do turns go.
+//! A conversation that is never cut off: before the window is full, the model summarizes the older turns, and the
+//! summary is updated as the conversation continues. Turns are removed only when that fails.
 //!
 //! Caps and local summaries are left to the layers below.
 
@@ -24,7 +24,7 @@ impl Prune for RollingSummary {
         let limit = budget.limit();
         let total = transcript.total_tokens();
         if total > limit {
-            // What holds if the summary fails.
+            // Applies if the summary fails.
             let oldest_kept = transcript.newest_within(budget).last();
             let fits_in_part = oldest_kept.is_none()
                 && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget));
@@ -38,7 +38,7 @@ impl Prune for RollingSummary {
     }
 }
 
-/// A summary keeps more than a trim does, so that comes first; then a fresh session.
+/// A summary keeps more than a trim does, so it is tried first; then a fresh session.
 const LADDER: [u8; 2] = [rung::COMPACT, rung::ROTATE];
 
 impl Recover for RollingSummary {

@@ -1,4 +1,4 @@
-//! Decisions of the policy, natively and under the host's guard.
+//! Decisions of the policy, run natively and checked by the host's guard.
 
 use pmk_policy_sdk::{
     rung,
@@ -7,7 +7,7 @@ use pmk_policy_sdk::{
 use proptest::prelude::*;
 use rolling_summary::RollingSummary;
 
-/// So many turns of about a hundred tokens, and a new message.
+/// This many turns of about a hundred tokens, and a new message.
 fn talk(turns: usize) -> Conversation {
     let mut conversation = Conversation::new();
     for turn in 0..turns {

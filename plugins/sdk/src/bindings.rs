@@ -1,4 +1,4 @@
-//! The wasm side: what the contract gives to policies.
+//! The wasm side: the imports of the contract.
 
 pub(crate) mod imports {
     wit_bindgen::generate!({ path: ["../../wit", "wit"], world: "pmk:sdk/imports", generate_all });

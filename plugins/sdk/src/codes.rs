@@ -1,9 +1,9 @@
-//! Names for the codes of the contract, as `docs/policies.md` lists them. The sets are open: expect codes that are not
-//! listed.
+//! Names for the codes of the contract, as listed in `docs/policies.md`. The sets are open: a policy must expect codes
+//! that are not listed.
 
 /// Who speaks, as the model is told.
 pub mod role {
-    /// A person, a tool result, or something the host put in.
+    /// A person, a tool result, or text inserted by the host.
     pub const USER: u8 = 1;
     /// The model.
     pub const ASSISTANT: u8 = 2;
@@ -19,17 +19,17 @@ pub mod origin {
     pub const SEED: u8 = 3;
     /// The acknowledgement that makes the seed a pair.
     pub const SEED_ACK: u8 = 4;
-    /// What a code search found.
+    /// The result of a code search.
     pub const MRA_RESULT: u8 = 5;
-    /// What a tool returned.
+    /// The result of a tool.
     pub const TOOL_RESULT: u8 = 6;
     /// The text of an attached file.
     pub const ATTACHMENT: u8 = 7;
-    /// Carried over from an older session.
+    /// A summary carried over from an older session.
     pub const SUMMARY: u8 = 8;
-    /// Stands for turns that were removed.
+    /// A marker for turns that were removed.
     pub const MARKER: u8 = 9;
-    /// Found in the knowledge base for the new message; never stored.
+    /// Atoms found in the knowledge base for the new message; never stored.
     pub const RETRIEVAL: u8 = 10;
     /// Archived turns shown again; never stored.
     pub const RECALL: u8 = 11;
@@ -41,13 +41,13 @@ pub mod flag {
     pub const STARTS_TURN: u8 = 1;
     /// The history may be divided before this message.
     pub const CUT: u8 = 2;
-    /// The message calls a tool.
+    /// The message contains a tool call.
     pub const TOOL_USE: u8 = 4;
-    /// The message carries the result of a tool.
+    /// The message contains a tool result.
     pub const TOOL_RESULT: u8 = 8;
-    /// The message stands shortened or digested already.
+    /// The message has been shortened or digested already.
     pub const REPLACED: u8 = 16;
-    /// The message belongs to the current turn and stays.
+    /// The message belongs to the current turn and cannot be removed.
     pub const STAYS: u8 = 32;
 }
 
@@ -55,19 +55,19 @@ pub mod flag {
 pub mod phase {
     /// The first of the turn.
     pub const FIRST_CALL: u8 = 1;
-    /// One that works up a result.
+    /// A call that processes a result.
     pub const SYNTHESISE: u8 = 2;
 }
 
 /// The rungs of recovery, mildest first.
 pub mod rung {
-    /// The seed pair and the most recent turn stay.
+    /// Keeps the seed pair and the most recent turn.
     pub const TRIM: u8 = 1;
-    /// The model summarises the middle.
+    /// The model summarizes the middle.
     pub const COMPACT: u8 = 2;
-    /// A fresh session opens with a local summary.
+    /// A fresh session starts with a local summary.
     pub const ROTATE: u8 = 3;
-    /// An honest message.
+    /// Gives up and tells the user so.
     pub const GIVE_UP: u8 = 4;
 }
 
@@ -81,6 +81,6 @@ pub mod level {
     pub const INFO: u8 = 3;
     /// For the author of the policy.
     pub const DEBUG: u8 = 4;
-    /// In full detail.
+    /// Full detail.
     pub const TRACE: u8 = 5;
 }

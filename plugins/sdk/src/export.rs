@@ -2,8 +2,8 @@
 
 /// Exports a policy: `export!(MyPolicy: cap, prune, summarize, recover)`, with any of the four, or none.
 ///
-/// On wasm this makes the component's exports, self-description always among them. Elsewhere it only checks that the
-/// type implements the traits, so that the crate can be tested natively. Use it once in a crate.
+/// On wasm this generates the component's exports, including the self-description. On other targets it only checks that
+/// the type implements the traits, so that the crate can be tested natively. Use it once per crate.
 #[macro_export]
 macro_rules! export {
     ($policy:ident $(: $($decision:ident),+ $(,)?)?) => {

@@ -1,25 +1,25 @@
-//! What is left to do when not even the most recent turn fits as it is.
+//! Plans for a most recent turn that does not fit unchanged.
 
 use std::collections::BTreeMap;
 
 use crate::{Budget, Plan, Segment, Transcript, tokens_of};
 
-/// Lengths, in characters, to which texts are shortened.
+/// Lengths, in characters, to which texts are shortened, one after the other.
 const LENGTHS: [u32; 4] = [8_000, 2_000, 500, 0];
 
-/// What stays of a message where pairs have to go, in characters, and how often more of them are taken out.
+/// How much of a message is kept, in characters, where pairs have to be removed; and in how many steps they are.
 const SHORT: u32 = 500;
 const STEPS: usize = 16;
 
 impl Plan {
-    /// For a most recent turn that is too large: all older ones go, and its texts and results are shortened, until
-    /// the request costs no more than `bound`. Whether it does; where not, the plan is empty again.
+    /// For a most recent turn that is too large: removes all older turns, and shortens its texts and results until the
+    /// request costs at most `bound`. Returns whether that is reached; if not, the plan is empty again.
     pub fn keep_last_turn(&self, transcript: &Transcript, bound: u64) -> bool {
         let Some(last) = transcript.segments().next().filter(|segment| segment.turns() > 0) else { return false };
         let fits = LENGTHS.into_iter().filter(|&length| length > 0).any(|length| {
             self.clear();
             self.remove_before(transcript, last.start);
-            // Two thirds from the start, where texts say what they are about, one from the end, where logs do.
+            // Two thirds from the start, where texts state their subject; one from the end, where logs have results.
             last.rows.iter().for_each(|row| self.shorten(row.index, length - length / 3, length / 3));
             self.tokens() <= bound
         });
@@ -29,14 +29,14 @@ impl Plan {
         fits
     }
 
-    /// For a most recent turn that exceeds the hard limit alone, however short its texts are cut: its oldest pairs of
-    /// call and result go, more and more of them, the rest is shortened. Whether the request fits then; where not, the
-    /// plan is empty again.
+    /// For a most recent turn that exceeds the hard limit by itself, however much its texts are shortened: removes more
+    /// and more of its oldest pairs of call and result, and shortens the rest. Returns whether the request fits; if
+    /// not, the plan is empty again.
     pub fn keep_newest_pairs(&self, transcript: &Transcript, budget: &Budget) -> bool {
         let Some(last) = transcript.segments().next().filter(|segment| segment.turns() > 0) else { return false };
         let always_kept = tokens_of(&transcript.rows(0, transcript.seed_end()))
             + tokens_of(&transcript.rows(transcript.current(), transcript.length()));
-        // Parts of a turn may go only where all of it cannot stay.
+        // Parts of a turn may be removed only if the whole turn cannot stay.
         let fits =
             always_kept + last.tokens() > budget.limit() && self.take_out_pairs(transcript, &last, budget.limit());
         if !fits {
@@ -66,9 +66,9 @@ impl Plan {
         })
     }
 
-    /// The last resort, for a turn that is too large alone: every stored turn goes, and what stands around the new
-    /// message is shortened until the request fits, then the seed as well. Where nothing fits, nothing is planned, and
-    /// the next policy decides.
+    /// The last resort, for a turn that is too large by itself: removes every stored turn and shortens the messages
+    /// around the new message until the request fits; if that is not enough, the seed as well. If nothing fits, the
+    /// plan stays empty, and the next policy decides.
     pub fn keep_current_turn(&self, transcript: &Transcript, budget: &Budget) {
         let (stored_end, current) = (transcript.stored_end(), transcript.current());
         for seed_end in [0, transcript.seed_end()] {
@@ -83,7 +83,7 @@ impl Plan {
                 }
             }
         }
-        // What is left too large anyway may even have grown, by the marker.
+        // A request that is still too large may even have grown, by the marker.
         self.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! What stands between the exports of the contract and a policy's traits.
+//! Connects the exports of the contract to a policy's traits.
 
 mod memory;
 
@@ -49,8 +49,8 @@ export!(summarize, "pmk:sdk/summarize", "pmk:policy/summarize@1.2.0",
 export!(recover, "pmk:sdk/recover", "pmk:policy/recover@1.2.0",
     Recover::recover(overflow: Overflow, recovery: Recovery));
 
-/// Sends the message of a panic to the host's log. Without WASI a component has no standard error, and the
-/// operator would see a bare `unreachable`.
+/// Sends the message of a panic to the host's log. Without WASI a component has no standard error, and otherwise the
+/// operator would see only `unreachable`.
 fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|info| log(level::ERROR, &info.to_string()))));

@@ -1,8 +1,8 @@
-//! Write a policy for the pmk-host gateway: a WebAssembly component that decides how much of a conversation
-//! the model gets to see.
+//! Write a policy for the pmk-host gateway: a WebAssembly component that decides how much of a conversation the model
+//! sees.
 //!
-//! Implement [`Policy`] and the traits of the decisions you want to make, and [`export!`] them. This one keeps
-//! the newest turns:
+//! Implement [`Policy`] and the traits of the decisions you want to make, and [`export!`] them. This one keeps the
+//! newest turns:
 //!
 //! ```
 //! use pmk_policy_sdk::{Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript, export};
@@ -41,16 +41,16 @@
 //! Harness::<Newest>::new().assert_sound(100);
 //! ```
 //!
-//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract,
-//! `wit/policy.wit`, which says what the host does with every call; elsewhere they run on the host's own types, with
-//! the same names and methods.
+//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. On wasm the types are the bindings of the contract,
+//! `wit/policy.wit`, which documents the effect of every call; on other targets they are implemented on the host's own
+//! types, with the same names and methods.
 //!
 //! Origins, roles, flags, phases, rungs and levels are codes, with names in [`origin`], [`role`], [`flag`], [`phase`],
-//! [`rung`] and [`level`]; `docs/policies.md` of the repository has them in one table.
+//! [`rung`] and [`level`]; `docs/policies.md` of the repository lists them in one table.
 //!
-//! A decision runs in a fresh instance: nothing is remembered between calls. It has a limited amount of fuel, so read
-//! [from the newest message back](Transcript::segments) and stop early. A panic reaches the operator's log, and the
-//! next policy decides.
+//! A decision runs in a fresh instance: nothing is kept between calls. Its fuel is limited, so read [from the newest
+//! message back](Transcript::segments) and stop early. A panic is reported in the operator's log, and the next policy
+//! decides.
 #![deny(missing_docs)]
 
 mod codes;

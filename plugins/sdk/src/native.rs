@@ -1,5 +1,5 @@
-//! The native side: the contract's resources on the host's own types, so that a policy can be tested and timed
-//! without wasm. Names and methods are those of the bindings.
+//! The native side: the contract's resources, implemented on the host's own types, so that a policy can be tested and
+//! timed without wasm. Names and methods are those of the bindings.
 
 mod cap;
 mod description;

@@ -1,41 +1,41 @@
-//! What a policy may decide: one trait per decision.
+//! The decisions of a policy: one trait per decision.
 
 use crate::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, rung};
 
-/// Every policy says what it is. The other traits build on this one; implement those whose decisions you
-/// want to make, and list them in [`export!`](crate::export).
+/// Every policy describes itself. The other traits require this one; implement those whose decisions you want to make,
+/// and list them in [`export!`](crate::export).
 pub trait Policy {
-    /// Gives name, version and one line of what it does, and declares the settings.
+    /// Sets name, version and one line about the policy, and declares the settings.
     fn describe(description: &Description);
 }
 
-/// May a large message be stored whole?
+/// Decides how much of a large message is stored.
 pub trait Cap: Policy {
-    /// Asked before a seed, a code-search result, a tool result or an attachment is stored. A verdict that is not
-    /// touched keeps it whole.
+    /// Called before a seed, a code-search result, a tool result or an attachment is stored. An unchanged verdict keeps
+    /// all of it.
     fn cap(incoming: &Incoming, verdict: &CapVerdict);
 }
 
-/// Which messages does the model get to see?
+/// Decides which messages the model sees.
 pub trait Prune: Policy {
-    /// Asked before every model call, retries included. A plan that is not touched sends everything.
+    /// Called before every model call, including retries. An unchanged plan sends everything.
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan);
 }
 
-/// What is worth carrying into a fresh session?
+/// Decides what is carried over into a fresh session.
 pub trait Summarize: Policy {
-    /// Asked when a conversation must go on in a fresh session; there is no model to ask.
+    /// Called when a conversation must continue in a fresh session, without a model call.
     fn summarize(transcript: &Transcript, summary: &Summary);
 }
 
-/// What to try after the model has said that a request is too long?
+/// Decides what to try after the model has refused a request as too long.
 pub trait Recover: Policy {
-    /// Asked once per overflow. A recovery that is not touched leaves the choice to the next policy.
+    /// Called once per overflow. An unchanged recovery leaves the choice to the next policy.
     fn recover(overflow: &Overflow, recovery: &Recovery);
 }
 
 impl Recovery {
-    /// Chooses the first of these [rungs](crate::rung) that is available and was not tried, else to give up.
+    /// Chooses the first of these [rungs](crate::rung) that is available and was not tried; if there is none, gives up.
     pub fn climb(&self, overflow: &Overflow, ladder: &[u8]) {
         let (tried, available) = (overflow.tried(), overflow.available());
         let next = ladder.iter().copied().find(|rung| available.contains(rung) && !tried.contains(rung));

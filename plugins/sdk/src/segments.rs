@@ -1,4 +1,4 @@
-//! Reading a transcript from the newest message back.
+//! Reads a transcript from the newest message back.
 
 use std::{
     ops::{Deref, Range},
@@ -8,17 +8,17 @@ use std::{
 
 use crate::{Budget, Plan, Transcript, flag, origin};
 
-/// How many messages are read ahead at first; every further read takes twice as many.
+/// How many messages are read at first; every further read takes twice as many.
 const FIRST_READ: u32 = 32;
 
-/// What the columns say of one message.
+/// The columns of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its index in the transcript.
     pub index: u32,
     /// Its tokens.
     pub tokens: u32,
-    /// Characters of its text and tool results, as they stand now.
+    /// Characters of its text and tool results, in their current form.
     pub chars: u32,
     /// Its [flags](crate::flag).
     pub flags: u8,
@@ -32,14 +32,14 @@ impl Row {
         self.flags & flag != 0
     }
 
-    /// Whether it brings in what a tool or a code search found.
+    /// Whether it contains the result of a tool or of a code search.
     pub fn is_result(&self) -> bool {
         self.has(flag::TOOL_RESULT) || self.origin == origin::MRA_RESULT
     }
 }
 
-/// What lies between two legal cuts: usually one turn, several where tool pairs tie them together, and none
-/// at the start, between the seed and the first turn.
+/// The messages between two legal cuts: usually one turn, several if tool pairs tie them together, and no turn for the
+/// messages between the seed and the first turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Index of its first message.
@@ -50,7 +50,7 @@ pub struct Segment {
     pub rows: Rows,
 }
 
-/// Messages that were read with others and are not copied: a slice of [`Row`].
+/// Messages that were read together with others and are not copied: a slice of [`Row`].
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     read: Rc<Vec<Row>>,
@@ -88,19 +88,19 @@ impl Segment {
         self.rows.iter().filter(|row| row.has(flag::STARTS_TURN)).count() as u32
     }
 
-    /// What it costs.
+    /// Its token cost.
     pub fn tokens(&self) -> u64 {
         tokens_of(&self.rows)
     }
 }
 
-/// What these messages cost together.
+/// The total token cost of these messages.
 pub fn tokens_of(rows: &[Row]) -> u64 {
     rows.iter().map(|row| u64::from(row.tokens)).sum()
 }
 
 impl Transcript {
-    /// The columns of messages `start..end`, one row a message.
+    /// The columns of messages `start..end`, one row per message.
     pub fn rows(&self, start: u32, end: u32) -> Vec<Row> {
         let end = end.min(self.length());
         let columns = self.tokens(start, end).into_iter().zip(self.chars(start, end));
@@ -111,8 +111,8 @@ impl Transcript {
             .collect()
     }
 
-    /// Where the stored history ends: at the current turn, or before what the host shows for the sake of the new
-    /// message (retrieved and recalled text just before it).
+    /// The end of the stored history: the start of the current turn, or of the messages before it that the host shows
+    /// only for the new message (retrieved and recalled text).
     pub fn stored_end(&self) -> u32 {
         let seed_end = self.seed_end();
         let mut end = self.current();
@@ -122,8 +122,8 @@ impl Transcript {
         end
     }
 
-    /// The stored history from the seed to [`stored_end`](Transcript::stored_end), newest segment first. Reads as it
-    /// goes: what is not asked for is not read.
+    /// The stored history from the seed to [`stored_end`](Transcript::stored_end), newest segment first. Reads lazily:
+    /// only the segments that are requested.
     pub fn segments(&self) -> Segments<'_> {
         let stored_end = self.stored_end();
         Segments {
@@ -139,14 +139,14 @@ impl Transcript {
 }
 
 impl Transcript {
-    /// What all that is no stored turn costs: the seed, and the new message with what is shown for it.
+    /// The cost of everything outside stored turns: the seed, and the new message with what is shown for it.
     pub fn always_kept(&self) -> u64 {
         let cost = |start, end| self.tokens(start, end).into_iter().map(u64::from).sum::<u64>();
         cost(0, self.seed_end()) + cost(self.stored_end(), self.length())
     }
 
-    /// The newest segments that fit under the hard limit together, beside what is [always
-    /// kept](Transcript::always_kept) and a marker.
+    /// The newest segments that fit under the hard limit together with what is [always kept](Transcript::always_kept)
+    /// and a marker.
     pub fn newest_within(&self, budget: &Budget) -> impl Iterator<Item = Segment> + '_ {
         let mut room = budget.limit().checked_sub(self.always_kept() + u64::from(budget.marker_tokens()));
         self.segments().map_while(move |segment| {
@@ -160,21 +160,21 @@ impl Transcript {
 #[derive(Debug)]
 pub struct Segments<'t> {
     transcript: &'t Transcript,
-    /// No segment begins below this.
+    /// The lower bound of all segments.
     floor: u32,
-    /// Where the next segment ends.
+    /// The end of the next segment.
     end: u32,
     /// Cuts read ahead, newest first.
     cuts: vec::IntoIter<u32>,
     /// Messages `loaded..end`.
     rows: Rows,
     loaded: u32,
-    /// How much the next read takes.
+    /// How many messages the next read takes.
     read: u32,
 }
 
 impl Segments<'_> {
-    /// Reads rows down to `start` and somewhat further.
+    /// Reads rows down to at least `start`.
     fn load(&mut self, start: u32) {
         if start >= self.loaded {
             return;
@@ -210,9 +210,9 @@ impl Iterator for Segments<'_> {
 }
 
 impl Plan {
-    /// Asks for a summary of all turns but the newest that cost no more than `keep` tokens together; the most recent
-    /// always stays. Earlier summaries are summed up along, markers stay, and what stands before them. Call it last:
-    /// `clear` takes it back.
+    /// Asks for a summary of all turns except the newest that together cost at most `keep` tokens; the most recent one
+    /// always stays. Earlier summaries are summarized as well; markers stay, and so do the messages before them. Call
+    /// it last: `clear` discards it.
     pub fn compact_older(&self, transcript: &Transcript, keep: u64) {
         let mut cut = transcript.stored_end();
         let (mut kept, mut turns) = (0, 0);
@@ -234,7 +234,7 @@ impl Plan {
         }
     }
 
-    /// Removes what lies between the seed and `cut`, unless that is nothing or a marker alone.
+    /// Removes the messages between the seed and `cut`, unless there are none, or only a marker.
     pub fn remove_before(&self, transcript: &Transcript, cut: u32) {
         let start = transcript.seed_end();
         let marker_alone = cut == start + 1 && transcript.origins(start, cut) == [origin::MARKER];

@@ -1,4 +1,4 @@
-//! Settings: declared once as a constant, used to describe the policy and to read the operator's value.
+//! Settings: declared once as a constant, which describes the setting and reads the operator's value.
 
 use std::ops::RangeInclusive;
 
@@ -28,35 +28,35 @@ pub struct IntegerSetting {
 }
 
 impl IntegerSetting {
-    /// Names it, with its default, the values it may have, and a line of help.
+    /// Creates a setting with its name, default, allowed values, and a line of help.
     pub const fn new(name: &'static str, default: i64, range: RangeInclusive<i64>, help: &'static str) -> Self {
         IntegerSetting { name, default, range, help }
     }
 
-    /// Declares it; for [`Policy::describe`](crate::Policy::describe).
+    /// Declares the setting; for [`Policy::describe`](crate::Policy::describe).
     pub fn declare(&self, description: &Description) {
         description.setting_integer(self.name, self.default, *self.range.start(), *self.range.end(), self.help);
     }
 
-    /// The operator's value, else the default.
+    /// The operator's value, or the default.
     pub fn value(&self) -> i64 {
         platform::setting_integer(self.name).unwrap_or(self.default)
     }
 
-    /// The same of a setting that counts: messages, characters.
+    /// The value of a setting that counts something: messages, characters.
     pub fn count(&self) -> u32 {
         u32::try_from(self.value()).unwrap_or(u32::MAX)
     }
 
-    /// So many percent of a number of tokens.
+    /// The value as a percentage of a number of tokens.
     pub fn percent_of(&self, tokens: u64) -> u64 {
         let percent = u128::try_from(self.value()).unwrap_or(100);
         u64::try_from(u128::from(tokens) * percent / 100).unwrap_or(tokens)
     }
 }
 
-/// How much of a large message is stored by its kind, in characters: four [integer settings](IntegerSetting), of which
-/// a policy says the defaults.
+/// The caps of large messages by their kind, in characters: four [integer settings](IntegerSetting), for which a policy
+/// gives the defaults.
 ///
 /// ```
 /// use pmk_policy_sdk::{CapSettings, CapVerdict, Description, Incoming};
@@ -78,21 +78,21 @@ pub struct CapSettings {
     pub seed: i64,
     /// `mra-result-cap`.
     pub mra_result: i64,
-    /// `tool-result-cap`, and what anything else may have.
+    /// `tool-result-cap`, also used for any other kind.
     pub tool_result: i64,
     /// `attachment-cap`.
     pub attachment: i64,
 }
 
 impl CapSettings {
-    /// Declares them; for [`Policy::describe`](crate::Policy::describe).
+    /// Declares the settings; for [`Policy::describe`](crate::Policy::describe).
     pub fn declare(&self, description: &Description) {
         for kind in [origin::SEED, origin::MRA_RESULT, origin::TOOL_RESULT, origin::ATTACHMENT] {
             self.setting(kind).declare(description);
         }
     }
 
-    /// How many characters of a message of its kind may stay, as the operator wants it.
+    /// The operator's cap for a message of this kind, in characters.
     pub fn of(&self, incoming: &Incoming) -> u32 {
         self.setting(incoming.kind()).count()
     }
@@ -117,24 +117,24 @@ pub struct BooleanSetting {
 }
 
 impl BooleanSetting {
-    /// Names it, with its default and a line of help.
+    /// Creates a setting with its name, default and a line of help.
     pub const fn new(name: &'static str, default: bool, help: &'static str) -> Self {
         BooleanSetting { name, default, help }
     }
 
-    /// Declares it; for [`Policy::describe`](crate::Policy::describe).
+    /// Declares the setting; for [`Policy::describe`](crate::Policy::describe).
     pub fn declare(&self, description: &Description) {
         description.setting_boolean(self.name, self.default, self.help);
     }
 
-    /// The operator's value, else the default.
+    /// The operator's value, or the default.
     pub fn value(&self) -> bool {
         platform::setting_boolean(self.name).unwrap_or(self.default)
     }
 }
 
-/// In which language a policy writes for the model, `en` or `zh-TW`. The host gives every policy that declares it the
-/// gateway's own, where the operator says nothing else.
+/// The language in which a policy writes for the model, `en` or `zh-TW`. The host passes the gateway's own language to
+/// every policy that declares it, unless the operator sets another.
 pub const LANGUAGE: TextSetting = TextSetting::new(
     "language",
     "en",
@@ -150,22 +150,22 @@ pub struct TextSetting {
 }
 
 impl TextSetting {
-    /// Names it, with its default and a line of help.
+    /// Creates a setting with its name, default and a line of help.
     pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
         TextSetting { name, default, help }
     }
 
-    /// Declares it; for [`Policy::describe`](crate::Policy::describe).
+    /// Declares the setting; for [`Policy::describe`](crate::Policy::describe).
     pub fn declare(&self, description: &Description) {
         description.setting_text(self.name, self.default, self.help);
     }
 
-    /// The operator's value, else the default.
+    /// The operator's value, or the default.
     pub fn value(&self) -> String {
         platform::setting_text(self.name).unwrap_or_else(|| self.default.to_owned())
     }
 
-    /// That of the two texts that is in the language of [`LANGUAGE`].
+    /// Returns whichever of the two texts is in the language of [`LANGUAGE`].
     pub fn pick(&self, english: &'static str, chinese: &'static str) -> &'static str {
         if self.value().eq_ignore_ascii_case("zh-TW") { chinese } else { english }
     }

@@ -1,8 +1,8 @@
-//! Runs a policy natively, on the host's own types: for tests and benchmarks at the author's desk.
+//! Runs a policy natively, on the host's own types, for its author's tests and benchmarks.
 //!
-//! A [`Conversation`] makes the request that a decision is about. A [`Harness`] stands for the host: it describes the
-//! policy once, holds the operator's settings, makes the resources of each decision, and puts plans before the same
-//! guard that judges components.
+//! A [`Conversation`] builds the request that a decision is about. A [`Harness`] takes the host's place: it describes
+//! the policy once, holds the operator's settings, creates the resources of each decision, and checks plans with the
+//! same guard as for components.
 //!
 //! ```
 //! use pmk_policy_sdk::{
@@ -53,7 +53,7 @@ use std::{
 };
 
 pub use conversation::Conversation;
-/// The host's words: messages, transcripts, plans and the guard.
+/// The host's types: messages, transcripts, plans and the guard.
 pub use pmk_core as core;
 use pmk_core::{Applied, Breach, Guard, Marker, Origin};
 /// The archive of a conversation, for policies that search it.
@@ -67,7 +67,7 @@ use crate::{
     phase, rung,
 };
 
-/// What a prune decision is given besides the transcript. A plain number is the hard limit of a first call.
+/// The input of a prune decision besides the transcript. A plain number is the hard limit of a first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// The hard limit in tokens.
@@ -113,7 +113,7 @@ impl Default for Refused {
     }
 }
 
-/// Stands for the host of one policy.
+/// Takes the host's place for one policy.
 #[derive(Debug)]
 pub struct Harness<P> {
     name: String,
@@ -134,8 +134,7 @@ impl<P: Policy> Harness<P> {
     /// Describes the policy; every setting has its default.
     ///
     /// # Panics
-    /// Where the host would refuse the component: a name it does not accept, a setting declared twice or with
-    /// a default out of its range.
+    /// If the host would refuse the component: for an invalid name, a duplicate setting, or a default out of range.
     pub fn new() -> Self {
         let description = Description::default();
         P::describe(&description);
@@ -156,10 +155,10 @@ impl<P: Policy> Harness<P> {
         }
     }
 
-    /// Gives a setting another value.
+    /// Sets the value of a setting.
     ///
     /// # Panics
-    /// Where the host would refuse it: an unknown setting, another type, out of range.
+    /// If the host would refuse it: an unknown setting, another type, or out of range.
     pub fn with(mut self, setting: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         let Some(declared) = self.declared.get(setting) else { panic!("`{}` has no setting `{setting}`", self.name) };
@@ -190,7 +189,7 @@ impl<P: Policy> Harness<P> {
         self.declared.keys().map(|name| (name.as_str(), &self.settings[name]))
     }
 
-    /// What the latest decision logged: levels and lines.
+    /// The log of the latest decision: levels and lines.
     pub fn log(&self) -> Vec<(u8, String)> {
         self.log.borrow().clone()
     }
@@ -201,7 +200,7 @@ impl<P: Policy> Harness<P> {
 }
 
 impl<P: Cap> Harness<P> {
-    /// What the policy keeps of a message that is about to be stored; `limit` is the hard limit in tokens.
+    /// How much the policy keeps of a message that is about to be stored; `limit` is the hard limit in tokens.
     pub fn cap(&self, kind: Origin, name: &str, content: &str, limit: u64) -> pmk_core::CapVerdict {
         let incoming = Incoming {
             kind: kind.code(),
@@ -218,7 +217,7 @@ impl<P: Cap> Harness<P> {
 }
 
 impl<P: Prune> Harness<P> {
-    /// The edits that the policy makes.
+    /// The policy's plan.
     pub fn plan(&self, transcript: &Arc<pmk_core::Transcript>, room: impl Into<Room>) -> pmk_core::Plan {
         let Room { limit, window, phase, seed_may_go } = room.into();
         let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
@@ -229,7 +228,7 @@ impl<P: Prune> Harness<P> {
         plan.into_edits()
     }
 
-    /// The request that the policy's plan leaves.
+    /// The request after the policy's plan.
     ///
     /// # Errors
     /// The rule of the guard that the plan breaks.
@@ -241,11 +240,11 @@ impl<P: Prune> Harness<P> {
 }
 
 impl<P: Prune> Harness<P> {
-    /// Tries the policy on that many random conversations, at budgets from all of it down to a tenth: whatever can occur
-    /// in a conversation occurs in some of them, and they are the same every time.
+    /// Tests the policy on this many random conversations, with budgets from all of it down to a tenth: together they
+    /// contain whatever can occur in a conversation, and they are the same every time.
     ///
     /// # Panics
-    /// At the first plan that the guard refuses, unless whole turns could not have fitted at all.
+    /// At the first plan that the guard rejects, unless whole turns could not have fitted at all.
     pub fn assert_sound(&self, conversations: u64) {
         for seed in 0..conversations {
             let transcript = Arc::new(pmk_core::testing::random_request(seed, 30));
@@ -262,7 +261,7 @@ impl<P: Prune> Harness<P> {
 }
 
 impl<P: Summarize> Harness<P> {
-    /// The text that the policy carries into a fresh session, before the host cuts it to `max_tokens`.
+    /// The policy's summary for a fresh session, before the host cuts it to `max_tokens`.
     pub fn summarize(&self, transcript: &Arc<pmk_core::Transcript>, max_tokens: u32) -> String {
         let summary = Summary { max_tokens, ..Summary::default() };
         self.decide(|| P::summarize(&Transcript::new(Arc::clone(transcript)), &summary));

@@ -1,4 +1,4 @@
-//! The native side: reading back, settings, logs, and what the harness refuses.
+//! The native side: reading, settings, logs, and what the harness rejects.
 
 use pmk_policy_sdk::{
     BooleanSetting, Budget, Description, IntegerSetting, Plan, Policy, Prune, TextSetting, Transcript, export, flag,
@@ -10,7 +10,7 @@ const LIMIT: IntegerSetting = IntegerSetting::new("limit", 7, 1..=9, "a number")
 const LOUD: BooleanSetting = BooleanSetting::new("loud", false, "a switch");
 const GREETING: TextSetting = TextSetting::new("greeting", "你好", "a string");
 
-/// Logs what it reads, and plans nothing.
+/// Logs what it reads, and returns an empty plan.
 struct Reader;
 
 impl Policy for Reader {
@@ -66,7 +66,7 @@ fn an_ill_typed_setting_is_refused() {
     let _ = Harness::<Reader>::new().with("loud", 1);
 }
 
-/// Its setting contradicts itself.
+/// Declares a default that is out of range.
 struct Careless;
 
 impl Policy for Careless {
@@ -91,7 +91,7 @@ fn segments_are_read_newest_first_and_cover_the_stored_history() {
     assert_eq!(read, ["4..9 1", "2..4 1"]);
 }
 
-/// Compares the lazily read segments with the history read at once.
+/// Compares the segments, which are read lazily, with the history read at once.
 struct Counter;
 
 impl Policy for Counter {
@@ -121,7 +121,7 @@ fn segments_hold_every_message_once_whatever_their_length() {
     }
 }
 
-/// Searches more often than it may, and logs what comes of it.
+/// Searches more often than allowed, and logs the results.
 struct Asker;
 
 impl Policy for Asker {
@@ -163,7 +163,7 @@ fn a_search_sees_what_the_plan_drops_and_there_are_eight() {
     assert_eq!(found[7], "[] []");
 }
 
-/// Takes out the oldest message, whatever it is.
+/// Removes the oldest message, whatever it is.
 struct Blunt;
 
 impl Policy for Blunt {
@@ -184,7 +184,7 @@ fn an_unsound_policy_is_found_out() {
     Harness::<Blunt>::new().assert_sound(100);
 }
 
-/// Keeps what fits.
+/// Keeps the turns that fit.
 struct Fitting;
 
 impl Policy for Fitting {

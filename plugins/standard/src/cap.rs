@@ -1,11 +1,11 @@
-//! Caps at write time: head and tail stay, and no single message takes more than its share of the window.
+//! Caps at write time: head and tail are kept, and no single message takes more than its share of the window.
 
 use pmk_policy_sdk::{Cap, CapVerdict, Incoming, origin};
 
 use crate::{Standard, settings};
 
-/// One stored message costs at most this part of the hard limit, so that a seed, a result, an answer and a
-/// question fit side by side in the smallest window.
+/// One stored message costs at most this part of the hard limit, so that a seed, a result, an answer and a question fit
+/// together in the smallest window.
 const SHARE_OF_LIMIT: u64 = 4;
 
 impl Cap for Standard {
@@ -18,7 +18,7 @@ impl Cap for Standard {
         }
         let cap = settings::CAPS.of(incoming).min(chars_of_share(incoming));
         if incoming.chars() > cap {
-            // Two thirds from the start, where texts say what they are about, one from the end, where logs do.
+            // Two thirds from the start, where texts state their subject; one from the end, where logs have results.
             let tail = cap / 3;
             verdict.shorten(cap - tail, tail);
         }

@@ -1,5 +1,5 @@
-//! The policy that is embedded in the gateway: a budget relative to the model's window, a prefix that stays
-//! the same for many turns, and a plan wherever there is a legal one.
+//! The policy that is embedded in the gateway: a budget relative to the model's window, a prefix that stays the same
+//! for many turns, and a plan wherever there is a legal one.
 
 mod cap;
 mod low_water;

@@ -1,26 +1,26 @@
-//! The ordinary prune: old results shrink, then the oldest turns go, until the request is at the low-water mark.
+//! The ordinary prune: shrinks old results, then removes the oldest turns, until the request is at the low-water mark.
 
 use pmk_policy_sdk::{Budget, Plan, Row, Transcript};
 
 use crate::{results::Shape, settings};
 
-/// How often the choice is made again because results came out larger than estimated.
+/// How often the choice is repeated because results were larger than estimated.
 const ATTEMPTS: usize = 3;
 
-/// What stays, read from the newest message back.
+/// The messages that stay, read from the newest message back.
 struct Kept {
-    /// Where it begins.
+    /// The first message that stays.
     cut: u32,
     /// Results that may shrink, newest first.
     old: Vec<Row>,
-    /// Stored results that shrink only when nothing else helps, newest first.
+    /// Stored results that are shrunk only if nothing else is enough, newest first.
     newest: Vec<Row>,
-    /// Whether it is the last turn alone.
+    /// Whether only the last turn stays.
     minimal: bool,
 }
 
-/// Plans the way down. The last turn stays, whatever it costs: the bound may be a wish, and what exceeds the hard
-/// limit is squeezed elsewhere.
+/// Plans down to the low-water mark. The last turn stays, whatever it costs: the bound may be a soft target, and a
+/// request above the hard limit is handled by the squeeze.
 pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
     let low_water = settings::LOW_WATER.percent_of(bound);
     let shape = Shape::of_settings();
@@ -41,8 +41,8 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
     }
 }
 
-/// The newest turns that cost no more than `aim`, with their old results shrunk. Where that is not even half of `aim`
-/// because of one large turn, that turn stays as well, if it is within the bound.
+/// Chooses the newest turns that cost at most `aim`, with their old results shrunk. If one large turn limits them to
+/// less than half of `aim`, that turn stays as well, provided that it is within the bound.
 fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, bound: u64) -> Kept {
     let whole = settings::KEEP_RESULTS.count() as usize;
     let stored_end = transcript.stored_end();
@@ -69,11 +69,11 @@ fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, boun
     kept
 }
 
-/// Shrinks results, oldest first, until the plan is down to `aim`.
+/// Shrinks results, oldest first, until the plan costs at most `aim`.
 fn shrink(plan: &Plan, newest_first: &[Row], shape: Shape, aim: u64) {
     let mut expected = plan.tokens();
     for row in newest_first.iter().rev() {
-        // What the host says is exact but has to be asked for; the estimate tells when.
+        // The host's figure is exact but costs a call; the estimate tells when to ask for it.
         if expected <= aim {
             expected = plan.tokens();
             if expected <= aim {

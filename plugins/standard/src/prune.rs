@@ -1,4 +1,4 @@
-//! When to prune, and what to try.
+//! When to prune, and which plans to try.
 
 use pmk_policy_sdk::{Budget, Plan, Prune, Transcript};
 
@@ -18,12 +18,12 @@ fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
     if plan.tokens() > budget.limit() {
         squeeze::fit(transcript, budget, plan);
     } else if plan.tokens() > transcript.total_tokens() {
-        // The turns that would go cost less than their marker.
+        // The turns to be removed cost less than their marker.
         plan.clear();
     }
 }
 
-/// The hard limit, or the operator's own bound below it.
+/// The hard limit, or the operator's bound below it.
 fn bound(budget: &Budget) -> u64 {
     match u64::try_from(settings::MAX_SESSION_TOKENS.value()) {
         Ok(own) if own > 0 => own.min(budget.limit()),

@@ -4,7 +4,7 @@ use pmk_policy_sdk::{Overflow, Recover, Recovery, rung};
 
 use crate::Standard;
 
-/// Trimming costs no model call; compaction keeps more than a fresh session does.
+/// A trim costs no model call; compaction keeps more than a fresh session does.
 const LADDER: [u8; 3] = [rung::TRIM, rung::COMPACT, rung::ROTATE];
 
 impl Recover for Standard {

@@ -1,13 +1,13 @@
-//! Tool and mra results: what makes a session large, and the first thing to shrink.
+//! Tool and mra results: they make a session large, and are the first to be shrunk.
 
 use pmk_policy_sdk::Row;
 
 use crate::settings;
 
-/// What a host's notice and a message's framing cost at most, in tokens.
+/// The maximum cost of the host's notice and a message's framing, in tokens.
 const NOTICE_TOKENS: u64 = 90;
 
-/// What stays of a result that is shrunk.
+/// How much of a shrunk result is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub head: u32,
@@ -15,19 +15,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// As the operator wants it.
+    /// As set by the operator.
     pub fn of_settings() -> Self {
         Shape { head: settings::RESULT_HEAD.count(), tail: settings::RESULT_TAIL.count() }
     }
 
-    /// About what shrinking a message saves; nothing where it would not at least halve it, for then more is lost to the
-    /// reader than won.
+    /// The approximate saving by shrinking a message; 0 if it would not at least halve the cost, because then the loss
+    /// of information outweighs it.
     pub fn saving(self, row: &Row) -> u64 {
         let (before, after) = (u64::from(row.tokens), self.estimate(row));
         if after <= before / 2 { before - after } else { 0 }
     }
 
-    /// What a message will about cost when it is shrunk; its tokens as they are when that saves nothing.
+    /// The approximate cost of a message when shrunk; its current cost if that saves nothing.
     pub fn estimate(self, row: &Row) -> u64 {
         let stays = u64::from(self.head) + u64::from(self.tail);
         let tokens = u64::from(row.tokens);

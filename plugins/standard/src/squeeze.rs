@@ -1,13 +1,13 @@
-//! When even the last turn is too much: a ladder of ever harsher plans, of which the first that fits is taken.
+//! Plans for when even the last turn is too large: increasingly harsh drafts, of which the first that fits is used.
 
 use pmk_policy_sdk::{Budget, Plan, Row, Rows, Transcript, tokens_of};
 
 use crate::results::Shape;
 
-/// Lengths, in characters, to which everything but the new message is shortened in the end.
+/// Lengths, in characters, to which everything but the new message is shortened at last.
 const LENGTHS: [u32; 4] = [4_000, 1_000, 200, 0];
 
-/// Lengths, in characters, to which the texts of a last turn are shortened rather than given up.
+/// Lengths, in characters, to which the texts of a last turn are shortened before it is removed.
 const TEXT_LENGTHS: [u32; 2] = [4_000, 1_000];
 
 /// A plan to try.
@@ -15,33 +15,33 @@ const TEXT_LENGTHS: [u32; 2] = [4_000, 1_000];
 struct Draft {
     /// The first stored message that stays.
     cut: u32,
-    /// Messages inside turns that go, with their whole tool groups; ascending.
+    /// Messages within turns that are removed, with their whole tool groups; ascending.
     removed: Vec<u32>,
     /// Messages that are shortened: index, head and tail; ascending.
     shortened: Vec<(u32, u32, u32)>,
-    /// Whether the seed pair goes.
+    /// Whether the seed pair is removed.
     without_seed: bool,
 }
 
-/// What the ladder is built from.
+/// The input of the ladder.
 struct Squeeze<'t> {
     transcript: &'t Transcript,
     plan: &'t Plan,
     limit: u64,
     shape: Shape,
     seed: Vec<Row>,
-    /// Whether there is a seed pair and the operator allows it to go.
+    /// Whether there is a seed pair and the operator allows it to be removed.
     seed_may_go: bool,
     /// The most recent stored turn.
     last: Rows,
-    /// What the host shows for the sake of the new message.
+    /// The messages that the host shows only for the new message.
     shown: Vec<Row>,
     /// The new message and what its turn has produced so far.
     current: Vec<Row>,
 }
 
-/// Plans the mildest request that fits the hard limit. Where nothing fits, the plan stays empty: then the new
-/// message alone is too large, and only the host can say so.
+/// Plans the mildest request that fits the hard limit. If nothing fits, the plan stays empty: then the new message by
+/// itself is too large, and only the host can report that.
 pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     let last = transcript.segments().next().filter(|segment| segment.turns() > 0);
     let squeeze = Squeeze {
@@ -62,8 +62,8 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
 }
 
 impl Squeeze<'_> {
-    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in
-    /// the end its texts are shortened.
+    /// Keeps the last turn: shrinks its results, then those of the current turn, then removes its oldest tool groups,
+    /// and at last shortens its texts.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
@@ -93,8 +93,8 @@ impl Squeeze<'_> {
         })
     }
 
-    /// Without any stored turn: what is shown beside the new message goes too, the results of the current turn shrink,
-    /// its oldest tool groups go, and in the end all that remains beside the new message is shortened, the seed last.
+    /// Removes every stored turn and what is shown beside the new message, shrinks the results of the current turn,
+    /// removes its oldest tool groups, and at last shortens everything beside the new message, the seed last.
     fn keeping_current_turn(&self) -> bool {
         let mut draft = Draft { cut: self.transcript.stored_end(), ..Draft::default() };
         if self.try_out(&draft) {
@@ -131,7 +131,7 @@ impl Squeeze<'_> {
         })
     }
 
-    /// Takes tool groups out of a turn, oldest first: as few as seem to be enough, then more.
+    /// Removes tool groups from a turn, oldest first: as few as seem to be enough, then more.
     fn without_oldest_groups(&self, draft: &Draft, turn: &[Row]) -> bool {
         let groups = self.groups(turn);
         let mut draft = draft.clone();
@@ -165,25 +165,25 @@ impl Squeeze<'_> {
         groups.into_iter().map(|(_, members)| members).filter(|members| members.len() > 1).collect()
     }
 
-    /// The results of a turn, shortened as the operator wants it.
+    /// The results of a turn, shortened as set by the operator.
     fn results(&self, turn: &[Row]) -> Vec<(u32, u32, u32)> {
         let results = turn.iter().filter(|row| row.is_result());
         results.map(|row| (row.index, self.shape.head, self.shape.tail)).collect()
     }
 
-    /// Gives up the seed where the operator allows it.
+    /// Tries the draft without the seed, if the operator allows that.
     fn tried_without_seed(&self, draft: &mut Draft) -> bool {
         draft.without_seed = self.seed_may_go;
         draft.without_seed && self.try_out(draft)
     }
 
-    /// Whether a turn alone, with what always stays, exceeds the hard limit: then, and only then, may parts of it go.
+    /// Whether a turn with what always stays exceeds the hard limit: only then may parts of it be removed.
     fn is_too_large_alone(&self, turn: u64) -> bool {
         let seed = if self.seed_may_go { 0 } else { tokens_of(&self.seed) };
         seed + tokens_of(&self.current) + turn > self.limit
     }
 
-    /// What a draft comes to, the marker left out; `shortened` says what a shortened message costs.
+    /// The estimated cost of a draft without the marker; `shortened` returns the cost of a shortened message.
     fn cost(&self, draft: &Draft, shortened: impl Fn(Shape, &Row) -> u64) -> u64 {
         let seed = if draft.without_seed { &[] } else { &self.seed[..] };
         let with_last = self.last.first().is_some_and(|first| first.index == draft.cut);
@@ -199,9 +199,9 @@ impl Squeeze<'_> {
         seed.iter().chain(last).chain(&self.shown).chain(&self.current).filter(stays).map(cost).sum()
     }
 
-    /// Puts a draft into the plan; whether it fits.
+    /// Tries a draft as the plan; returns whether it fits.
     fn try_out(&self, draft: &Draft) -> bool {
-        // Shortening costs the host a look at the whole text, so what cannot fit anyhow is not tried.
+        // Shortening makes the host read the whole text, so a draft that cannot fit anyway is not tried.
         if self.cost(draft, |_, _| 0) > self.limit {
             return false;
         }

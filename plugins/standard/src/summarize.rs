@@ -1,5 +1,6 @@
-//! What a fresh session starts from (specification 001 §5): the latest requests and answers, cut short, the channel, and what the
-//! tools were used for, the files that were talked about, and the task that is open. Built from the newest message back, so a long session costs no more than a short one.
+//! The summary that a fresh session starts from (specification 001 §5): the latest requests and answers, shortened, the
+//! channel, the uses of tools, the files that were mentioned, and the open task. It is built from the newest message
+//! back, so that a long session costs no more than a short one.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +8,18 @@ use pmk_policy_sdk::{LANGUAGE, Row, Segment, Summarize, Summary, Transcript, fla
 
 use crate::Standard;
 
-/// How many requests are carried over, and how much of each.
+/// How many requests are carried over, and how many characters of each.
 const REQUESTS: usize = 5;
 const REQUEST_CHARS: u32 = 300;
 
-/// How many answers are carried over, and how much of each.
+/// How many answers are carried over, and how many characters of each.
 const ANSWERS: usize = 3;
 const ANSWER_CHARS: u32 = 500;
 
 /// How far back tool calls are counted, in messages.
 const TOOL_MESSAGES: usize = 400;
 
-/// How many different files are named, and in how much of the latest messages they are looked for.
+/// How many different files are named, and in how many of the latest messages they are searched for.
 const FILES: usize = 12;
 const FILE_MESSAGES: usize = 40;
 const FILE_CHARS: u32 = 2_000;
@@ -26,10 +27,10 @@ const FILE_CHARS: u32 = 2_000;
 /// How many different tools are named.
 const TOOLS: usize = 10;
 
-/// What a full summary can cost, all of it Chinese. Where the host keeps less, every part gets shorter.
+/// The maximum cost of a full summary, if all of it is Chinese. If the host keeps less, every part gets shorter.
 const FULL_TOKENS: u64 = 4_500;
 
-/// What is found on the way back, newest first.
+/// What was found so far, newest first.
 #[derive(Default)]
 struct Found {
     requests: Vec<u32>,
@@ -93,7 +94,7 @@ impl Summarize for Standard {
 }
 
 impl Found {
-    /// Takes from a segment what is still wanted.
+    /// Takes what is still needed from a segment.
     fn take(&mut self, transcript: &Transcript, segment: &Segment) {
         for row in segment.rows.iter().rev() {
             self.read += 1;
@@ -114,7 +115,7 @@ impl Found {
         }
     }
 
-    /// Words that look like a path with a file's name at the end.
+    /// Collects words that look like a path that ends with a file name.
     fn take_files(&mut self, text: &str) {
         let edge = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '_' | '.');
         for word in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '，' | '、' | '`' | '"' | '(' | ')'))
@@ -137,10 +138,10 @@ impl Found {
         self.requests.len() >= REQUESTS && self.answers.len() >= ANSWERS
     }
 
-    /// Names and counts, the most used first.
+    /// Tool names and counts, the most used first.
     fn tools(&self) -> String {
         let mut tools: Vec<(&String, &u32)> = self.tools.iter().collect();
-        // The map is in order of names, and equal counts stay so.
+        // The map is sorted by name, and the sort is stable.
         tools.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
         let named = tools.iter().take(TOOLS).map(|(name, times)| format!("{name} ×{times}"));
         named.collect::<Vec<_>>().join(", ")
@@ -151,14 +152,14 @@ fn is_request(row: &Row) -> bool {
     row.origin == origin::USER && row.has(flag::STARTS_TURN) && row.chars > 0
 }
 
-/// Adds a headed list of messages, oldest first, each on one line.
+/// Writes a list of messages with a heading, oldest first, each on one line.
 fn list(transcript: &Transcript, summary: &Summary, heading: &str, newest_first: &[u32], chars: u32) {
     if newest_first.is_empty() || chars == 0 {
         return;
     }
     summary.append(&format!("\n{heading}\n"));
     for &index in newest_first.iter().rev() {
-        // One more than is shown, to see whether anything is left out.
+        // One more than is shown, to see whether anything is cut.
         let text = transcript.text(index, 0, chars + 1);
         let shown: String = text.chars().take(chars as usize).collect();
         let left_out = if shown.len() < text.len() { "…" } else { "" };

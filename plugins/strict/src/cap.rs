@@ -1,4 +1,5 @@
-//! Caps at write time (specification 000 §1.3, 004 §advice-3): the head stays, the host's notice says what was cut.
+//! Caps at write time (specification 000 §1.3, 004 §advice-3): the head is kept, and the host's notice says what was
+//! cut.
 
 use pmk_policy_sdk::{Cap, CapVerdict, Incoming};
 

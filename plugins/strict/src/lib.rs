@@ -1,4 +1,4 @@
-//! pmk v0.11.1's context safety (specification 000): a fixed budget, ten turns, head-only caps.
+//! The context limits of pmk v0.11.1 (specification 000): a fixed budget, ten turns, head-only caps.
 
 mod cap;
 mod prune;

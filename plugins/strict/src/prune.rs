@@ -1,10 +1,10 @@
-//! Above the budget the seed pair and the newest turns stay (specification 000 §1, 003 §2).
+//! Above the budget, only the seed pair and the newest turns stay (specification 000 §1, 003 §2).
 
 use pmk_policy_sdk::{Budget, Plan, Prune, Segment, Transcript};
 
 use crate::{Strict, settings};
 
-/// Stored turns that stay above the budget.
+/// How many stored turns stay above the budget.
 const KEEP_TURNS: u32 = 10;
 
 impl Prune for Strict {
@@ -18,20 +18,20 @@ impl Prune for Strict {
         let oldest_kept = oldest_kept(transcript, budget);
         let is_left_out = oldest_kept.is_none() && total > limit;
         if is_left_out && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget)) {
-            // Not even the last turn fits as it is.
+            // Not even the last turn fits unchanged.
             return;
         }
         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
         if plan.tokens() > limit {
             plan.keep_current_turn(transcript, budget);
         } else if plan.tokens() > total {
-            // The turns that would go cost less than their marker.
+            // The turns to be removed cost less than their marker.
             plan.clear();
         }
     }
 }
 
-/// The oldest of the newest turns that may stay: ten of them, and no more than fit under the hard limit.
+/// The oldest of the newest turns that may stay: at most ten, and no more than fit under the hard limit.
 fn oldest_kept(transcript: &Transcript, budget: &Budget) -> Option<Segment> {
     let mut turns = 0;
     let may_stay = |segment: &Segment| {

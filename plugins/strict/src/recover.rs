@@ -1,4 +1,4 @@
-//! One retry with the minimum, then an honest message (specification 000 §2.2).
+//! One retry with the minimum, then a message to the user (specification 000 §2.2).
 
 use pmk_policy_sdk::{Overflow, Recover, Recovery, rung};
 

@@ -1,4 +1,4 @@
-//! What strict decides, run natively: the numbers of specification 000, and a plan wherever turns are enough.
+//! The decisions of strict, run natively: the numbers of specification 000, and a plan wherever turns are enough.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ fn caps_keep_the_head_of_seed_and_mra_results_only() {
     let head = |head| CapVerdict::Shorten { head, tail: 0 };
     assert_eq!(harness.cap(Origin::Seed, "erp", "x", 100_000), head(12_000));
     assert_eq!(harness.cap(Origin::MraResult, "erp", "x", 100_000), head(16_000));
-    // Once, these were kept whole, all 440,000 characters of them (specification 004 §advice-3).
+    // Regression: these were kept whole, all 440,000 characters (specification 004 §advice-3).
     assert_eq!(harness.cap(Origin::ToolResult, "grep", "x", 100_000), head(30_000));
     assert_eq!(harness.cap(Origin::Attachment, "a.txt", "x", 100_000), head(30_000));
 }

@@ -1,24 +1,24 @@
-//! Which results are cleared.
+//! Chooses the results to clear.
 
 use pmk_policy_sdk::Row;
 
-/// About what a cleared result costs: the host's notice, the first and the last line.
+/// The approximate cost of a cleared result: the host's notice, the first and the last line.
 const DIGEST_TOKENS: u64 = 200;
 
-/// Tells the results that may be cleared from the newest, which stay. Rows are shown to it newest first.
+/// Separates the results that may be cleared from the newest, which stay. It must be given the rows newest first.
 pub struct Results {
     /// How many of the newest are still to come.
     newest: u32,
 }
 
 impl Results {
-    /// The newest so many stay.
+    /// Keeps this many of the newest results.
     pub fn keeping(newest: u32) -> Self {
         Results { newest }
     }
 
-    /// What clearing this message saves, about; nothing for what is no result, is one of the newest, or would not at
-    /// least halve: cleared results stay as they are.
+    /// The approximate saving by clearing this message; 0 if it is not a result, is one of the newest, or would not be
+    /// at least halved, so that results cleared before stay as they are.
     pub fn saving(&mut self, row: &Row) -> u64 {
         if !row.is_result() {
             return 0;

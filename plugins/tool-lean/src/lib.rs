@@ -1,6 +1,6 @@
-//! Tool results leave first. Most of what fills an agent's window is what its tools returned long ago; so old tool and
-//! mra results are cleared, all but the newest few, as Anthropic's context editing does it. Calls and answers stay, and
-//! each cleared result keeps its size, digest, first and last line. Turns go only when that is not enough.
+//! Clears tool results first. An agent's window is mostly filled with results of earlier tool calls; so old tool and
+//! mra results are cleared, except the newest few, as in Anthropic's context editing. Calls and answers stay, and each
+//! cleared result keeps its size, digest, first and last line. Turns are removed only if that is not enough.
 //!
 //! Caps, local summaries and recovery are left to the layers below.
 

@@ -1,19 +1,19 @@
-//! Old results are cleared, then turns go.
+//! Clears old results, then removes turns.
 
 use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript};
 
 use crate::{ToolLean, clear::Results, settings};
 
-/// How often the choice is made again because cleared results came out larger than estimated.
+/// How often the choice is repeated because cleared results were larger than estimated.
 const ATTEMPTS: usize = 3;
 
-/// What stays, read from the newest message back.
+/// The messages that stay, read from the newest message back.
 struct Choice {
-    /// Where it begins; `None` when no turn goes.
+    /// The first message that stays; `None` when no turn is removed.
     cut: Option<u32>,
-    /// Results that are cleared.
+    /// The results that are cleared.
     cleared: Vec<u32>,
-    /// What that saves, about.
+    /// The approximate saving.
     saved: u64,
 }
 
@@ -38,7 +38,7 @@ impl Prune for ToolLean {
             choice = choose(transcript, budget, bound);
         }
         if choice.cut == Some(transcript.stored_end()) {
-            // The most recent turn does not go whole while it can stay in part.
+            // The most recent turn is not removed as long as part of it can stay.
             if plan.keep_last_turn(transcript, limit) {
                 return;
             }
@@ -53,14 +53,14 @@ impl Prune for ToolLean {
     }
 }
 
-/// What stays of a request within `bound`: everything with its old results cleared, or else the newest turns.
+/// Chooses what stays of a request within `bound`: everything with its old results cleared, or else the newest turns.
 fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
     let low_water = settings::LOW_WATER.percent_of(bound);
     let stored_end = transcript.stored_end();
     let mut results = Results::keeping(settings::KEEP_RESULTS.count());
     let mut choice = Choice { cut: None, cleared: vec![], saved: 0 };
     let around = transcript.rows(stored_end, transcript.length());
-    // The new message is no result.
+    // The new message is not a result.
     clear(&around, &mut results, &mut choice);
     let mut total = transcript.always_kept() + u64::from(budget.marker_tokens()) - choice.saved;
     let mut low = stored_end;
@@ -73,7 +73,7 @@ fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
             choice.cut = Some(low);
             break;
         }
-        // The most recent turn stays wherever it fits.
+        // The most recent turn stays if it fits.
         if at == 0 || total <= low_water {
             low = segment.start;
             (cleared_by_low, saved_by_low) = (choice.cleared.len(), choice.saved);
@@ -86,7 +86,7 @@ fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
     choice
 }
 
-/// Adds the results among these messages that may be cleared.
+/// Adds those results of these messages that may be cleared.
 fn clear(rows: &[Row], results: &mut Results, choice: &mut Choice) {
     for row in rows.iter().rev() {
         let saving = results.saving(row);

@@ -1,4 +1,4 @@
-//! Decisions of the policy, natively and under the host's guard.
+//! Decisions of the policy, run natively and checked by the host's guard.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pmk_policy_sdk::testing::{
 use proptest::prelude::*;
 use tool_lean::ToolLean;
 
-/// About 1,500 tokens of what a tool says.
+/// About 1,500 tokens of tool output.
 fn output(at: usize) -> String {
     format!("$ step {at}\n{}\ndone: {at}", "a line of what was found\n".repeat(250))
 }
@@ -106,7 +106,7 @@ proptest! {
     #[test]
     fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
         let transcript = Arc::new(testing::random_transcript(seed, turns));
-        // The gateway begins no turn between a call and its result.
+        // The gateway does not start a turn between a call and its result.
         prop_assume!(transcript.current_part() == transcript.current());
         let total = transcript.total_tokens();
         let limit = (total * percent / 100).max(600);

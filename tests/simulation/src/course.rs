@@ -1,5 +1,5 @@
-//! The course of a world: one life after the other of each process that lives in it, by turns where there are several, until
-//! everything was answered that ever will be.
+//! Runs a world: the lives of each of its processes, one after the other and interleaved where there are several, until
+//! everything has been answered that ever will be.
 
 use std::sync::Arc;
 
@@ -14,31 +14,32 @@ use crate::{
     world::{EPOCH_MS, World},
 };
 
-/// How often a process is started at most once nothing goes wrong any more.
+/// How often a process is started at most after the last trouble.
 const MOST_LIVES: usize = 5;
 
-/// One in so many that have ended stays away for good, where others are there.
+/// One in this many processes that have ended stays away for good, if others are left.
 const STAY_AWAY: u8 = 8;
 
-/// So long after the last trouble its traces are gone, in milliseconds; then each works for up to so long before the next does.
+/// How long after the last trouble its effects are over, in milliseconds; then each process runs for up to `CALM_SPAN`
+/// before the next does.
 const CALMS_WITHIN: u64 = 20_000;
 const CALM_SPAN: u64 = 1_000;
 
-/// A process, and what becomes of it.
+/// A process and its lives.
 struct Host<'a> {
     site: &'a Site<'a>,
     wire: Option<&'a Arc<Wire>>,
     life: Option<Life<'a>>,
-    /// When the next one begins.
+    /// When its next life begins.
     begins_at: u64,
     lives: usize,
     calm_lives: usize,
-    /// By number, what has happened to its files.
+    /// The damage that has been done to its files, by event number.
     damaged: Vec<usize>,
     is_done: bool,
 }
 
-/// Has all that lives in a world live in it.
+/// Runs all processes of a world.
 pub fn run(
     world: &Arc<World>,
     slack: &Slack,
@@ -62,7 +63,7 @@ pub fn run(
     let mut laid = vec![];
     while hosts.iter().any(|host| !host.is_done) {
         if hosts.iter().all(|host| host.life.is_none()) {
-            // Nobody lives for so long.
+            // No process is alive until then.
             let next = hosts.iter().filter(|host| !host.is_done).map(|host| host.begins_at).min();
             world.comes_of_age(next.unwrap_or_default());
         }
@@ -71,7 +72,8 @@ pub fn run(
             database.set_clock(EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX));
         }
         lay(world, wires, &mut laid);
-        // What is alone lives on to its end; where nothing goes wrong any more they need not be as much at one as before.
+        // A process that is alone runs to its end. After the last trouble the processes need not be interleaved as
+        // closely as before.
         let span = if now > world.scenario.calm_at + CALMS_WITHIN { CALM_SPAN } else { world.scenario.setting.span };
         let until = database.map(|_| now + world.dice("span").u64(1..=span));
         let first = world.dice("first").usize(..hosts.len());
@@ -86,7 +88,7 @@ pub fn run(
     }
 }
 
-/// What is to happen to statements from now on.
+/// Sets the fuses of statement events that are due.
 fn lay(world: &World, wires: &[Arc<Wire>], laid: &mut Vec<usize>) {
     let now = world.now();
     for event in world.scenario.events.iter().filter(|event| event.at <= now) {
@@ -120,7 +122,7 @@ impl Host<'_> {
         }
     }
 
-    /// Begins the next life, where it is time.
+    /// Begins the next life, if it is due.
     fn begin(&mut self, world: &Arc<World>, slack: &Slack) -> bool {
         if world.now() < self.begins_at {
             return false;
@@ -169,7 +171,7 @@ impl Host<'_> {
             return;
         }
         let mut rest = world.dice("rest").u64(500..20_000);
-        // Long enough for Slack to give up, where what it gives up is read back.
+        // Long enough for Slack to give up on events, where missed messages are read back.
         if world.hosts() == 1 && world.scenario.setting.presence && world.dice("long rest").u8(0..4) == 0 {
             rest += world.dice("long rest").u64(5..60) * 60_000;
         }

@@ -1,4 +1,4 @@
-//! What is done to the files of a home between two lives.
+//! Damages the files of a home between two lives.
 
 use std::{
     fs::{self, OpenOptions},
@@ -15,7 +15,7 @@ use crate::{
     world::World,
 };
 
-/// Does what is due by now.
+/// Does the damage that is due by now.
 pub fn damage(world: &World, home: &Path, is_done: &mut Vec<usize>) {
     let now = world.time();
     for event in world.scenario.events.iter().filter(|event| event.at <= now) {
@@ -34,10 +34,10 @@ pub fn damage(world: &World, home: &Path, is_done: &mut Vec<usize>) {
     }
 }
 
-/// How long the files of the ledger are.
+/// The lengths of the ledger's files.
 pub struct Written(Vec<(PathBuf, u64)>);
 
-/// How long they are now.
+/// Returns the current lengths.
 pub fn written(home: &Path) -> Written {
     let folder = fs::read_dir(home::gateway_dir(home)).into_iter().flatten().flatten();
     let files = folder.filter(|file| file.file_name().to_string_lossy().starts_with("events-"));
@@ -45,7 +45,7 @@ pub fn written(home: &Path) -> Written {
 }
 
 impl Written {
-    /// Nothing was written after that: whoever was killed says no last word, though what is dropped here would.
+    /// Truncates the files to these lengths: a killed process writes nothing more, but dropping its objects here may.
     pub fn and_no_more(self) {
         for (path, length) in self.0 {
             if let Ok(file) = OpenOptions::new().write(true).open(path) {
@@ -55,14 +55,14 @@ impl Written {
     }
 }
 
-/// A file beside the database.
+/// The path of a file beside the database.
 fn beside(home: &Path, suffix: &str) -> PathBuf {
     let mut path = Store::path(home).into_os_string();
     path.push(suffix);
     path.into()
 }
 
-/// What was synced stays: the store knows how far that is.
+/// Cuts the ledger back to what was synced, which the store knows.
 fn cut_ledger(world: &World, home: &Path) {
     let Ok(store) = Connection::open(Store::path(home)) else { return };
     let exported = store.query_row("SELECT file, length FROM exported WHERE id = 1", [], |row| {

@@ -1,4 +1,4 @@
-//! A database of several hosts: a real PostgreSQL, a new database for each world, whose clock is the world's.
+//! The database of several hosts: a real PostgreSQL with a new database for each world, whose clock is the world's.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,11 +21,11 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::wire::Wire;
 
-/// What a store is made of, and what tells its time: it is asked for that by the functions of the schema.
+/// Makes the schema's functions read the world's clock.
 const CLOCK: &str = "CREATE SEQUENCE worlds_clock MINVALUE 0 START 0;
     CREATE OR REPLACE FUNCTION pmk_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT last_value FROM worlds_clock'";
 
-/// Then a host that was taken for gone may write all the same, and gives signs as any.
+/// Removes the fence: a host that was taken for dead may still write, and renews its lease as any other.
 const NO_FENCE: &str = "CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGINT) RETURNS VOID LANGUAGE sql AS '
     UPDATE host SET until = pmk_now() + lease_ms,
                     heard_since = CASE WHEN until < pmk_now() THEN pmk_now() ELSE heard_since END
@@ -33,15 +33,15 @@ const NO_FENCE: &str = "CREATE OR REPLACE FUNCTION pmk_host_writes(host_id BIGIN
 
 const TEMPLATE: &str = "world_template";
 
-/// What keeps a host that slept from writing.
+/// The fence that keeps a host that was suspended from writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
     Up,
-    /// It is taken away, to see that it is missed.
+    /// Removed, to test that its absence is detected.
     Down,
 }
 
-/// A world's.
+/// The database of one world.
 pub struct WorldsDatabase {
     server: &'static Server,
     name: String,
@@ -50,10 +50,10 @@ pub struct WorldsDatabase {
 }
 
 impl WorldsDatabase {
-    /// A new one.
+    /// Creates a new database.
     ///
     /// # Panics
-    /// There is no PostgreSQL.
+    /// If there is no PostgreSQL.
     pub fn new(fence: Fence) -> WorldsDatabase {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let server = template();
@@ -73,28 +73,28 @@ impl WorldsDatabase {
         self.server.socket()
     }
 
-    /// The store in it, for a host with this home.
+    /// The location of the store for a host with this home.
     pub fn place(&self, home: &Path) -> Place {
         place(home, &self.server.address(&self.name))
     }
 
-    /// The same for one that goes there by a wire.
+    /// The same for a host that connects through a wire.
     pub fn place_by(&self, wire: &Wire, home: &Path) -> Place {
         let folder = wire.folder().display().to_string().replace('/', "%2F");
         place(home, &format!("postgres://pmk@/{}?host={folder}", self.name))
     }
 
-    /// It is so late.
+    /// Sets the clock.
     pub fn set_clock(&self, now_ms: i64) {
         say(&self.runtime, self.client(), &format!("SELECT setval('worlds_clock', {now_ms})"));
     }
 
-    /// Lines of the ledger that were not written into a file for good.
+    /// Lines of the ledger that have not been written to a file yet.
     pub fn lines_to_come(&self) -> Vec<String> {
         self.rows("SELECT line FROM event ORDER BY id").into_iter().flatten().collect()
     }
 
-    /// Shows every value of every table, but for what stands in summaries.
+    /// Calls `see` with every value of every table, except texts of summaries.
     pub fn all_values(&self, mut see: impl FnMut(&str, &str)) {
         let names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
         for name in self.rows(names).into_iter().flatten() {
@@ -122,7 +122,7 @@ impl Drop for WorldsDatabase {
     }
 }
 
-/// The server, once the template of all worlds is in it.
+/// The server, after creating the template of all worlds in it.
 fn template() -> &'static Server {
     static SERVER: OnceLock<&'static Server> = OnceLock::new();
     let make = || {
@@ -136,7 +136,7 @@ fn template() -> &'static Server {
         let client = connect(&runtime, server, TEMPLATE);
         say(&runtime, &client, CLOCK);
         drop(client);
-        // One that somebody is connected to is no template.
+        // A database with open connections cannot be used as a template.
         let others = format!("SELECT 1 FROM pg_stat_activity WHERE datname = '{TEMPLATE}'");
         until("nobody is connected to the template", || match rows(&runtime, &admin, &others).is_empty() {
             true => Some(()),
@@ -168,7 +168,7 @@ fn say(runtime: &Runtime, client: &Client, words: &str) {
     runtime.block_on(client.batch_execute(words)).expect("it is done");
 }
 
-/// Each row's columns that are there, what is bytes as the text that it is.
+/// The non-null columns of each row, with bytes decoded as text.
 fn rows(runtime: &Runtime, client: &Client, query: &str) -> Vec<Vec<String>> {
     let said = runtime.block_on(client.simple_query(query)).expect("readable");
     let row = |message| match message {
@@ -178,7 +178,7 @@ fn rows(runtime: &Runtime, client: &Client, query: &str) -> Vec<Vec<String>> {
     said.into_iter().filter_map(row).collect()
 }
 
-/// Bytes come as the digits of them.
+/// Decodes bytes, which are returned as hexadecimal digits.
 fn text(said: &str) -> String {
     let Some(digits) = said.strip_prefix("\\x").filter(|digits| digits.len() % 2 == 0) else { return said.to_owned() };
     let byte = |at: usize| digits.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());

@@ -1,5 +1,5 @@
-//! What people do besides asking, and what operators do meanwhile: drawn up with the rest of a world, mostly a moment after a
-//! question, when much of it is under way.
+//! What people do besides asking, and what operators do: planned with the rest of a world, mostly a moment after a
+//! question, while it is being processed.
 
 use fastrand::Rng;
 
@@ -8,14 +8,14 @@ use crate::{
     scenario::{STACKS, Said, What},
 };
 
-/// Something that somebody does.
+/// An action of a person.
 #[derive(Clone, Debug)]
 pub struct Deed {
-    /// The number of the question that it is about, or in whose place it is done.
+    /// The number of the question that it is about, or in whose conversation it happens.
     pub about: usize,
     pub kind: Kind,
-    /// Slack tells of it so much later, in milliseconds: it may come after what was done after it, or before the message
-    /// that it is about.
+    /// Slack reports it this much later, in milliseconds: possibly after later actions, or before the message that it
+    /// is about.
     pub after: u64,
 }
 
@@ -26,18 +26,18 @@ pub enum Kind {
     /// An admin of the workspace deletes an answer.
     DeletesAnswer,
     SaysStop,
-    /// By a reaction to the question, or to the placeholder.
+    /// By a reaction to the question or the placeholder.
     Stops,
-    /// By a reaction to the question, or to its answer.
+    /// By a reaction to the question or its answer.
     AsksAgain,
-    /// Whatever button is there; some press twice.
+    /// Any button that exists; some people press twice.
     Presses,
     Thumbs,
-    /// An order to the gateway.
+    /// A command to the gateway.
     Commands(u8),
 }
 
-/// What may be ordered.
+/// The possible commands.
 pub const COMMANDS: [&str; 11] = [
     "/pmk help",
     "/pmk context",
@@ -52,7 +52,7 @@ pub const COMMANDS: [&str; 11] = [
     "verbose off",
 ];
 
-/// What is done in a world where people say these things until then.
+/// The actions in a world with these questions.
 pub fn of(seed: u64, events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
     let mut rng = dice(seed, "deeds");
     let is_question = |what: &What| matches!(what, What::Says(Said { is_probe: false, .. }));
@@ -65,12 +65,12 @@ pub fn of(seed: u64, events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
     let deeds = if rng.u8(0..4) == 0 { 0 } else { rng.usize(1..8) };
     let mut last = one_of(&mut rng, &asked);
     for _ in 0..deeds {
-        // Some do several things about one question.
+        // Some people do several things about one question.
         let (about, asked_at) = if rng.u8(0..3) == 0 { last } else { one_of(&mut rng, &asked) };
         last = (about, asked_at);
         let kind = kind(&mut rng);
         let at = match (kind, rng.u8(0..4)) {
-            // There has to be an answer first.
+            // These require an answer first.
             (Kind::DeletesAnswer | Kind::Presses | Kind::Thumbs, _) => asked_at + rng.u64(3_000..600_000),
             (_, 0) => asked_at + rng.u64(0..calm_at.saturating_sub(asked_at).max(1)),
             _ => asked_at + rng.u64(0..9_000),

@@ -1,7 +1,7 @@
-//! A disk that can fail: a layer under SQLite, over the file system that there is.
+//! A disk that can fail: a layer between SQLite and the real file system.
 //!
-//! Every connection that is opened in this process goes through it; what it does is up to the [`Verdict`] of the thread
-//! that asks, so that each simulated world has a disk of its own.
+//! Every connection that is opened in this process uses it; the [`Verdict`] of the calling thread determines what it
+//! does, so that each simulated world has its own disk.
 #![allow(unsafe_code, reason = "SQLite asks for a file system through pointers")]
 
 use std::{
@@ -18,7 +18,7 @@ use rusqlite::ffi::{
     sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
 };
 
-/// What is done with a file.
+/// A file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     Read,
@@ -26,13 +26,13 @@ pub enum Doing {
     Sync,
 }
 
-/// What becomes of it.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// There is no room.
+    /// The disk is full.
     Full,
-    /// It does not work.
+    /// The disk is broken.
     Broken,
 }
 
@@ -42,7 +42,7 @@ thread_local! {
     static JUDGE: RefCell<Option<Judge>> = const { RefCell::new(None) };
 }
 
-/// Has this thread's disk behave so, until the returned value is dropped.
+/// Makes this thread's disk behave like this, until the returned value is dropped.
 pub fn behave(judge: impl Fn(Doing) -> Verdict + 'static) -> Behaving {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
@@ -50,7 +50,7 @@ pub fn behave(judge: impl Fn(Doing) -> Verdict + 'static) -> Behaving {
     Behaving
 }
 
-/// Ends with the disk's behaviour.
+/// Restores the disk's normal behaviour when dropped.
 pub struct Behaving;
 
 impl Drop for Behaving {
@@ -64,15 +64,15 @@ fn verdict(doing: Doing) -> Verdict {
     judge.map_or(Verdict::Fine, |judge| judge(doing))
 }
 
-/// A file as SQLite sees it: ours in front, the system's right behind it in the same room.
+/// A file as SQLite sees it: our part first, then the system's part in the same allocation.
 #[repr(C)]
 struct File {
     methods: *const sqlite3_io_methods,
-    /// Only what is kept can fail: SQLite's scratch files are its own business.
+    /// Only persistent files can fail, not SQLite's temporary files.
     is_kept: bool,
 }
 
-/// Ours has to end where theirs may begin.
+/// The size of our part, aligned for the system's part.
 const OURS: usize = size_of::<File>().next_multiple_of(16);
 
 unsafe fn theirs(file: *mut sqlite3_file) -> *mut sqlite3_file {
@@ -83,7 +83,7 @@ unsafe fn is_kept(file: *mut sqlite3_file) -> bool {
     unsafe { (*file.cast::<File>()).is_kept }
 }
 
-/// The system's own, under ours.
+/// The system's own VFS, below ours.
 fn system() -> *mut sqlite3_vfs {
     unsafe { ffi::sqlite3_vfs_find(c"unix".as_ptr()) }
 }
@@ -113,7 +113,7 @@ unsafe extern "C" fn open(
         let inner = theirs(file);
         let Some(theirs_open) = (*system).xOpen else { return ffi::SQLITE_CANTOPEN };
         let code = theirs_open(system, name, inner, flags, out);
-        // SQLite closes what has methods, even where opening has failed.
+        // SQLite closes a file that has methods, even if opening it failed.
         let methods = if (*inner).pMethods.is_null() { ptr::null() } else { methods_for((*inner).pMethods) };
         let is_kept = !name.is_null() && !CStr::from_ptr(name).to_bytes().is_empty();
         ptr::write(file.cast::<File>(), File { methods, is_kept });
@@ -121,7 +121,7 @@ unsafe extern "C" fn open(
     }
 }
 
-/// Our methods, of the version of theirs: an older one has no shared memory.
+/// Our methods, in the version of the system's: an older one has no shared memory.
 unsafe fn methods_for(inner: *const sqlite3_io_methods) -> *const sqlite3_io_methods {
     thread_local! {
         static METHODS: RefCell<Vec<(usize, &'static sqlite3_io_methods)>> = const { RefCell::new(Vec::new()) };
@@ -158,7 +158,7 @@ unsafe fn methods_for(inner: *const sqlite3_io_methods) -> *const sqlite3_io_met
     })
 }
 
-/// Hands a call on to the system's file.
+/// Passes a call on to the system's file.
 macro_rules! hand_on {
     ($name:ident, $method:ident $(, $argument:ident: $kind:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $kind)*) -> c_int {

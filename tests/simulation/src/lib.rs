@@ -1,10 +1,11 @@
-//! Whole turns, the real code, real components, real SQL: in one thread, in virtual time, from one seed. The world around
-//! the gateway is simulated, and goes wrong in every way and order that the seed says.
+//! Deterministic simulation: whole turns with the real code, real components and real SQL, in one thread, in virtual
+//! time, from one seed. The gateway's environment is simulated, and fails in every way and order that the seed
+//! determines.
 //!
-//! [`scenario`] draws up what is to happen, and [`deeds`] what people do besides asking; [`run()`] has it happen: a [`life`] after the other of a gateway between
-//! [`slack`] and a [`model`], on a [`disk`] that fails, in a [`world`] that says what time it is, what goes wrong now and
-//! when the process is killed; [`damage`] is done between two lives. At the end a [`verdict`] is given. [`shrink()`] makes a
-//! failing case small.
+//! [`scenario`] plans what happens, and [`deeds`] what people do besides asking; [`run()`] executes it: one [`life`] of
+//! a gateway after the other, between [`slack`] and a [`model`], on a [`disk`] that fails, in a [`world`] that
+//! determines the time, the current trouble and when the process is killed; [`damage`] is done between two lives. At
+//! the end there is a [`verdict`]. [`shrink()`] minimises a failing case.
 
 #[path = "../../../host/policy/tests/policies/component.rs"]
 mod component;

@@ -1,4 +1,5 @@
-//! The gateway, opened as `run` opens it, in a runtime of one thread: started, and asked to end or killed.
+//! A life of the gateway, which is opened as by `run`, in a runtime with one thread: from its start until it is stopped
+//! or killed.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,37 +35,37 @@ use crate::{
     world::World,
 };
 
-/// What was begun when nothing goes wrong any more is over after this: the longest wait there is, and some more.
+/// The time within which everything begun is over after the last trouble: the longest wait there is, with a margin.
 const SETTLES_WITHIN: u64 = 2 * 60 * 60 * 1_000;
 
-/// How a life has ended.
+/// How a life ended.
 #[derive(Debug)]
 pub enum End {
     Killed,
-    /// It was asked to end, or nothing is left to be done.
+    /// It was asked to stop, or there was nothing left to do.
     Asked {
         is_over: bool,
     },
-    /// It gave up.
+    /// It ended with an error.
     Failed(String),
 }
 
-/// Where a gateway lives.
+/// The environment of a gateway.
 pub struct Site<'a> {
     pub world: &'a Arc<World>,
     pub slack: &'a Arc<Slack>,
     pub policies: &'a Policies,
     pub home: PathBuf,
-    /// Where its store is.
+    /// The location of its store.
     pub place: Place,
 }
 
-/// A gateway's, from its start to its end, in a runtime of its own.
+/// A gateway from its start to its end, in a separate runtime.
 pub struct Life<'a> {
     world: &'a World,
     goes_on: Pin<Box<dyn Future<Output = (End, Option<Written>)> + 'a>>,
     has_begun: bool,
-    // After what runs in it.
+    // Dropped after what runs in it.
     runtime: Runtime,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Life<'a> {
         Life { world: site.world, goes_on, has_begun: false, runtime }
     }
 
-    /// Goes on until the world is so old, or to its end; how it has ended, where it has.
+    /// Continues until the world reaches this age, or to the end of the life; returns how it ended, if it did.
     pub fn go_on(mut self, until: Option<u64>) -> Result<Life<'a>, End> {
         self.world.runs(true);
         let ended = self.runtime.block_on(async {
@@ -98,7 +99,7 @@ impl<'a> Life<'a> {
             let ended = tokio::select! {
                 biased;
                 ended = &mut self.goes_on => ended,
-                // Whoever was killed in this very moment finds out.
+                // A gateway that was killed at this very moment notices.
                 () = is_time, if until.is_some() => match self.world.is_dead() {
                     true => (&mut self.goes_on).await,
                     false => return None,
@@ -110,7 +111,7 @@ impl<'a> Life<'a> {
         self.world.runs(false);
         self.has_begun = true;
         let Some((end, written)) = ended else { return Ok(self) };
-        // Whoever was killed has tidied nothing up.
+        // A killed process has not cleaned anything up.
         drop(self);
         if let Some(written) = written {
             written.and_no_more();
@@ -168,7 +169,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
             Err(Failure::new(how))
         }
         why = gateway.cut_off(), if store.is_shared() => Err(why),
-        // A gateway that gives up is over, whatever else was to come in its life.
+        // A gateway that ends with an error is over, whatever else was planned for this life.
         ran = async {
             let conducted = async { Ok(conduct(world, slack, &store, &stop).await) };
             tokio::select! {
@@ -181,7 +182,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     ran.map(|is_over| End::Asked { is_over })
 }
 
-/// What presence needs of the world.
+/// The ports of presence, with the world's clock.
 fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Ports {
     let vitals = HealthCheck::starting(home);
     let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
@@ -201,7 +202,7 @@ fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Po
     }
 }
 
-/// Runs it, and says that it is there and that it goes.
+/// Runs the gateway, and announces its start and end.
 async fn run(gateway: &Gateway, presence: Option<&Presence>, stop: &CancellationToken) -> Result<(), Failure> {
     let Some(presence) = presence else { return gateway.run().await };
     let mut running = pin!(gateway.run());
@@ -213,7 +214,7 @@ async fn run(gateway: &Gateway, presence: Option<&Presence>, stop: &Cancellation
     }
 }
 
-/// Has other policies take over when it is time, and where that was while it started, at once.
+/// Swaps policies when it is due; swaps that were due during the start happen at once.
 async fn swap(world: &World, policies: &Policies, services: &Services, chosen_at: u64) -> ! {
     for event in world.scenario.events.iter().filter(|event| event.at > chosen_at) {
         if let What::Swap(to) = event.what {
@@ -225,7 +226,7 @@ async fn swap(world: &World, policies: &Policies, services: &Services, chosen_at
     std::future::pending().await
 }
 
-/// Has it end when it is asked to, or when all is done; whether all is.
+/// Stops it when that is planned, or when everything is done; returns whether everything is.
 async fn conduct(world: &World, slack: &Slack, store: &Store, stop: &CancellationToken) -> bool {
     let begun = world.time();
     let is_asked = |event: &&Event| matches!(event.what, What::Restart) && event.number % world.hosts() == world.host();
@@ -257,7 +258,7 @@ async fn conduct(world: &World, slack: &Slack, store: &Store, stop: &Cancellatio
     is_over
 }
 
-/// What is not done yet; `None` where everything is.
+/// What is not done yet; `None` if everything is done.
 async fn what_is_open(slack: &Slack, store: &Store) -> Option<String> {
     if !slack.is_quiet() {
         return Some("Slack still sends".to_owned());

@@ -55,7 +55,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Panics are caught, and told in the verdict.
+    // Panics are caught and reported in the verdict.
     let loud = std::env::var_os("RUST_LOG").is_some();
     if loud {
         tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The line that has the same happen again.
+/// The command that reproduces a run.
 fn replay(Hosts { count, fence }: Hosts, seed: u64) -> String {
     let hosts = if count > 1 { format!(" --hosts {count}") } else { String::new() };
     let fence = if fence == Fence::Down { " --no-fence" } else { "" };

@@ -1,4 +1,4 @@
-//! A model: it answers what it is asked, refuses what is too long, and goes wrong as models do. Its refusals are texts, which
+//! The model: answers requests, refuses those that are too long, and fails as models do. Its refusals are texts, which
 //! the gateway's own classifier reads.
 
 use std::{sync::Arc, time::Duration};
@@ -17,16 +17,16 @@ use crate::{
     world::World,
 };
 
-/// What begins and ends the name of a question.
+/// The delimiters of a question's name.
 pub const OPEN: char = '⟦';
 pub const CLOSE: char = '⟧';
 
-/// How a question is called in its own text.
+/// The name of a question, which is part of its text.
 pub fn name(number: usize) -> String {
     format!("{OPEN}q{number}{CLOSE}")
 }
 
-/// The questions that are named in a text, in order.
+/// The questions named in a text, in order.
 pub fn names(text: &str) -> Vec<usize> {
     let mut pieces = text.split(OPEN);
     pieces.next();
@@ -34,7 +34,7 @@ pub fn names(text: &str) -> Vec<usize> {
     named.collect()
 }
 
-/// As the gateway estimates it: of how a provider writes it down nobody knows.
+/// As the gateway estimates it: how a provider represents a tool is not known.
 fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
     u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
 }
@@ -43,7 +43,7 @@ fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
 fn asked(request: &Request) -> Vec<usize> {
     let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
     let last = blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
-    // What a summary is made of asks nothing.
+    // The material of a summary request asks nothing.
     let last = last.filter(|text| !text.starts_with("<conversation>"));
     let mut asked = names(last.unwrap_or_default());
     asked.dedup();
@@ -60,7 +60,7 @@ impl WorldsModel {
         WorldsModel { world }
     }
 
-    /// What the request costs here, in this model's tokens.
+    /// The size of the request, in this model's tokens.
     fn count(&self, request: &Request) -> u64 {
         let ours = u64::from(tokens::estimate(&request.system))
             + request.messages.iter().map(|message| u64::from(tokens::message(message))).sum::<u64>()
@@ -68,7 +68,7 @@ impl WorldsModel {
         ours * self.world.scenario.setting.counts / 100
     }
 
-    /// What is true of every request.
+    /// Checks what must hold for every request.
     fn check(&self, request: &Request) {
         let breach = |what: &str| self.world.breach(format!("a request {what}"));
         let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
@@ -81,7 +81,7 @@ impl WorldsModel {
         if !pairs_are_whole(&request.messages) {
             breach("has half a tool pair");
         }
-        // Of what was changed on one of several hosts the others learn a moment later.
+        // Other hosts learn of a change a moment later.
         if self.world.hosts() > 1 {
             return;
         }
@@ -126,7 +126,7 @@ impl WorldsModel {
     }
 }
 
-/// A request while it is thought about.
+/// A request that is being processed.
 struct Heard<'a> {
     world: &'a World,
     asked: &'a [usize],
@@ -176,7 +176,7 @@ impl Model for WorldsModel {
         let mut heard = Heard { world, asked: &asked, to_its_end: false };
         tokio::time::sleep(Duration::from_millis(world.dice("thinking").u64(20..6_000))).await;
         heard.to_its_end = true;
-        // Whatever comes of it, it may be all that comes.
+        // Whatever happens to this request, there may be no further one.
         asked.iter().for_each(|&number| world.witness.settle(number));
         if world.is_hit(Harm::OffModel) {
             return Err(ModelError::Transport { message: "no route to the model".to_owned() });
@@ -209,7 +209,7 @@ impl Model for WorldsModel {
         if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
             return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
         }
-        // A request without a question has a summary written.
+        // A request without a question is for a summary.
         let text = match asked.is_empty() {
             true => "They went through the parts one by one.".to_owned(),
             false => {

@@ -10,14 +10,14 @@ use std::{
 use crate::component::Component;
 use pmk_policy::{Compiler, Layer, Limits, Policy, Runtime, RuntimeConfig, Settings, Stack, Trust};
 
-/// All of them, by name; those that are hostile, too.
+/// All policies by name, including hostile ones.
 pub struct Policies(BTreeMap<String, Arc<Policy>>);
 
 impl Policies {
-    /// Loads them. Time is no limit, for that is not the same twice; fuel is.
+    /// Loads the policies. They are limited by fuel but not by time, which would not be reproducible.
     ///
     /// # Panics
-    /// They are not there.
+    /// If the components do not exist.
     pub fn load() -> Policies {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
         let cache_dir = std::env::temp_dir().join("pmk-simulation-components");
@@ -33,7 +33,7 @@ impl Policies {
             (policy.name().to_owned(), Arc::new(policy))
         };
         let mut all: BTreeMap<String, Arc<Policy>> = components.into_iter().map(load).collect();
-        // What loops need not loop for long.
+        // An endless loop need not run for long.
         let bounded = Limits { fuel_base: 2_000_000, ..limits };
         let runtime = runtime.under(bounded, Trust::default());
         for (name, component) in hostile() {
@@ -43,10 +43,10 @@ impl Policies {
         Policies(all)
     }
 
-    /// These, the last on top, over the standard one.
+    /// A stack of these policies, the last one on top, over the standard one.
     ///
     /// # Panics
-    /// There is none of that name.
+    /// If there is no policy with one of the names.
     pub fn stack(&self, names: &[&str]) -> Stack {
         let layer = |name: &str| {
             let policy = Arc::clone(self.0.get(name).unwrap_or_else(|| panic!("there is no policy `{name}`")));
@@ -65,7 +65,7 @@ impl Policies {
     }
 }
 
-/// Policies that fail, or decide what makes no sense.
+/// Policies that fail, or make invalid decisions.
 fn hostile() -> [(&'static str, Component); 4] {
     let remove = "(call $remove (local.get $plan) (i32.const 1) (i32.const 2))";
     [

@@ -1,4 +1,4 @@
-//! One world from its beginning to its verdict.
+//! Runs one world from its beginning to its verdict.
 
 use std::{
     collections::BTreeSet,
@@ -23,25 +23,25 @@ use crate::{
     world::World,
 };
 
-/// So many hosts share a world.
+/// The hosts of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts {
     pub count: usize,
-    /// Of several, what keeps one that slept from writing.
+    /// With several hosts: the fence that keeps a suspended one from writing.
     pub fence: Fence,
 }
 
 impl Hosts {
-    /// One, with a store in a file.
+    /// One host, with a store in a file.
     pub const ONE: Hosts = Hosts::several(1);
 
-    /// So many, on one database.
+    /// Several hosts, with one database.
     pub const fn several(count: usize) -> Hosts {
         Hosts { count, fence: Fence::Up }
     }
 }
 
-/// Has everything happen that a seed says, or of it what is to be kept.
+/// Runs everything that a seed determines, or only the events to keep.
 pub fn run(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTreeSet<usize>>, is_loud: bool) -> Outcome {
     let scenario = Scenario::of(seed, hosts.count, keep);
     if is_loud {
@@ -74,7 +74,7 @@ pub fn run(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTreeSet<
     verdict::of(&world, &slack, &homes, database.as_ref(), policies)
 }
 
-/// Where nothing has to wait for a disk, for that is not what is simulated.
+/// A folder in memory, because the speed of a real disk is not simulated.
 fn memory() -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }

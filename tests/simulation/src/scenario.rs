@@ -1,5 +1,5 @@
-//! What is to happen in a world: who says what when, and what goes wrong. All of it comes of one number; for a smaller
-//! case of the same trouble, some of it is left out.
+//! Plans what happens in a world: who says what when, and what goes wrong. All of it is derived from one number; to
+//! minimise a failing case, some events are left out.
 
 use std::collections::BTreeSet;
 
@@ -15,63 +15,63 @@ mod several;
 
 pub use several::FIRST_OF_STOPS;
 
-/// A world's plan.
+/// The plan of a world.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,
     pub setting: Setting,
-    /// In the order of their times.
+    /// Sorted by time.
     pub events: Vec<Event>,
-    /// When nothing goes wrong any more, in milliseconds of the world's time.
+    /// The end of all trouble, in milliseconds of the world's time.
     pub calm_at: u64,
 }
 
-/// What does not change while it runs.
+/// The settings of a world, which do not change while it runs.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Components, the last on top.
+    /// Components, the last one on top.
     pub policies: &'static [&'static str],
-    /// The window that the gateway is told.
+    /// The window that is configured in the gateway.
     pub window: u64,
-    /// What the model really takes, in percent of that.
+    /// The window that the model really has, in percent of that.
     pub truth: u64,
-    /// How many tokens the model counts for a hundred of ours.
+    /// How many tokens the model counts per 100 of our estimate.
     pub counts: u64,
     pub overflow: Overflow,
     /// `queue.mode` of gateway.json.
     pub queue: &'static str,
     pub tools: bool,
     pub language: &'static str,
-    /// Whether somebody can be asked, and whether somebody is told of trouble.
+    /// Whether there are contacts for questions, and admins who are told of trouble.
     pub contacts: bool,
     pub admins: bool,
-    /// Whether it tells people that it goes and is back, and reads what it has missed.
+    /// Whether the gateway announces its end and return, and reads messages that it missed.
     pub presence: bool,
-    /// The policies of the other arm of an experiment, where one is on.
+    /// The policies of the other arm, if there is an experiment.
     pub arm: Option<&'static [&'static str]>,
     /// `slack.followDeletes` of gateway.json.
     pub follows_deletes: bool,
-    /// By how many milliseconds the clocks of the machines of several hosts are wrong.
+    /// The clock errors of the hosts' machines, in milliseconds.
     pub wrong_clocks: Vec<i64>,
-    /// How long of several hosts one works at most before the next does.
+    /// How long one of several hosts runs at most before the next does.
     pub span: u64,
 }
 
-/// How the model says that a prompt is too long.
+/// How the model reports that a prompt is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     Numbers,
     Words,
-    /// Words that nobody knows.
+    /// With words that are not recognised.
     Riddle,
-    /// It says nothing.
+    /// With an empty answer.
     Silence,
 }
 
-/// Something that happens.
+/// An event of the plan.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Where it stands in the whole plan, whatever is left out.
+    /// Its position in the complete plan, whatever is left out.
     pub number: usize,
     pub at: u64,
     pub what: What,
@@ -83,44 +83,44 @@ pub enum What {
     Does(Deed),
     /// Other policies take over.
     Swap(&'static [&'static str]),
-    /// For so long, so often of a hundred times.
+    /// A trouble for this long, in this percentage of cases.
     Trouble {
         kind: Trouble,
         lasts: u64,
         percent: u8,
     },
-    /// The process is killed when it comes to this point for so many times.
+    /// The process is killed when it has reached this point this many times.
     Kill {
         point: Point,
         times: u32,
     },
-    /// It is asked to end, and started again; of several, one.
+    /// The process is stopped and started again; with several hosts, one of them.
     Restart,
-    /// Before the next start something in the home is damaged.
+    /// Something in the home is damaged before the next start.
     Damage(Damage),
-    /// The machine's clock is set, by so many milliseconds.
+    /// The machine's clock is changed by this many milliseconds.
     Clock {
         by: i64,
     },
-    /// One of several hosts is hit by this for so long.
+    /// One of several hosts is affected by this for so long.
     Harm {
         harm: Harm,
         host: usize,
         lasts: u64,
     },
-    /// Something happens to a statement on one host's way to the database.
+    /// Something happens to a statement between one host and the database.
     Statement {
         host: usize,
         fuse: Fuse,
     },
 }
 
-/// What is done to one of several hosts.
+/// A fault of one of several hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// It stands still, as a process that is stopped.
+    /// It is suspended, like a stopped process.
     Stopped,
-    /// It does not reach the database,
+    /// It cannot reach the database,
     OffDatabase,
     /// or Slack,
     OffSlack,
@@ -128,15 +128,15 @@ pub enum Harm {
     OffModel,
 }
 
-/// Somebody asks something.
+/// A person's question.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub person: u8,
     pub place: Where,
     pub length: Length,
-    /// Slack sends an event of its own for the mention.
+    /// Slack sends an additional event for the mention.
     pub twice: bool,
-    /// Whether the conversation works is to be seen by it.
+    /// It tests whether the conversation still works.
     pub is_probe: bool,
 }
 
@@ -154,26 +154,26 @@ pub enum Length {
     Flood,
 }
 
-/// What goes wrong.
+/// Kinds of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
-    /// Slack: asked to wait.
+    /// Slack: rate limited.
     PutOff,
     /// Slack: an error, and nothing was done.
     NotDone,
-    /// Slack: done, and nobody hears of it.
+    /// Slack: done, but the response is lost.
     AnswerLost,
-    /// Slack: no answer within the time there is.
+    /// Slack: no response in time.
     SlackHangs,
-    /// Slack: this message it never takes, or this one cannot be changed any more.
+    /// Slack: refuses this message permanently, or this one can no longer be changed.
     Refuses,
-    /// Slack: in one place nothing works.
+    /// Slack: nothing works in one place.
     PlaceDown,
-    /// Slack: what was posted cannot be looked for.
+    /// Slack: posted messages cannot be searched for.
     CannotLook,
-    /// Slack: what was acknowledged comes again.
+    /// Slack: an acknowledged event is sent again.
     AckLost,
-    /// Slack: it comes late, and after what was said after it.
+    /// Slack: an event is delayed until after later ones.
     Late,
     ModelBusy,
     ModelHangs,
@@ -181,7 +181,7 @@ pub enum Trouble {
     ModelEmpty,
     ModelRiddle,
     ModelDeclines,
-    /// The model calls tools, with nonsense among it.
+    /// The model calls tools, some of them with invalid arguments.
     ModelCalls,
     DiskFull,
     DiskBroken,
@@ -214,16 +214,16 @@ impl Trouble {
     ];
 }
 
-/// What a crash of the machine, or somebody, has done to files.
+/// Damage to files by a crash of the machine or a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// What the ledger was given last never came to the disk.
+    /// The last lines of the ledger never reached the disk.
     LedgerTail,
-    /// The log of the database ends in noise.
+    /// The write-ahead log of the database ends in random bytes.
     LogTail,
-    /// The index of the log is gone.
+    /// The index of the write-ahead log is missing.
     LogIndex,
-    /// What is only made of other things is noise.
+    /// Files that are derived from others contain random bytes.
     Caches,
 }
 
@@ -231,7 +231,7 @@ impl Damage {
     pub const ALL: [Damage; 4] = [Damage::LedgerTail, Damage::LogTail, Damage::LogIndex, Damage::Caches];
 }
 
-/// Where a process can be killed: before each of them is done, and after.
+/// Where a process can be killed: before and after each of these operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     DiskWrite,
@@ -256,14 +256,14 @@ pub const STACKS: [&[&str]; 13] = [
     &["idles"],
 ];
 
-/// So long after the last trouble conversations are tried: some of what it has led to is left to pass.
+/// How long after the last trouble conversations are probed, because some of its effects take time to pass.
 const PROBED_AFTER: u64 = 65 * 60_000;
 
-/// So long the troubles go on, at most.
+/// How long the trouble lasts, at most.
 const HOURS: u64 = 60 * 60 * 1_000;
 
 impl Scenario {
-    /// The plan of a seed for so many hosts; of its events only those of these numbers, where some are named.
+    /// The plan of a seed for this many hosts; if numbers are given, only with those events.
     pub fn of(seed: u64, hosts: usize, keep: Option<&BTreeSet<usize>>) -> Scenario {
         let Scenario { seed, setting, mut events, calm_at } = match hosts {
             0 | 1 => Scenario::of_one(seed),
@@ -283,7 +283,7 @@ impl Scenario {
         let people = rng.u8(1..5);
         let mut at = 0;
         for _ in 0..questions {
-            // Some come at once, some after a while.
+            // Some questions come at once, some after a while.
             at += if rng.bool() { rng.u64(0..1_500) } else { rng.u64(0..2 * lasts / questions as u64 + 1) };
             events.push((at, What::Says(Said::of(&mut rng, people))));
         }
@@ -293,14 +293,14 @@ impl Scenario {
             let percent = one_of(&mut rng, &[5, 20, 50, 90, 100]);
             let (from, lasts) = (rng.u64(0..lasts), rng.u64(1_000..lasts.min(20 * 60_000)));
             let trouble = match kind {
-                // Long enough for the gateway to give it up.
+                // Long enough for the gateway to give the message up.
                 Trouble::PlaceDown => What::Trouble { kind, lasts: lasts + 20 * 60_000, percent: 100 },
                 kind => What::Trouble { kind, lasts, percent },
             };
             events.push((from, trouble));
         }
         if setting.tools && rng.u8(0..3) == 0 {
-            // What has been looked up is in the archive before the turn is done: a kill then is a moment of its own.
+            // Tool results are archived before the turn is done, so that a kill at that time is a special case.
             let at = rng.u64(0..lasts);
             events.push((at, What::Trouble { kind: Trouble::ModelCalls, lasts: 10 * 60_000, percent: 90 }));
             events.push((at, What::Kill { point: Point::Model, times: rng.u32(2..9) }));
@@ -330,7 +330,7 @@ impl Scenario {
     }
 }
 
-/// When all of this is over.
+/// When all of these events are over.
 fn calm_after(events: &[(u64, What)]) -> u64 {
     let ends = |(at, what): &(u64, What)| match what {
         What::Trouble { lasts, .. } | What::Harm { lasts, .. } => at + lasts,
@@ -344,7 +344,7 @@ fn numbered(events: Vec<(u64, What)>) -> Vec<Event> {
 }
 
 impl Scenario {
-    /// Whether this harm is done to that host then.
+    /// Whether this host is affected by this fault at this time.
     pub fn is_hit(&self, wanted: Harm, of: usize, now: u64) -> bool {
         let mut events = self.events.iter().filter(|event| event.at <= now);
         events.any(|event| match event.what {
@@ -353,7 +353,7 @@ impl Scenario {
         })
     }
 
-    /// Whether what has gone out is known to have gone out, a moment later.
+    /// Whether what was sent is known to have been sent, a moment later.
     pub fn keeps_what_it_hears(&self) -> bool {
         let loses = |event: &Event| match event.what {
             What::Trouble { kind, .. } => {
@@ -366,7 +366,7 @@ impl Scenario {
     }
 }
 
-/// Troubles that hurt together what neither hurts alone: what was posted, and nobody heard of, cannot be looked for.
+/// Troubles that are harmful only in combination: a post whose response was lost, and which cannot be searched for.
 fn together(seed: u64, events: &[(u64, What)], lasts: u64) -> Vec<(u64, What)> {
     let mut rng = dice(seed, "together");
     let asked: Vec<u64> =
@@ -379,7 +379,7 @@ fn together(seed: u64, events: &[(u64, What)], lasts: u64) -> Vec<(u64, What)> {
     vec![trouble(Trouble::AnswerLost, 30), trouble(Trouble::CannotLook, 60)]
 }
 
-/// When nothing goes wrong any more, every conversation is asked something once more: it must not be stuck.
+/// After the last trouble, every conversation is asked a further question: it must not be stuck.
 fn probes(events: &[(u64, What)], at: u64) -> Vec<(u64, What)> {
     let mut asked: Vec<(Where, u8)> = Vec::new();
     for (_, what) in events {
@@ -418,7 +418,7 @@ impl Setting {
 }
 
 impl Setting {
-    /// What the model takes, in our tokens.
+    /// The model's window in our tokens.
     pub fn room(&self) -> u64 {
         self.window * self.truth / self.counts
     }

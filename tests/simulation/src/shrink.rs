@@ -1,4 +1,4 @@
-//! Leaves out of a failing case whatever is not needed for it to fail.
+//! Minimises a failing case.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::{
     scenario::Scenario,
 };
 
-/// The numbers of the events that a seed fails with, as few as can be found; `None` where it does not fail.
+/// The numbers of the events with which a seed fails, as few as can be found; `None` if it does not fail.
 pub fn shrink(policies: &Policies, hosts: Hosts, seed: u64) -> Option<BTreeSet<usize>> {
     let fails = |keep: &BTreeSet<usize>| kind(&run(policies, hosts, seed, Some(keep), false).breaches);
     let mut keep: BTreeSet<usize> =
@@ -28,7 +28,7 @@ pub fn shrink(policies: &Policies, hosts: Hosts, seed: u64) -> Option<BTreeSet<u
     Some(keep)
 }
 
-/// The first breach, without its numbers: a smaller world has others.
+/// The first breach without its numbers, which differ in a smaller world.
 fn kind(breaches: &[String]) -> Option<String> {
     breaches.first().map(|breach| breach.chars().filter(|c| !c.is_ascii_digit()).collect())
 }

@@ -1,5 +1,4 @@
-//! Slack: it has people's messages delivered until they are acknowledged, takes what the bot says, and goes wrong as it
-//! does.
+//! Slack: delivers people's messages until they are acknowledged, accepts the bot's calls, and fails as Slack does.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,22 +30,22 @@ use doing::{Carried, Due};
 pub use doing::{Done, News};
 use sockets::{Came, Sockets};
 
-/// After so long without an acknowledgement Slack sends an event again: three times, then never.
+/// The delays after which Slack sends an unacknowledged event again: three times, then never.
 const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
 
-/// So long after it is due an event still comes to somebody who listens again.
+/// How long after it is due an event is still sent to a client that reconnects.
 const LISTENS_SOON: u64 = 30_000;
 
-/// The numbers of what contacts say begin here: it is no question.
+/// The numbers of contacts' replies begin here; they are not questions.
 pub const FIRST_OF_CONTACTS: usize = 10_000;
 
-/// What a workspace knows.
+/// The workspace.
 pub struct Slack {
     world: Arc<World>,
     state: Mutex<State>,
-    /// Told when there is more to be sent, by host.
+    /// Notified when there is more to be sent, by host.
     more: Vec<Notify>,
-    /// Whether what they say is theirs to say, by host.
+    /// The fence that says whether a host may still post, by host.
     footings: Mutex<Vec<Option<Arc<HostFence>>>>,
 }
 
@@ -55,38 +54,38 @@ struct State {
     questions: Vec<Question>,
     deliveries: Vec<Sending>,
     posts: Vec<Post>,
-    /// What people are still to do, in its order.
+    /// What people will do, in order.
     due: Vec<Due>,
     done: Vec<Done>,
     reports: Vec<TurnReport>,
     sockets: Sockets,
 }
 
-/// Something that somebody asks.
+/// A person's question.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub number: usize,
     pub inbound: Inbound,
-    /// When the gateway first said that it has it.
+    /// When the gateway first accepted it.
     pub accepted_at: Option<u64>,
-    /// It must get an answer, and no excuse.
+    /// It must get an answer, not an excuse.
     pub is_probe: bool,
     /// When Slack first sent it.
     pub first_sent_at: Option<u64>,
-    /// Slack knows that the gateway has it.
+    /// Slack has received the acknowledgement.
     pub is_acknowledged: bool,
-    /// Which of them was written first.
+    /// When it was written.
     pub said_at: u64,
     /// How often it was edited.
     pub version: u32,
     pub is_deleted: bool,
-    /// The word that stops an answer has none, where it stops one.
+    /// It is a "stop" message, which gets no answer if it stops one.
     pub is_stop: bool,
-    /// It is an order to the gateway, and no question.
+    /// It is a command to the gateway, not a question.
     pub is_order: bool,
 }
 
-/// An event on its way.
+/// An event that is being delivered.
 #[derive(Clone, Debug)]
 struct Sending {
     carries: Carried,
@@ -95,7 +94,7 @@ struct Sending {
     /// How often it was sent before.
     tries: usize,
     is_under_way: bool,
-    /// The host that it is sent to, and since when it is.
+    /// The host that it was sent to, and when.
     to: Option<(usize, u64)>,
 }
 
@@ -105,30 +104,30 @@ impl Sending {
     }
 }
 
-/// A message of the bot's.
+/// A message of the bot.
 #[derive(Clone, Debug)]
 pub struct Post {
     pub ts: String,
-    /// What it was posted as, by which it is found again.
+    /// What it was posted as, by which it can be found again.
     pub tag: Tag,
-    /// What it shows by now.
+    /// What it shows now.
     pub shows: Tag,
     pub text: String,
     pub is_deleted: bool,
-    /// Somebody else than the bot has deleted it.
+    /// It was deleted by somebody other than the bot.
     pub is_erased: bool,
     pub place: ReplyTo,
-    /// What it offers to press.
+    /// Its buttons.
     pub buttons: Vec<Choice>,
     pub posted_at: u64,
-    /// When it could not be taken back last.
+    /// When an attempt to delete it last failed.
     pub kept_at: Option<u64>,
-    /// When it came to show what it shows.
+    /// Since when it has shown its current content.
     pub at: u64,
     pub known: Known,
 }
 
-/// What a message is to a question.
+/// The relation of a message to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag {
     pub event_id: String,
@@ -152,7 +151,7 @@ impl Tag {
         std::iter::once(&self.event_id).chain(&self.event_ids).filter_map(|id| number(id))
     }
 
-    /// Whether it is about a question, by any of its events.
+    /// Whether it is about a question, by any of the question's events.
     pub fn is_about(&self, question: &Question) -> bool {
         self.numbers().any(|number| number == question.number)
     }
@@ -168,7 +167,7 @@ impl Post {
     }
 }
 
-/// The number of the question that an event brings: all that bring one begin with the name of the first.
+/// The number of the question of an event: all events of a question begin with the first event's name.
 pub fn number(event_id: &str) -> Option<usize> {
     let name = event_id.strip_prefix("Ev")?;
     let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
@@ -191,7 +190,7 @@ impl Slack {
         Slack { world, state: Mutex::new(state), more, footings }
     }
 
-    /// A process begins to speak.
+    /// A process starts posting.
     pub fn speaks(&self, footing: HostFence) {
         self.footings()[self.world.host()] = Some(Arc::new(footing));
     }
@@ -212,23 +211,23 @@ impl Slack {
         self.state().posts.clone()
     }
 
-    /// What was done besides asking.
+    /// What people did besides asking.
     pub fn done(&self) -> Vec<Done> {
         self.state().done.clone()
     }
 
-    /// What was told of turns.
+    /// The reports on turns.
     pub fn reports(&self) -> Vec<TurnReport> {
         self.state().reports.clone()
     }
 
-    /// Whether everything was sent that will ever be.
+    /// Whether everything has been sent that ever will be.
     pub fn is_quiet(&self) -> bool {
         let state = self.state();
         state.deliveries.is_empty() && state.due.is_empty()
     }
 
-    /// The host that works listens no more: what was under way to it was not acknowledged.
+    /// Disconnects the running host: events that were being delivered to it are not acknowledged.
     pub fn hang_up(&self) {
         let (now, host) = (self.world.time(), self.world.host());
         let mut state = self.state();
@@ -244,7 +243,7 @@ impl Slack {
         state.forget_tired();
     }
 
-    /// What was due while nobody listened was sent to nobody.
+    /// Events that were due while nobody was connected are lost.
     pub fn give_up(&self) {
         let now = self.world.time();
         let mut state = self.state();
@@ -260,7 +259,7 @@ impl Slack {
         state.forget_tired();
     }
 
-    /// The next event that is due, and when the one after it is.
+    /// Takes the next event that is due; otherwise returns when the next one is.
     fn take_due(&self) -> Result<Sending, Option<u64>> {
         let (now, host) = (self.world.time(), self.world.host());
         let mut state = self.state();
@@ -295,7 +294,7 @@ impl Slack {
             Carried::Done(done) => self.send_done(intake, done).await,
         };
         let now = world.time();
-        // What is done seldom is to come again often enough.
+        // Redeliveries of rare events must happen often enough to be tested.
         let comes_again = matches!(sending.carries, Carried::Done(_)) && world.dice("comes again").u8(0..6) == 0;
         let is_heard = taken && !comes_again && !world.strikes(Trouble::AckLost) && !world.is_hit(Harm::OffSlack);
         world.say(|| format!("{} is sent: taken {taken}, heard {is_heard}", sending.event_id));
@@ -309,7 +308,7 @@ impl Slack {
                 state.deliveries.remove(place);
             } else {
                 let again = &mut state.deliveries[place];
-                // Somebody else may have it by now.
+                // Another host may have received it by now.
                 if again.to.is_some_and(|(to, _)| to != world.host()) {
                     return sending;
                 }
@@ -322,7 +321,7 @@ impl Slack {
         sending
     }
 
-    /// Whether it was taken in.
+    /// Delivers a question; returns whether it was accepted.
     async fn send_question(&self, intake: &dyn Intake, question: usize, event_id: &str) -> bool {
         let mut inbound = {
             let question = &mut self.state().questions[question];
@@ -409,7 +408,7 @@ impl State {
             attached: Attachments::default(),
             ts,
         };
-        // It may be said to be too long, and the model never asked.
+        // The gateway may reject it as too long without asking the model.
         if said.length != Length::Line {
             world.witness.settle(number);
         }
@@ -432,7 +431,7 @@ impl State {
         }
     }
 
-    /// Who is asked answers in the thread of the question, as a rule.
+    /// A contact usually answers in the thread of the question.
     fn have_contact_answer(&mut self, world: &World, place: &ReplyTo, ts: &str, at: u64) {
         let mut rng = world.dice("contact");
         if rng.u8(0..10) < 3 || !place.channel.starts_with('D') {
@@ -475,7 +474,7 @@ impl State {
         self.questions.len() - 1
     }
 
-    /// Events that Slack gives up.
+    /// Drops events that Slack gives up on.
     fn forget_tired(&mut self) {
         self.deliveries.retain(|sending| sending.tries <= AGAIN_AFTER.len());
     }
@@ -550,7 +549,7 @@ impl Front for Slack {
         };
         if self.world.refuses(&target) {
             self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
-            // Half of what it refuses it refuses in words that nobody knows.
+            // Half of the refusals use an unknown error code.
             let may_pass = target.bytes().map(u32::from).sum::<u32>() % 2 == 0;
             return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass });
         }
@@ -567,9 +566,9 @@ impl Front for Slack {
                     return Err(FrontError::Refused { what: "message_not_found".to_owned(), may_pass: false });
                 };
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
-                // That a question is asked once more stands in the place of a failure, which was an answer.
+                // A notice that a question is asked again replaces a failure message, which was an answer.
                 if tag.kind != Kind::Notice || !part.speech.text.starts_with(":repeat:") {
-                    // What comes late shows once more what was there.
+                    // A late edit only repeats what is already shown.
                     if post.shows != tag {
                         (post.shows, post.at) = (tag, at);
                     }

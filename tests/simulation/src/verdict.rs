@@ -1,4 +1,4 @@
-//! What must hold when a world has come to rest.
+//! Checks what must hold when a world has come to rest.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
@@ -27,19 +27,19 @@ mod changed;
 mod policy;
 mod told;
 
-/// A model that takes less than this has hardly room for the system prompt and a question.
+/// A model with a smaller window has hardly room for the system prompt and a question.
 const LEAST_ROOM: u64 = 2_500;
 
-/// What a world has come to.
+/// The outcome of a world.
 pub struct Outcome {
     pub breaches: Vec<String>,
-    /// The ledger, as it lies there.
+    /// The content of the ledger's files.
     pub ledger: String,
     /// Answered questions.
     pub answered: usize,
 }
 
-/// Holds a world that has come to rest against all that must be.
+/// Checks a world that has come to rest.
 pub fn of(
     world: &World,
     slack: &Slack,
@@ -48,7 +48,7 @@ pub fn of(
     policies: &Policies,
 ) -> Outcome {
     let mut ledger: String = homes.iter().map(|home| ledger(home.path())).collect();
-    // Of those that are gone for good.
+    // Lines of hosts that are gone for good.
     for line in database.map_or_else(Vec::new, WorldsDatabase::lines_to_come) {
         if !ledger.contains(line.trim_end()) {
             ledger.push_str(line.trim_end());
@@ -78,7 +78,7 @@ pub fn of(
     Outcome { breaches, ledger, answered }
 }
 
-/// All months, the oldest first.
+/// The ledgers of all months, oldest first.
 fn ledger(home: &Path) -> String {
     let Ok(folder) = fs::read_dir(home::gateway_dir(home)) else { return String::new() };
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
@@ -87,13 +87,13 @@ fn ledger(home: &Path) -> String {
     files.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
 }
 
-/// What the store holds.
+/// The relevant content of the store.
 struct Kept {
     parked: Vec<Parked>,
-    /// How often each question stands in an archive.
+    /// How often each question is in an archive.
     archived: BTreeMap<usize, usize>,
     torn: Vec<String>,
-    /// Buttons that were pressed, and what that asks for is not done.
+    /// Presses of buttons whose effect is not complete.
     presses: usize,
 }
 
@@ -130,8 +130,8 @@ impl Kept {
     }
 }
 
-/// What people see, but for answers that came late, after another host had given them: where that one has named its own, for it
-/// could not know, they are allowed.
+/// The messages that people see, except late answers after another host had given the same answer: they are allowed if
+/// that host has recorded that its own may be a repeat, because it could not know.
 fn but_named_repeats(posts: Vec<Post>, lines: &[Value]) -> Vec<Post> {
     let named = |ts: &str| lines.iter().any(|line| line["type"] == "reply.may-repeat" && line["replyTs"] == ts);
     let is_repeat = |late: &Post| {
@@ -141,7 +141,7 @@ fn but_named_repeats(posts: Vec<Post>, lines: &[Value]) -> Vec<Post> {
     posts.iter().filter(|post| !is_repeat(post)).cloned().collect()
 }
 
-/// Whether it is of what somebody else than the model has answered, which the gateway takes in as a message of its own.
+/// Whether it concerns a person's answer, which the gateway processes as a separate message.
 fn is_passed_on(event_id: &str) -> bool {
     event_id.starts_with(":answer:") || event_id.starts_with(":meant:")
 }
@@ -162,7 +162,7 @@ struct Verdict<'a> {
     policies: &'a Policies,
 }
 
-/// Whether its asker has said after it that no answer is wanted.
+/// Whether its author has written a "stop" after it.
 fn stopped_by_word(asked: &Question, here: &[&Question]) -> bool {
     let stops = |other: &&&Question| other.is_stop && other.inbound.user == asked.inbound.user;
     here.iter().filter(stops).any(|stop| stop.said_at > asked.said_at)
@@ -193,7 +193,7 @@ impl Verdict<'_> {
         answered
     }
 
-    /// Whether somebody may never hear of something because Slack never takes it.
+    /// Whether somebody may never get a message because Slack refuses it permanently.
     fn refuses(&self) -> bool {
         self.has(Trouble::Refuses)
     }
@@ -203,13 +203,13 @@ impl Verdict<'_> {
         events.any(|event| matches!(event.what, What::Trouble { kind, .. } if kind == trouble))
     }
 
-    /// Whether there is a message that says so.
+    /// Whether there is a notice about it.
     fn is_told(&self, question: &Question) -> bool {
         let mut notices = self.posts.iter().filter(|post| post.shows.kind == Kind::Notice);
         notices.any(|post| post.shows.is_about(question))
     }
 
-    /// What keeps it, by itself or with an answer that is for several.
+    /// The parked message of this question, itself or as part of an answer for several.
     fn parked(&self, question: &Question) -> Option<&Parked> {
         let asked = &question.inbound;
         let is_it = |message: &Inbound| message.ts == asked.ts && message.user == asked.user && !is_again(message);
@@ -227,7 +227,7 @@ impl Verdict<'_> {
     fn replies(&self, question: &Question) -> Vec<&Post> {
         let posts = self.posts.iter().filter(|post| !post.is_deleted);
         let mut replies: Vec<&Post> = posts.filter(|post| is_answer(post) && post.shows.is_about(question)).collect();
-        // One that somebody took away is told once more, where nobody knew that it was there.
+        // An answer that a person deleted is posted again if nobody knew that it existed.
         if replies.len() > 1 {
             replies.retain(|post| !post.is_erased);
         }
@@ -250,9 +250,9 @@ impl Verdict<'_> {
                 None => breaches.push(format!("q{number} was taken in and never answered")),
             },
             [reply] => {
-                // What is steered in is asked last, and answered with what it was steered into.
+                // A steered message is asked last, and answered together with the message it was steered into.
                 let is_asked = |named: &usize| reply.shows.numbers().any(|asked| asked == *named);
-                // An order may be answered with what was said before.
+                // A command may be answered with earlier text.
                 let is_models = witness::answers(&reply.text).next().is_some();
                 let named = if is_models { model::names(&reply.text) } else { vec![] };
                 if *is_probe && named.is_empty() && self.world.scenario.setting.room() >= LEAST_ROOM {
@@ -280,7 +280,7 @@ impl Verdict<'_> {
         if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
             breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
         }
-        // One that could not be looked for is taken away with what is parked.
+        // A placeholder that could not be searched for is deleted with what is parked.
         let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none());
         if self.posts.iter().any(|post| waits(&post)) && !self.refuses() && !is_kept {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
@@ -292,9 +292,10 @@ impl Verdict<'_> {
         replies.len() == 1
     }
 
-    /// Of two questions of a conversation that came in in the order they were written in, the first is answered first.
+    /// Of two questions in a conversation that arrived in the order they were written in, the first must be answered
+    /// first.
     fn judge_order(&self, lines: &[Value], breaches: &mut Vec<String>) {
-        // What was parked, and taken up again, has let go first what came after it.
+        // A parked question that is retried may have been overtaken.
         let was_parked = |question: &Question| {
             let key = question.inbound.key.to_string();
             lines.iter().any(|line| line["type"] == "turn.parked" && line["session"] == key)
@@ -312,7 +313,8 @@ impl Verdict<'_> {
             for pair in done.windows(2) {
                 let [(first, came, reply), (second, _, later)] = pair else { continue };
                 let (answered, answered_later) = (reply.at, later.at);
-                // Of what is taken up together what needs no model comes first; what is answered together is stopped together.
+                // When several are processed together, those that need no model come first; what is answered together
+                // is stopped together.
                 let is_stopped = |it: &Question, told: &Post| {
                     let mut about = told.shows.numbers().chain([it.number]);
                     about.any(|number| self.is_to_stop(number)) || stopped_by_word(it, &questions)
@@ -321,7 +323,7 @@ impl Verdict<'_> {
                 if needs_none && self.world.scenario.setting.queue != "sequential" {
                     continue;
                 }
-                // Even what was not taken in for certain may be there.
+                // Even a message that is not known to have been accepted may have been.
                 let is_first = second.first_sent_at.is_some_and(|sent| *came < sent);
                 if is_first && answered > answered_later && !was_parked(first) {
                     breaches.push(format!("q{} was answered before q{}", second.number, first.number));
@@ -330,7 +332,7 @@ impl Verdict<'_> {
         }
     }
 
-    /// One line for each turn that was answered, and no other.
+    /// There must be exactly one ledger line for each turn that was answered, and no other lines.
     fn judge_ledger(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let mut told: BTreeMap<&str, usize> = BTreeMap::new();
         for line in lines.iter().filter(|line| line["type"] == "turn.processed") {
@@ -342,12 +344,12 @@ impl Verdict<'_> {
             let of_contact = |id: &str| number(id).is_some_and(|number| number >= FIRST_OF_CONTACTS);
             if [&post.shows, &post.tag].into_iter().any(|tag| of_contact(&tag.event_id) || is_passed_on(&tag.event_id))
             {
-                // What contacts say has lines of its own.
+                // Replies to contacts have their own kind of line.
                 told.remove(post.ts.as_str());
                 continue;
             }
             let is_reply = is_answer(post) && !post.is_deleted;
-            // Who finds that one is gone says it once more.
+            // A host that finds an answer deleted posts it again.
             if post.is_erased {
                 told.remove(post.ts.as_str());
                 continue;
@@ -355,10 +357,10 @@ impl Verdict<'_> {
             let lines = told.remove(post.ts.as_str()).unwrap_or(0);
             match (is_reply, lines) {
                 (true, 1) | (false, 0) => {}
-                // Half of it was delivered, for long enough.
+                // Partly delivered, and then parked.
                 (true, 0) if self.is_parked(&post.shows.event_id) => {}
                 (true, lines) => breaches.push(format!("the answer {} has {lines} lines in the ledger", post.ts)),
-                // What was withdrawn after a refusal.
+                // Withdrawn after a refusal.
                 (false, _) if self.refuses() => {}
                 (false, lines) => {
                     breaches.push(format!("{} is no answer and has {lines} lines in the ledger", post.ts));

@@ -1,6 +1,6 @@
-//! A process's way to the database: a relay of ours, which takes what is asked apart into statements, and is cut where the world
-//! wants it to be: before a statement gets there, or after it was carried out and before anybody hears of that. Both ends are
-//! sockets of this machine's file system: whoever is cut off there is so at once, and not a moment later.
+//! A process's connection to the database: a relay that splits the requests into statements, and can be cut at any of
+//! them: before a statement reaches the server, or after it was executed and before the response is passed on. Both
+//! ends are Unix sockets, so that a cut takes effect at once.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Whoever is told that the process at this end was killed by what has happened on the way.
+/// Called when the process at this end is killed by an event on the wire.
 type Dies = Box<dyn FnOnce() + Send>;
 
-/// A way to the database.
+/// A connection to the database.
 pub struct Wire {
     state: Mutex<State>,
     folder: TempDir,
@@ -26,28 +26,28 @@ pub struct Wire {
 
 #[derive(Default)]
 struct State {
-    /// Nobody gets through.
+    /// Nothing gets through.
     is_cut: bool,
     fuse: Option<Fuse>,
     dies: Option<Dies>,
-    /// Those that are there, by number, both ends of each.
+    /// The open connections by number, with both ends of each.
     open: BTreeMap<u64, [UnixStream; 2]>,
     next: u64,
     is_gone: bool,
 }
 
-/// What becomes of a statement that is still to come.
+/// What will happen to one of the next statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Fuse {
-    /// So many go through before it.
+    /// How many statements get through before it.
     pub spares: u32,
-    /// It is carried out, and nobody hears of it.
+    /// It is executed, but the response is lost.
     pub after: bool,
-    /// And the process is killed with that.
+    /// The process is killed at the same time.
     pub kills: bool,
 }
 
-/// What is done with one statement.
+/// What happens to a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Through,
@@ -56,7 +56,7 @@ enum Verdict {
 }
 
 impl Wire {
-    /// A way to the server that has this socket, until it is [taken down](Wire::take_down).
+    /// A wire to the server with this socket, until it is [taken down](Wire::take_down).
     pub fn to(server: &Path) -> Arc<Wire> {
         let folder = tempfile::tempdir().expect("a folder");
         let wire = Arc::new(Wire { state: Mutex::default(), folder, server: server.to_owned() });
@@ -75,7 +75,7 @@ impl Wire {
         wire
     }
 
-    /// The folder with the socket where it begins, as clients of a PostgreSQL look for it.
+    /// The folder with its socket, as PostgreSQL clients expect it.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -84,31 +84,31 @@ impl Wire {
         self.folder().join(".s.PGSQL.5432")
     }
 
-    /// A process begins at this end, which is told when it is killed by what happens on the way.
+    /// A process starts at this end; `dies` is called when it is killed by an event on the wire.
     pub fn begins(&self, dies: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
         state.is_cut = false;
         state.dies = Some(Box::new(dies));
     }
 
-    /// Nobody gets through any more, and whoever had is cut off.
+    /// Cuts all connections, and lets none through.
     pub fn cut(&self) {
         let mut state = self.state();
         state.is_cut = true;
         state.hang_up(None);
     }
 
-    /// It leads to the server again.
+    /// Lets connections through again.
     pub fn mend(&self) {
         self.state().is_cut = false;
     }
 
-    /// Something happens to one of the next statements.
+    /// Makes something happen to one of the next statements.
     pub fn lay(&self, fuse: Fuse) {
         self.state().fuse = Some(fuse);
     }
 
-    /// There is no way any more.
+    /// Ends the wire.
     pub fn take_down(&self) {
         {
             let mut state = self.state();
@@ -116,7 +116,7 @@ impl Wire {
             state.dies = None;
             state.hang_up(None);
         }
-        // The thread that waits for somebody to come is waiting for this.
+        // Wakes the thread that accepts connections.
         drop(UnixStream::connect(self.socket()));
     }
 
@@ -138,12 +138,12 @@ impl Wire {
         let answers = Arc::new(Answers::default());
         let down = Down { client: clone(&client), server: clone(&server), answers: Arc::clone(&answers) };
         let up = Up { wire: Arc::clone(self), number, client, server, answers };
-        // Whoever is cut off finds out by reading nothing any more.
+        // A side that is cut off notices by reading the end of the stream.
         thread::spawn(move || drop(down.pass()));
         thread::spawn(move || drop(up.pass()));
     }
 
-    /// What becomes of the next statement, which comes over the connection of that number.
+    /// Decides about the next statement, which comes over the connection with this number.
     fn judge(&self, number: u64) -> Verdict {
         let mut state = self.state();
         if state.is_cut {
@@ -168,8 +168,8 @@ impl Wire {
         }
     }
 
-    /// All connections are lost, and what is at this end may be. The one on which somebody waits is the last: nobody sees
-    /// anything of it before all of it is true.
+    /// Closes all connections, and kills the process if `kills` is set. The connection with the waiting statement is
+    /// closed last, so that nobody notices anything before everything is done.
     fn blow(&self, kills: bool, last: u64) {
         let mut state = self.state();
         state.hang_up(Some(last));
@@ -190,14 +190,14 @@ impl State {
                 continue;
             }
             for stream in ends {
-                // It may be closed.
+                // It may be closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
     }
 }
 
-/// How many of those statements were answered that were sent on.
+/// How many of the forwarded statements have been answered.
 #[derive(Default)]
 struct Answers {
     counts: Mutex<Counts>,
@@ -208,7 +208,7 @@ struct Answers {
 struct Counts {
     sent: u64,
     answered: u64,
-    /// Nobody is to hear of them any more.
+    /// Responses are no longer passed on.
     is_mute: bool,
     is_over: bool,
 }
@@ -218,7 +218,7 @@ impl Answers {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all is answered.
+    /// Waits until all are answered.
     fn wait_for_all(&self) {
         let mut counts = self.counts();
         while counts.answered < counts.sent && !counts.is_over {
@@ -227,7 +227,7 @@ impl Answers {
     }
 }
 
-/// From the process to the server.
+/// Relays from the process to the server.
 struct Up {
     wire: Arc<Wire>,
     number: u64,
@@ -239,7 +239,7 @@ struct Up {
 impl Up {
     fn pass(mut self) -> io::Result<()> {
         let passed = self.pass_all();
-        // What is begun is undone by the server when it finds out, and it finds out before anybody else does.
+        // The server rolls back what was begun when it notices, which it does before anybody else.
         for stream in [&self.server, &self.client] {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -255,14 +255,14 @@ impl Up {
         loop {
             let frame = frame(&mut client, true)?;
             let kind = frame[0];
-            // What carries something out; the rest only prepares or tidies up.
+            // Messages that execute something; the others only prepare or clean up.
             if matches!(kind, b'Q' | b'E') && verdict == Verdict::Through {
                 verdict = self.wire.judge(self.number);
             }
             match verdict {
                 Verdict::Through => {}
                 Verdict::Before => return Ok(()),
-                // Before the server can have answered it.
+                // Set before the server can have responded.
                 Verdict::After { .. } => self.answers.counts().is_mute = true,
             }
             let ends = matches!(kind, b'Q' | b'S');
@@ -279,7 +279,7 @@ impl Up {
     }
 }
 
-/// And back.
+/// Relays from the server to the process.
 struct Down {
     client: UnixStream,
     server: UnixStream,
@@ -297,7 +297,7 @@ impl Down {
 
     fn pass_all(&mut self) -> io::Result<()> {
         let mut server = io::BufReader::new(self.server.try_clone()?);
-        // Of several answers one write is made.
+        // Several responses are written at once.
         let mut waiting = Vec::new();
         loop {
             let frame = frame(&mut server, true)?;
@@ -320,7 +320,7 @@ impl Down {
     }
 }
 
-/// The next message of the protocol: what it is, but in the first of all, its length, and what it says.
+/// The next message of the protocol: its type (missing in the first message), its length, and its content.
 fn frame(from: &mut impl Read, has_kind: bool) -> io::Result<Vec<u8>> {
     let kind = usize::from(has_kind);
     let mut frame = vec![0; kind + 4];

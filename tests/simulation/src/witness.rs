@@ -1,4 +1,4 @@
-//! What the gateway has said that it knows of changes, and whether the model sees anything that it should not by then.
+//! Records which changes the gateway has acknowledged, and checks that the model then sees nothing that it should not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,17 +10,17 @@ use pmk_core::{Block, Message, Origin, Role};
 
 use crate::model::{CLOSE, OPEN};
 
-/// What a text of a question is called, as it was written, or edited for so many times.
+/// The name of a question's text, in its original or an edited version.
 pub fn version(number: usize, version: u32) -> String {
     format!("{OPEN}k{number}v{version}{CLOSE}")
 }
 
-/// What the answer of a call of the model is called.
+/// The name of the answer of a model call.
 pub fn answer(call: u64) -> String {
     format!("{OPEN}a{call}{CLOSE}")
 }
 
-/// The versions of questions that stand in a text.
+/// The versions of questions in a text.
 fn versions(text: &str) -> impl Iterator<Item = (usize, u32)> {
     called(text).filter_map(|name| {
         let (number, version) = name.strip_prefix('k')?.split_once('v')?;
@@ -28,7 +28,7 @@ fn versions(text: &str) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// The answers that stand in a text.
+/// The answers in a text.
 pub fn answers(text: &str) -> impl Iterator<Item = u64> {
     called(text).filter_map(|name| name.strip_prefix('a')?.parse().ok())
 }
@@ -37,23 +37,23 @@ fn called(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|piece| Some(piece.split_once(CLOSE)?.0))
 }
 
-/// Who remembers.
+/// The record of acknowledged changes.
 #[derive(Default)]
 pub struct Witness(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// The last version that was taken in, of a question that was edited.
+    /// The last acknowledged version of each edited question.
     edited: BTreeMap<usize, u32>,
-    /// The same where nobody can have answered it by then: no earlier one is to be seen anywhere.
+    /// The same for edits before any answer can have been made: no earlier version may be seen anywhere.
     edited_in_time: BTreeMap<usize, u32>,
     deleted: BTreeSet<usize>,
     deleted_in_time: BTreeSet<usize>,
     stopped_in_time: BTreeSet<usize>,
     answers_deleted: BTreeSet<u64>,
-    /// Questions that may have an answer.
+    /// Questions that may have been answered.
     settled: BTreeSet<usize>,
-    /// Requests that were given up while the model thought about them, when, and what they asked.
+    /// Requests that were cancelled while the model processed them: when, and what they asked.
     given_up: Vec<(u64, Vec<usize>)>,
 }
 
@@ -62,12 +62,12 @@ impl Witness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The model, or the gateway, may have answered it: what is changed about it now comes later.
+    /// The model or the gateway may have answered it: later changes come too late.
     pub fn settle(&self, number: usize) {
         self.known().settled.insert(number);
     }
 
-    /// The gateway knows that a question says something else.
+    /// The gateway has acknowledged an edit of a question.
     pub fn edited(&self, number: usize, version: u32) {
         let mut known = self.known();
         let in_time = !known.settled.contains(&number);
@@ -81,7 +81,7 @@ impl Witness {
         }
     }
 
-    /// The gateway knows that a question is there no more. `everything`: what was answered is erased, too.
+    /// The gateway has acknowledged the deletion of a question. With `everything`, its answer is deleted as well.
     pub fn deleted(&self, number: usize, everything: bool) {
         let mut known = self.known();
         let in_time = !known.settled.contains(&number);
@@ -93,7 +93,7 @@ impl Witness {
         }
     }
 
-    /// The gateway knows that the answer to a question that it has is not wanted.
+    /// The gateway has acknowledged that the answer to a question is not wanted.
     pub fn stopped(&self, number: usize) {
         let mut known = self.known();
         if known.settled.insert(number) {
@@ -101,23 +101,23 @@ impl Witness {
         }
     }
 
-    /// A request that asks these was given up.
+    /// A request that asks these questions was cancelled.
     pub fn given_up(&self, at: u64, asked: &[usize]) {
         self.known().given_up.push((at, asked.to_vec()));
     }
 
-    /// All that were, in that time.
+    /// All requests that were cancelled in this period.
     pub fn all_given_up(&self, between: RangeInclusive<u64>) -> Vec<Vec<usize>> {
         let known = self.known();
         known.given_up.iter().filter(|(at, _)| between.contains(at)).map(|(_, asked)| asked.clone()).collect()
     }
 
-    /// It is asked once more by somebody's wish.
+    /// It is asked again on request.
     pub fn wanted_again(&self, number: usize) {
         self.known().stopped_in_time.remove(&number);
     }
 
-    /// The gateway knows that these answers are there no more.
+    /// The gateway has acknowledged the deletion of these answers.
     pub fn answers_deleted(&self, calls: impl Iterator<Item = u64>) {
         self.known().answers_deleted.extend(calls);
     }
@@ -127,25 +127,25 @@ impl Witness {
         !self.known().deleted.is_empty()
     }
 
-    /// The deleted question that a word of the index is of, which begins with its conversation, if it is.
+    /// The deleted question that a term of the index belongs to, if any; the term begins with its conversation.
     pub fn gone_term(&self, term: &str) -> Option<String> {
         let number = term.split_once('=')?.1.strip_prefix('k')?.split_once('v')?.0.parse().ok()?;
         self.known().deleted.contains(&number).then(|| format!("q{number}"))
     }
 
-    /// What was deleted while it waited: it has no answer.
+    /// Whether it was deleted while it waited, so that it has no answer.
     pub fn went_in_time(&self, number: usize) -> bool {
         self.known().deleted_in_time.contains(&number)
     }
 
-    /// The texts of what was deleted that are still to be found in one, as far as they are.
+    /// A deleted question whose text occurs in this text, if any.
     pub fn gone_in(&self, text: &str) -> Option<String> {
         let known = self.known();
         let question = versions(text).find(|(number, _)| known.deleted.contains(number));
         question.map(|(number, _)| format!("q{number}"))
     }
 
-    /// What of a request should not be there, if anything, which asks these questions.
+    /// What a request that asks these questions should not contain, if anything.
     pub fn object_to(&self, messages: &[Arc<Message>], asked: &[usize]) -> Option<String> {
         let known = self.known();
         let nothing_changed = known.edited.is_empty() && known.deleted.is_empty() && known.stopped_in_time.is_empty();
@@ -153,7 +153,7 @@ impl Witness {
             return None;
         }
         for message in messages {
-            // Nobody can take a message out of a summary.
+            // Nothing can be removed from a summary.
             if message.origin == Origin::Summary {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a gateway lives in: time, trouble, and the moment it is killed.
+//! The environment of a gateway: time, trouble, and the moment it is killed.
 
 use std::{
     collections::BTreeMap,
@@ -18,69 +18,70 @@ use crate::{
     witness::Witness,
 };
 
-/// When every world begins: milliseconds since the epoch.
+/// The start of every world, in milliseconds since the epoch.
 pub const EPOCH_MS: i64 = 1_750_000_000_000;
 
-/// A world.
+/// A simulated world.
 pub struct World {
     pub scenario: Scenario,
     state: Mutex<State>,
-    /// The processes that live in it.
+    /// Its processes.
     hosts: Vec<Host>,
-    /// Whether to say what happens.
+    /// Whether to print what happens.
     pub is_loud: bool,
-    /// What people have changed by now.
+    /// The changes that people have made so far.
     pub witness: Witness,
 }
 
-/// A process, as far as the world knows it.
+/// A process, from the world's view.
 struct Host {
-    /// Told when it is killed.
+    /// Notified when it is killed.
     killed: Notify,
-    /// Its way to the database, where the store is in one.
+    /// Its connection to the database, if its store is in one.
     wire: Option<Arc<Wire>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Which of them works; all of them do so in one thread, by turns.
+    /// The process that is running; all of them run in one thread, by turns.
     host: usize,
-    /// Its runtime runs, and tells the time.
+    /// Whether its runtime is running, and determines the time.
     runs: bool,
     lives: Vec<Life>,
-    /// Milliseconds that have gone by for all.
+    /// The time that has passed for all processes, in milliseconds.
     now: u64,
-    /// The latest that any of them has seen: what one does after another is later, though both do it in the same span.
+    /// The latest time that any process has seen: what happens after something else is later, even within the same
+    /// span.
     latest: u64,
-    /// How often the dice were thrown for something.
+    /// How often the generator was used for each purpose.
     throws: BTreeMap<String, u64>,
-    /// How often what a kill waits for has happened, by the number of its event.
+    /// How often the point of a kill was reached, by the number of its event.
     reached: BTreeMap<usize, u32>,
     /// What was asked of Slack, and whether it is refused.
     refused: BTreeMap<String, bool>,
-    /// What must never be, and was.
+    /// Violations of what must always hold.
     breaches: Vec<String>,
-    /// All is done that ever will be.
+    /// Everything is done that ever will be.
     is_over: bool,
 }
 
-/// The life that a process leads.
+/// The current life of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
-    /// How old the world was when it began.
+    /// The world's age when it began.
     before: u64,
     begun: Option<Instant>,
     is_dead: bool,
-    /// It is not the first.
+    /// It is not the first life.
     is_another: bool,
-    /// Nothing is left to do, as far as it knows.
+    /// There is nothing left to do, as far as it knows.
     rests: bool,
     /// It never comes back.
     is_gone: bool,
 }
 
 impl World {
-    /// One with so many processes, which have these ways to their database, where they have one.
+    /// Creates a world with this many processes, with these connections to their database, if any.
     pub fn new(scenario: Scenario, hosts: usize, wires: &[Arc<Wire>], is_loud: bool) -> World {
         let state = State { lives: vec![Life::default(); hosts], ..State::default() };
         let host = |number| Host { killed: Notify::new(), wire: wires.get(number).cloned() };
@@ -92,29 +93,29 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The one that works now.
+    /// The process that is running now.
     pub fn host(&self) -> usize {
         self.state().host
     }
 
-    /// From now on this one works.
+    /// Switches to another process.
     pub fn turn_to(&self, host: usize) {
         self.state().host = host;
     }
 
-    /// Milliseconds since the world began, which nobody can set.
+    /// Milliseconds since the world began; cannot be set.
     pub fn time(&self) -> u64 {
         let mut state = self.state();
         state.latest = state.latest.max(state.here());
         state.latest
     }
 
-    /// What the clock of the machine says on which the process that works now is: milliseconds since the epoch.
+    /// The clock of the running process's machine, in milliseconds since the epoch.
     pub fn clock(&self) -> i64 {
         let now = self.time();
         let set: i64 = self
@@ -128,7 +129,7 @@ impl World {
         EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX) + set + wrong
     }
 
-    /// A life of the process that works begins, in the runtime of whoever calls.
+    /// Begins a life of the running process, in the caller's runtime.
     pub fn begin_life(&self) {
         let mut state = self.state();
         let (now, host) = (state.now, state.host);
@@ -136,7 +137,7 @@ impl World {
         state.lives[host] = Life { before: now, begun: Some(Instant::now()), is_another, ..Life::default() };
     }
 
-    /// It is over; whoever calls is in its runtime still.
+    /// Ends the life; called within its runtime.
     pub fn end_life(&self) {
         let now = self.time();
         let mut state = self.state();
@@ -148,24 +149,24 @@ impl World {
         }
     }
 
-    /// The runtime of the process that works runs from now on, or stands still.
+    /// Starts or suspends the runtime of the running process.
     pub fn runs(&self, runs: bool) {
         self.state().runs = runs;
     }
 
-    /// How old the world is for all.
+    /// The world's age for all processes.
     pub fn now(&self) -> u64 {
         self.state().now
     }
 
-    /// The world gets so old.
+    /// Advances the world's age.
     pub fn comes_of_age(&self, now: u64) {
         let mut state = self.state();
         state.now = now.max(state.now);
         state.latest = state.latest.max(state.now);
     }
 
-    /// What has gone by while the process that works was stopped goes by for it, too.
+    /// Lets the time that has passed while the running process was suspended pass for it as well.
     pub async fn catch_up(&self) {
         let behind = {
             let state = self.state();
@@ -176,7 +177,7 @@ impl World {
         }
     }
 
-    /// Waits until the world is so old.
+    /// Waits until the world has this age.
     pub async fn until(&self, time: u64) {
         let here = self.state().here();
         if time > here {
@@ -184,7 +185,7 @@ impl World {
         }
     }
 
-    /// The process that works has nothing left to do, or something.
+    /// Sets whether the running process has nothing left to do.
     pub fn rests(&self, rests: bool) {
         let mut state = self.state();
         let host = state.host;
@@ -192,7 +193,7 @@ impl World {
         state.is_over |= state.lives.iter().all(|life| life.rests);
     }
 
-    /// The process that works is to be gone for good; whether it is: one stays.
+    /// Removes the running process for good, and returns whether that was done: the last one stays.
     pub fn goes_for_good(&self) -> bool {
         let mut state = self.state();
         let host = state.host;
@@ -203,17 +204,17 @@ impl World {
         true
     }
 
-    /// Whether all is done that ever will be.
+    /// Whether everything is done that ever will be.
     pub fn is_over(&self) -> bool {
         self.state().is_over
     }
 
-    /// Waits until the process that works is killed.
+    /// Waits until the running process is killed.
     pub async fn killed(&self) {
         self.hosts[self.host()].killed.notified().await;
     }
 
-    /// Whether the only process goes on, and has never been started again.
+    /// Whether there is one process, which is alive and was never restarted.
     pub fn is_in_its_first_life(&self) -> bool {
         let state = self.state();
         let [life] = state.lives.as_slice() else { return false };
@@ -225,7 +226,7 @@ impl World {
         state.lives[state.host].is_dead
     }
 
-    /// Dice for this.
+    /// A generator for this purpose.
     pub fn dice(&self, about: &str) -> Rng {
         let mut state = self.state();
         let throws = state.throws.entry(about.to_owned()).or_default();
@@ -233,7 +234,7 @@ impl World {
         dice(self.scenario.seed, (about, *throws))
     }
 
-    /// How often this was asked before.
+    /// How often this was called before.
     pub fn count(&self, of: &str) -> u64 {
         let mut state = self.state();
         let times = state.throws.entry(of.to_owned()).or_default();
@@ -241,7 +242,7 @@ impl World {
         *times - 1
     }
 
-    /// The policies that serve now: those of the last swap.
+    /// The policies in force now: those of the last swap.
     pub fn serving(&self) -> &'static [&'static str] {
         let now = self.time();
         let swaps = self.scenario.events.iter().filter(|event| event.at <= now);
@@ -249,7 +250,7 @@ impl World {
         to.next_back().unwrap_or(self.scenario.setting.policies)
     }
 
-    /// Whether this trouble strikes now.
+    /// Whether this trouble occurs now.
     pub fn strikes(&self, trouble: Trouble) -> bool {
         let now = self.time();
         let windows = self.scenario.events.iter().filter(|event| event.at <= now);
@@ -262,7 +263,7 @@ impl World {
         hits.into_iter().any(|(number, percent)| self.dice(&format!("trouble {number}")).u8(0..100) < percent)
     }
 
-    /// Whether this is refused, now and for ever.
+    /// Whether this is refused, now and in future.
     pub fn refuses(&self, what: &str) -> bool {
         if let Some(&known) = self.state().refused.get(what) {
             return known;
@@ -285,7 +286,7 @@ impl World {
         })
     }
 
-    /// The process comes to this point; whether it is killed there, or was before.
+    /// The running process reaches this point; returns whether it is killed there, or was before.
     pub fn comes_to(&self, point: Point) -> bool {
         let now = self.time();
         let mut state = self.state();
@@ -313,31 +314,31 @@ impl World {
         is_dead
     }
 
-    /// This process is killed: from now on nothing of it reaches anybody.
+    /// Kills this process: from now on nothing from it has any effect.
     pub fn dies(&self, host: usize) {
         self.state().lives[host].is_dead = true;
         let Host { killed, wire } = &self.hosts[host];
-        // Before it finds out by the other: this may be on another thread.
+        // Before the process notices by the wire: this may be on another thread.
         killed.notify_one();
         if let Some(wire) = wire {
             wire.cut();
         }
     }
 
-    /// Whether this harm is done to the process that works.
+    /// Whether the running process is affected by this fault.
     pub fn is_hit(&self, harm: Harm) -> bool {
         let (now, host) = (self.time(), self.host());
         self.scenario.is_hit(harm, host, now)
     }
 
-    /// The same for what can wait: who is killed never comes back.
+    /// As [`comes_to`](World::comes_to), for async code: a killed process never continues.
     pub async fn step(&self, point: Point) {
         if self.comes_to(point) {
             pending::<()>().await;
         }
     }
 
-    /// What the disk does.
+    /// The outcome of a disk operation.
     pub fn disk(&self, doing: Doing) -> Verdict {
         if self.is_dead() {
             return if doing == Doing::Read { Verdict::Fine } else { Verdict::Broken };
@@ -352,7 +353,7 @@ impl World {
         }
     }
 
-    /// How long a commit takes.
+    /// The duration of a commit.
     pub fn pace(&self) -> Duration {
         let mut rng = self.dice("pace");
         match self.strikes(Trouble::DiskSlow) {
@@ -361,7 +362,7 @@ impl World {
         }
     }
 
-    /// Something is as it must never be.
+    /// Records a violation.
     pub fn breach(&self, what: String) {
         self.say(|| format!("BREACH {what}"));
         self.state().breaches.push(what);
@@ -371,7 +372,7 @@ impl World {
         self.state().breaches.clone()
     }
 
-    /// Why something has failed, without where its database is: that is elsewhere in each run.
+    /// An error message without the address of the database, which differs between runs.
     pub fn why(failure: &str) -> &str {
         failure.split(" `postgres://").next().unwrap_or(failure)
     }
@@ -385,7 +386,7 @@ impl World {
 }
 
 impl State {
-    /// How old the world is where the process is that works.
+    /// The world's age as seen by the running process.
     fn here(&self) -> u64 {
         match self.lives[self.host] {
             Life { before, begun: Some(begun), .. } if self.runs => {

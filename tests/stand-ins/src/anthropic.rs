@@ -1,10 +1,9 @@
 //! A strict Messages API on the loopback interface.
 //!
-//! It refuses what the real one refuses, in its words, counts prompts against a window, streams its
-//! answers, and misbehaves on demand: what [`Anthropic::push`] queues is used up one valid request at
-//! a time; [`Anthropic::when`] answers by what a request contains, however often and in whatever order. With
-//! neither it echoes the question. It runs on a thread of its own, so a test may block on the program under
-//! test.
+//! It refuses what the real API refuses, with the same messages, checks prompts against a window, streams its answers,
+//! and fails on demand. What [`Anthropic::push`] queues is used for one valid request each; [`Anthropic::when`] chooses
+//! an answer by the content of a request, however often and in any order. With neither it echoes the question. It runs
+//! on a separate thread, so a test may block on the program under test.
 //!
 //! ```no_run
 //! # async fn test() {
@@ -38,16 +37,16 @@ mod rules;
 pub use behaviour::{Behaviour, WITHOUT_TOOLS};
 pub use rules::count_tokens;
 
-/// The one key that is accepted.
+/// The only key that is accepted.
 pub const KEY: &str = "sk-ant-stand-in";
 
-/// The window unless [`Anthropic::set_window`] said otherwise, in the stand-in's own tokens.
+/// The default window, in the stand-in's own tokens; see [`Anthropic::set_window`].
 pub const DEFAULT_WINDOW: u64 = 200_000;
 
-/// The largest body, as at the provider.
+/// The maximum size of a body, as at the provider.
 const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Header names in lower case.
@@ -56,7 +55,7 @@ pub struct Recorded {
     pub body: Value,
     /// What the stand-in counted; see [`count_tokens`].
     pub prompt_tokens: u64,
-    /// The rule that the request broke, in the API's words, whatever it was told.
+    /// The rule that the request broke, as the API's message, even if another response was configured.
     pub refused: Option<String>,
 }
 
@@ -66,7 +65,7 @@ impl Recorded {
         rules::question(&self.body)
     }
 
-    /// The system prompt and what was said since the model last spoke, tool results included.
+    /// The system prompt and everything after the model's last message, including tool results.
     pub fn said_now(&self) -> String {
         rules::said_now(&self.body)
     }
@@ -76,10 +75,10 @@ impl Recorded {
 struct Shared {
     window: u64,
     is_terse: bool,
-    /// What a request that speaks of tools is refused with.
+    /// The refusal of requests that contain anything about tools.
     without_tools: Option<rules::Refusal>,
     without_images: Option<rules::Refusal>,
-    /// What happens to a request that is larger than the window, where it is not told in the API's words.
+    /// The response to a request that exceeds the window, if it is not the API's message.
     too_large: Option<Box<dyn FnMut() -> Behaviour + Send>>,
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
@@ -88,7 +87,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// What happens to a valid request.
+    /// The response to a valid request.
     fn behaviour(&mut self, body: &Value) -> Result<Behaviour, rules::Refusal> {
         let said = rules::said_now(body);
         if let Some((_, behaviour)) = self.rules.iter().rev().find(|(needle, _)| said.contains(needle)) {
@@ -109,7 +108,7 @@ pub struct Anthropic {
     _stop: oneshot::Sender<()>,
 }
 
-/// Texts of which one tells a request.
+/// Texts, any of which identifies a request.
 pub struct Needles(Vec<String>);
 
 impl From<&str> for Needles {
@@ -131,12 +130,12 @@ impl<const N: usize> From<[&str; N]> for Needles {
 }
 
 impl Anthropic {
-    /// Starts one on a free port.
+    /// Starts a stand-in on a free port.
     pub async fn start() -> Self {
         Self::start_blocking()
     }
 
-    /// The same for tests without a runtime.
+    /// As [`start`](Self::start), for tests without a runtime.
     pub fn start_blocking() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on the loopback interface");
         listener.set_nonblocking(true).expect("a socket that can be polled");
@@ -152,7 +151,7 @@ impl Anthropic {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("the socket just bound");
-                // Open streams are cut off: some of them would never end by themselves.
+                // Open streams are cut off, because some of them would never end.
                 tokio::select! {
                     served = axum::serve(listener, app) => served.expect("a running server"),
                     _ = stopped => {}
@@ -162,19 +161,19 @@ impl Anthropic {
         Anthropic { address, shared, _stop: stop }
     }
 
-    /// What `ANTHROPIC_BASE_URL` must be.
+    /// The value for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Queues what happens to the next valid request.
+    /// Queues the response to the next valid request.
     pub fn push(&self, behaviour: Behaviour) {
         self.lock().queue.push_back(behaviour);
     }
 
-    /// What happens to every valid request whose system prompt, or what was said since the model last spoke,
-    /// has this text. The newest rule that fits counts, before the queue; with any rule, a request that
-    /// nothing fits is refused.
+    /// Sets the response to every valid request whose system prompt, or what follows the model's last message, contains
+    /// this text. The newest matching rule applies, before the queue; once there is any rule, a request that matches
+    /// none is refused.
     pub fn when(&self, needles: impl Into<Needles>, behaviour: Behaviour) {
         let Needles(needles) = needles.into();
         self.lock().rules.extend(needles.into_iter().map(|needle| (needle, behaviour.clone())));
@@ -185,13 +184,13 @@ impl Anthropic {
         self.lock().window = tokens;
     }
 
-    /// From now on a refusal does not say how long is too long, as some proxies' do not.
+    /// From now on a refusal does not state the sizes, as with some proxies.
     pub fn name_no_numbers(&self) {
         self.lock().is_terse = true;
     }
 
-    /// From now on any request that offers tools, or has calls or results in its history, is refused with this
-    /// status, type and message, as servers do that have no tools; it uses nothing up.
+    /// From now on, any request that offers tools, or has tool calls or results in its history, is refused with this
+    /// status, type and message, as by servers without tools; it does not use up the queue.
     pub fn refuse_tools(&self, status: u16, code: &'static str, message: impl Into<String>) {
         self.lock().without_tools = Some(rules::Refusal { status, code, message: message.into() });
     }
@@ -201,22 +200,22 @@ impl Anthropic {
         self.lock().without_images = Some(rules::Refusal { status, code, message: message.into() });
     }
 
-    /// From now on no answer begins before [`release`](Self::release); requests are taken all the same.
+    /// From now on no answer begins before [`release`](Self::release); requests are still received.
     pub fn hold(&self) {
         self.lock().held.send_replace(true);
     }
 
-    /// Lets the answers go that were held.
+    /// Lets answers begin again.
     pub fn release(&self) {
         self.lock().held.send_replace(false);
     }
 
-    /// From now on this happens to a request that is larger than the window: a refusal in other words, or silence.
+    /// Sets the response to a request that exceeds the window: a refusal with another message, or silence.
     pub fn when_too_large(&self, behaviour: impl FnMut() -> Behaviour + Send + 'static) {
         self.lock().too_large = Some(Box::new(behaviour));
     }
 
-    /// Every request so far, refused ones included, in the order of their arrival.
+    /// Every request so far, including refused ones, in the order of arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
     }
@@ -251,7 +250,7 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });
         (verdict, shared.held.subscribe())
     };
-    // Only a server that is gone does not release.
+    // This fails only if the stand-in is gone.
     let _ = held.wait_for(|held| !held).await;
     match verdict {
         Ok(behaviour) => behaviour.respond(&body, prompt_tokens).await,

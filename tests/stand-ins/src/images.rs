@@ -1,21 +1,21 @@
-//! What model servers take for an image, and a picture to try it with.
+//! The rules of model servers for images, and an image for tests.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// The bytes that an image may have, as base64 (Anthropic's "Vision").
+/// The maximum size of an image's base64, in bytes (Anthropic's "Vision").
 const MOST_BASE64: usize = 5 << 20;
-/// The longest edge of an image, in pixels; the same where a request has more than so many.
+/// The maximum edge of an image, in pixels; and the maximum if a request has more than `MANY` images.
 const MOST_EDGE: usize = 8_000;
 const MANY: usize = 20;
 const MOST_EDGE_OF_MANY: usize = 2_000;
 
-/// The beginning of a PNG of that size: as much as anybody here looks at.
+/// The header of a PNG of this size, which is as much as is examined here.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     let header = [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(), &width.to_be_bytes(), &height.to_be_bytes()].concat();
     [header.as_slice(), b"\x08\x06\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB`\x82"].concat()
 }
 
-/// An image as a request has it, looked at: width and height, or why it is refused.
+/// Checks an image in a request: returns its width and height, or why it is refused.
 pub(crate) fn look_at(media_type: &str, data: &str, of: usize) -> Result<(usize, usize), String> {
     if data.len() > MOST_BASE64 {
         return Err(format!("image exceeds 5 MB maximum: {} bytes > {MOST_BASE64} bytes", data.len()));

@@ -1,5 +1,5 @@
-//! Strict stand-ins for the tests: loopback servers for Slack and the models, and programs that the
-//! gateway starts. And the patience to wait for what they and the gateway do.
+//! Strict stand-ins for the tests: loopback servers for Slack and the models, and programs that the gateway starts.
+//! Also helpers to wait for what they and the gateway do.
 
 pub mod anthropic;
 pub mod images;

@@ -1,5 +1,5 @@
-//! A network of a process's own, in which there is nothing but what is let in, and which can be cut off: then nothing goes in or out,
-//! and nobody is told. What was on its way arrives when it is mended.
+//! A separate network namespace that contains only the servers that are let in, and which can be cut off: then nothing
+//! gets in or out, without any error. Packets that were under way arrive when it is mended.
 
 use std::{
     fs::File,
@@ -14,13 +14,13 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::relay::Relay;
 
-/// One that is gone when this is dropped.
+/// A namespace that is deleted when this is dropped.
 pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// A new one; nothing where whoever runs this may not make any, which is said.
+    /// Creates a namespace; `None`, with a message, if this user may not create any.
     pub fn new() -> Option<Namespace> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("pmk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -34,13 +34,14 @@ impl Namespace {
         }
     }
 
-    /// Lets a server on this machine's loopback be reached on that of the namespace: on this port, or on any.
+    /// Makes a server on this machine's loopback reachable on the namespace's loopback: on this port, or on any if it
+    /// is 0.
     ///
     /// # Panics
-    /// The port is taken there.
+    /// If the port is in use there.
     pub fn let_in(&self, server: SocketAddr, port: u16) -> Relay {
         let namespace = File::open(format!("/run/netns/{}", self.name)).expect("it is there");
-        // A socket stays where it was made, and this thread is nowhere else ever after.
+        // A socket stays in the namespace where it was created; this thread ends, so that it need not return.
         let bound = thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).expect("one may go there");
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port")
@@ -48,7 +49,7 @@ impl Namespace {
         Relay::over(bound.join().expect("a listener"), server)
     }
 
-    /// The same command for a process that is in there.
+    /// The same command for a process in the namespace.
     pub fn command(&self, command: &Command) -> Command {
         let mut within = Command::new("ip");
         within.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
@@ -64,18 +65,18 @@ impl Namespace {
         within
     }
 
-    /// Cuts it off.
+    /// Cuts the namespace off.
     ///
     /// # Panics
-    /// It is gone.
+    /// If it does not exist any more.
     pub fn cut(&self) {
         self.has_loopback(false).expect("it can be cut off");
     }
 
-    /// Ends that.
+    /// Reconnects the namespace.
     ///
     /// # Panics
-    /// It is gone.
+    /// If it does not exist any more.
     pub fn mend(&self) {
         self.has_loopback(true).expect("it can be mended");
     }
@@ -87,7 +88,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // One that was never made is not there.
+        // It does not exist if it could not be created.
         let _ = ip(&["netns", "del", &self.name]);
     }
 }
@@ -117,7 +118,7 @@ mod tests {
         let address = server.local_addr().unwrap();
         let relay = namespace.let_in(address, address.port());
         assert_eq!(relay.address(), address);
-        // `bash` opens sockets by itself.
+        // `bash` can open sockets itself.
         let mut script = Command::new("bash");
         script.args(["-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo hello >&3; cat <&3", address.port())]);
         let mut child = namespace.command(&script).stdout(Stdio::piped()).spawn().unwrap();
@@ -128,7 +129,7 @@ mod tests {
         namespace.cut();
         inside.write_all(b"late\n").unwrap();
         let mut knock = Command::new("bash");
-        // Whoever knocks there is not answered, and gives up after its second try.
+        // A client that connects there gets no response, and gives up after its second try.
         let tries = "echo 1 >/proc/sys/net/ipv4/tcp_syn_retries";
         knock.args(["-c", &format!("{tries}; exec 3<>/dev/tcp/127.0.0.1/{}", address.port())]);
         let is_reached = || namespace.command(&knock).stderr(Stdio::null()).status().unwrap().success();

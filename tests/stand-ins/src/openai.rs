@@ -1,6 +1,6 @@
-//! A chat completions API on the loopback interface, strict about roles, keys and tool calls. What
-//! [`OpenAi::push`] queues is used up one valid request at a time, [`OpenAi::when`] answers by what was said last; with
-//! neither it echoes the question.
+//! A chat completions API on the loopback interface, strict about roles, keys and tool calls. What [`OpenAi::push`]
+//! queues is used for one valid request each, [`OpenAi::when`] chooses an answer by the last message; with neither it
+//! echoes the question.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -20,25 +20,25 @@ use tokio::sync::oneshot;
 
 use crate::images;
 
-/// The one key that is accepted.
+/// The only key that is accepted.
 pub const KEY: &str = "sk-openai-stand-in";
 
 const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// What happens to one request.
+/// The response to one request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Streams this text.
     Answer(String),
     /// Calls these tools with these arguments.
     Calls(Vec<(String, Value)>),
-    /// A status and a body, and no stream.
+    /// Responds with a status and a body, without a stream.
     Error(u16, Value),
-    /// Begins with this text, and ends the stream without the end of the answer.
+    /// Begins with this text, and ends the stream before the end of the answer.
     Cut(String),
-    /// Says nothing, and stops for this reason.
+    /// Answers with no text, and this finish reason.
     Nothing(&'static str),
-    /// Begins the stream, and sends this as an error in it.
+    /// Begins the stream, and sends this as an error within it.
     ErrorEvent(Value),
     /// Sends this as the event stream.
     Raw(String),
@@ -47,18 +47,18 @@ pub enum Reply {
 #[derive(Default)]
 struct Shared {
     queue: VecDeque<Reply>,
-    /// What a request that speaks of tools is refused with.
+    /// The refusal of requests that contain anything about tools.
     without_tools: Option<(u16, Value)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
-    /// The most tokens of a request, and what happens to one that has more.
+    /// The maximum number of tokens of a request, and the response to a larger one.
     window: Option<(u64, Box<dyn FnMut() -> Reply + Send>)>,
-    /// The tokens of the requests that had more.
+    /// The token counts of the requests that were larger.
     too_large: Vec<u64>,
 }
 
 impl Shared {
-    /// What happens to a valid request.
+    /// The response to a valid request.
     fn reply(&mut self, body: &Value) -> Reply {
         if let Some((window, too_large)) = &mut self.window
             && count_tokens(body) > *window
@@ -88,7 +88,7 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// Starts one on a free port, on a thread of its own.
+    /// Starts a stand-in on a free port, on a separate thread.
     pub fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on the loopback interface");
         listener.set_nonblocking(true).expect("a socket that can be polled");
@@ -112,39 +112,39 @@ impl OpenAi {
         OpenAi { address, shared, _stop: stop }
     }
 
-    /// What `OPENAI_BASE_URL` must be.
+    /// The value for `OPENAI_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Queues what happens to the next valid request.
+    /// Queues the response to the next valid request.
     pub fn push(&self, reply: Reply) {
         lock(&self.shared).queue.push_back(reply);
     }
 
-    /// From now on any request that offers tools, or has calls or results in its history, is refused with this
-    /// status and body, as servers do that have no tools; it uses nothing up.
+    /// From now on, any request that offers tools, or has tool calls or results in its history, is refused with this
+    /// status and body, as by servers without tools; it does not use up the queue.
     pub fn refuse_tools(&self, status: u16, body: Value) {
         lock(&self.shared).without_tools = Some((status, body));
     }
 
-    /// What happens to every valid request whose last message has this text. The newest rule that fits counts, before
-    /// the queue.
+    /// Sets the response to every valid request whose last message contains this text. The newest matching rule
+    /// applies, before the queue.
     pub fn when(&self, needle: impl Into<String>, reply: Reply) {
         lock(&self.shared).rules.push((needle.into(), reply));
     }
 
-    /// From now on this happens to a request of more tokens than that.
+    /// Sets the response to a request of more tokens than this.
     pub fn set_window(&self, tokens: u64, too_large: impl FnMut() -> Reply + Send + 'static) {
         lock(&self.shared).window = Some((tokens, Box::new(too_large)));
     }
 
-    /// The tokens of every request that was larger than the window.
+    /// The token counts of all requests that were larger than the window.
     pub fn too_large(&self) -> Vec<u64> {
         lock(&self.shared).too_large.clone()
     }
 
-    /// The body of every request so far, refused ones included.
+    /// The body of every request so far, including refused ones.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.shared).requests.clone()
     }
@@ -172,7 +172,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
     respond(reply)
 }
 
-/// What OpenAI refuses.
+/// Checks the rules of OpenAI.
 fn check(body: &Value) -> Result<(), String> {
     if body["stream"] != true || body["stream_options"]["include_usage"] != true {
         return Err("this stand-in only streams, with usage".to_owned());
@@ -219,7 +219,7 @@ fn check(body: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a request offers tools, or its history calls them.
+/// Whether a request offers tools, or its history contains tool calls.
 pub fn speaks_of_tools(body: &Value) -> bool {
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let of_tools = |message: &Value| message["role"] == "tool" || message.get("tool_calls").is_some();
@@ -285,7 +285,7 @@ fn end(reason: &str) -> String {
     format!("{finish}{}data: [DONE]\n\n", chunk(&json!([]), &usage))
 }
 
-/// Whether a content is a list of texts and images, of which each is one.
+/// Whether a content is a valid list of texts and images.
 fn is_in_parts(content: &Value) -> bool {
     let is_part = |part: &Value| match part["type"].as_str() {
         Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),

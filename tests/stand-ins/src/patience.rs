@@ -1,20 +1,20 @@
-//! Waiting for what must come: until it can be seen, and not for a length of time that some machine is too slow for.
+//! Waiting for an event until it is observed, rather than for a fixed time that may be too short for a slow machine.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-/// Nothing that works takes this long, however slow the machine and whatever else it does.
+/// Nothing that works takes this long, however slow or busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often to look.
+/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Looks until there is something to see.
+/// Polls until `look` returns something.
 ///
 /// # Panics
-/// It never comes; `what` is its name.
+/// If it never does; `what` is named in the message.
 #[track_caller]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -27,10 +27,10 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The same in a runtime, whose other tasks go on meanwhile.
+/// As [`until`], for async code: the runtime's other tasks continue in the meantime.
 ///
 /// # Panics
-/// It never comes; `what` is its name.
+/// If it never does; `what` is named in the message.
 pub async fn until_async<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -42,8 +42,8 @@ pub async fn until_async<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Lets so much time pass at once for everything that waits for it in this runtime, which must be of one thread. What
-/// is not asleep, such as other processes, does not notice.
+/// Advances the time of this runtime, which must have one thread, at once. Anything that is not sleeping in it, such as
+/// other processes, is not affected.
 pub async fn let_pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

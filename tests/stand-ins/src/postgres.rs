@@ -1,7 +1,7 @@
-//! A PostgreSQL for tests: a server of this process, in a folder of its own, that nobody but this machine reaches. It ends
-//! with the process, however that ends, and so does its folder.
+//! A PostgreSQL for tests: a server of this process, in its own folder, reachable only from this machine. It ends with
+//! the process, however that ends, and its folder is deleted.
 //!
-//! Where there is none on this machine, a test fails; `PMK_TEST_POSTGRES=none` says that it is to do without, aloud.
+//! If PostgreSQL is not installed, a test fails; with `PMK_TEST_POSTGRES=none` tests are skipped with a message.
 
 mod pooler;
 mod standby;
@@ -24,44 +24,44 @@ use crate::patience::until;
 pub use pooler::Pooler;
 pub use standby::{Pair, pair};
 
-/// Tests may do without PostgreSQL where this is `none`.
+/// With the value `none`, tests run without PostgreSQL.
 const VARIABLE: &str = "PMK_TEST_POSTGRES";
 
-/// The server's certificate, which is one for `localhost` alone, and its key; they are good for a hundred years.
+/// The server's certificate, valid for `localhost` only, and its key; they are valid for a hundred years.
 const CERTIFICATE: &str = include_str!("../certificates/localhost.pem");
 const KEY: &str = include_str!("../certificates/localhost.key");
 
-/// The file of the root that stands for it.
+/// The root certificate that has signed it.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("certificates/root.pem")
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     programs: PathBuf,
     folder: PathBuf,
     port: u16,
 }
 
-/// What a server does for what it has committed.
+/// The durability of commits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commits {
-    /// Nothing: tests do not crash the machine.
+    /// None: tests do not crash the machine.
     Careless,
-    /// As PostgreSQL does by itself: it is on the disk before anybody hears of it.
+    /// PostgreSQL's default: a commit is on the disk before it is reported.
     Durable,
 }
 
-/// The server of this process; `None` where tests are to do without, which is said once.
+/// The server of this process; `None` if tests are to run without it, with one message.
 ///
 /// # Panics
-/// There is none on this machine, and nobody has said that tests are to do without.
+/// If PostgreSQL is not installed, and tests were not asked to run without it.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(|| start(Commits::Careless)).as_ref()
 }
 
-/// One beside it with PostgreSQL's own settings, for benches.
+/// A second server with PostgreSQL's default settings, for benchmarks.
 ///
 /// # Panics
 /// As [`server`].
@@ -77,7 +77,7 @@ fn start(commits: Commits) -> Option<Server> {
     }
     let programs = programs_or_panic();
     let (told, hears) = mpsc::channel();
-    // The server ends with the thread that started it, so that one lives as long as the process.
+    // The server ends with the thread that started it, so that thread lives as long as the process.
     thread::spawn(move || {
         let (server, mut child) = Server::start(programs, commits);
         told.send(server).expect("somebody waits");
@@ -92,10 +92,10 @@ fn programs_or_panic() -> PathBuf {
     })
 }
 
-/// Where PostgreSQL's programs are: on the PATH, or where Debian has them; the newest.
+/// The folder of PostgreSQL's programs: in `PATH`, or where Debian installs them; the newest version.
 fn programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // A link leads to where the others are.
+    // A link leads to the folder of the other programs.
     let named = std::env::split_paths(&path).find_map(|folder| fs::canonicalize(folder.join("initdb")).ok());
     let named = named.and_then(|initdb| Some(initdb.parent()?.to_owned()));
     let version = |folder: &Path| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
@@ -131,7 +131,7 @@ impl Server {
         until("the server comes", || self.psql("postgres", "SELECT 1").ok());
     }
 
-    /// The server itself, below a shell that ends it and takes its folder away.
+    /// Runs the server under a shell that ends it and deletes its folder.
     fn run(&self, data: &Path, commits: Commits) -> Child {
         let script = r#"trap 'kill -QUIT $server; wait $server; rm -rf "$folder"; exit 0' TERM
             programs=$1 folder=$2 data=$3 port=$4; shift 4
@@ -158,15 +158,15 @@ impl Server {
         as_nobody(&[], &self.programs.join(program))
     }
 
-    /// What the server says to a statement.
+    /// Runs a statement and returns the output.
     ///
     /// # Errors
-    /// It says no.
+    /// If the server reports an error.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
         self.psql_at(&self.folder, self.port, database, sql)
     }
 
-    /// The same of whoever has a socket of that port in the folder.
+    /// The same for any server with a socket for this port in the folder.
     fn psql_at(&self, folder: &Path, port: u16, database: &str, sql: &str) -> Result<String, String> {
         let output = self
             .command("psql")
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// A new database, and its address.
+    /// Creates a database and returns its address.
     pub fn database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("pmk{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -189,7 +189,7 @@ impl Server {
         self.address(&name)
     }
 
-    /// A new schema in a database that all of them share, and its address: sooner made than a database.
+    /// Creates a schema in a database that all of them share, and returns its address: faster than creating a database.
     pub fn schema(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -202,14 +202,14 @@ impl Server {
         format!("postgres://pmk@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// The same by its socket in the file system, as somebody on the same machine would reach it.
+    /// The same address by way of its Unix socket, as used on the same machine.
     pub fn nearby(&self, address: &str) -> String {
         let (_, database) = address.rsplit_once('/').expect("an address of ours");
         let folder = self.folder.display().to_string().replace('/', "%2F");
         format!("postgres://pmk@{folder}:{}/{database}", self.port)
     }
 
-    /// Its socket in the file system.
+    /// The path of its Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
@@ -220,7 +220,7 @@ impl Server {
     }
 }
 
-/// A program as somebody who is not root.
+/// A command to run a program as a user other than root.
 fn as_nobody(options: &[&str], program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(options);
@@ -235,7 +235,7 @@ fn asked_to_do_without(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|word| word == "none")
 }
 
-/// Servers refuse to be root, and what is theirs has to be whose they are.
+/// Servers refuse to run as root, and their files must belong to their user.
 fn given_to_nobody(path: &Path) {
     if nobody_is_needed() {
         std::os::unix::fs::chown(path, Some(nobody("-u")), Some(nobody("-g"))).expect("a file of nobody's");
@@ -251,7 +251,7 @@ fn nobody(which: &str) -> u32 {
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("nobody is somebody")
 }
 
-/// A server's, which it takes away when it ends.
+/// A folder for a server, which deletes it when it ends.
 fn own_folder() -> PathBuf {
     let folder = tempfile::Builder::new().prefix("pmk-pg-").tempdir().expect("a folder").keep();
     given_to_nobody(&folder);

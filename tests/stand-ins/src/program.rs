@@ -1,8 +1,8 @@
-//! Programs that the gateway starts, played from a script: `mra` and `claude`.
+//! Programs that the gateway starts, simulated by a script: `mra` and `claude`.
 //!
-//! Both are called as `PROGRAM --script FILE ARGUMENTS…`. Every call first appends what it was given to
-//! `FILE.calls` ([`Call`], one JSON object a line), then does what its part of the script says. Parts are
-//! separated by `---`; the first call plays the first, and so on, further ones play the last again.
+//! Both are called as `PROGRAM --script FILE ARGUMENTS…`. Every call first appends its input to `FILE.calls` ([`Call`],
+//! one JSON object per line), then executes its part of the script. Parts are separated by `---`; the first call
+//! executes the first part, and so on; calls beyond the last part repeat it.
 
 use std::{
     collections::BTreeMap,
@@ -19,20 +19,20 @@ mod script;
 
 pub use script::Step;
 
-/// What a call was given.
+/// The input of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Without the program and without `--script FILE`.
+    /// Without the program and `--script FILE`.
     pub arguments: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
     pub stdin: String,
 }
 
-/// The file with the calls of a script, oldest first; none before the first call.
+/// The recorded calls of a script, oldest first; empty before the first call.
 ///
 /// # Errors
-/// The file is there and cannot be read.
+/// If the file exists but cannot be read.
 pub fn calls(script: &Path) -> io::Result<Vec<Call>> {
     match fs::read_to_string(calls_file(script)) {
         Ok(text) => text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect(),
@@ -41,7 +41,7 @@ pub fn calls(script: &Path) -> io::Result<Vec<Call>> {
     }
 }
 
-/// Plays a script; `step` turns a line of it into what is done.
+/// Executes a script; `step` parses a line of it.
 pub fn main(step: fn(&str) -> Result<Vec<Step>, String>) -> ExitCode {
     match play(step) {
         Ok(code) => ExitCode::from(code),
@@ -71,7 +71,7 @@ fn play(step: fn(&str) -> Result<Vec<Step>, String>) -> Result<u8, String> {
     script::run(&script, &steps)
 }
 
-/// Writes the call down and says how many there were before.
+/// Records the call, and returns how many there were before.
 fn record(script: &Path, arguments: Vec<String>) -> io::Result<usize> {
     let mut stdin = Vec::new();
     io::stdin().read_to_end(&mut stdin)?;
@@ -84,7 +84,7 @@ fn record(script: &Path, arguments: Vec<String>) -> io::Result<usize> {
         stdin: String::from_utf8_lossy(&stdin).into_owned(),
     };
     let mut file = OpenOptions::new().create(true).append(true).open(calls_file(script))?;
-    // Several may be called at the same time, and each wants a line and a number of its own.
+    // Concurrent calls must each have their own line and number.
     file.lock()?;
     let earlier = calls(script)?.len();
     file.write_all(format!("{}\n", serde_json::to_string(&call)?).as_bytes())?;

@@ -1,5 +1,5 @@
-//! Passes on what a client and a server on loopback say to each other, and counts how often the client has waited: it asks,
-//! however much at once, and asks again only after an answer. It can be cut.
+//! A relay between a client and a server on loopback that counts the client's round trips: a request, of any size,
+//! after a response counts as one. It can be cut.
 
 use std::{
     io::{self, Read, Write},
@@ -11,27 +11,27 @@ use std::{
     thread,
 };
 
-/// One that runs as long as the process.
+/// A relay, which runs as long as the process.
 pub struct Relay {
     address: SocketAddr,
     round_trips: Arc<AtomicUsize>,
-    /// What goes over it; none where it is cut.
+    /// The open connections; `None` while it is cut.
     open: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
 
 impl Relay {
-    /// One in front of a server.
+    /// Starts a relay in front of a server.
     ///
     /// # Panics
-    /// There is no port to be had.
+    /// If there is no free port.
     pub fn start(server: SocketAddr) -> Relay {
         Relay::over(TcpListener::bind("127.0.0.1:0").expect("a port"), server)
     }
 
-    /// The same where clients reach this listener, wherever that is.
+    /// Starts a relay on this listener.
     ///
     /// # Panics
-    /// It listens nowhere.
+    /// If the listener has no address.
     pub fn over(listener: TcpListener, server: SocketAddr) -> Relay {
         let address = listener.local_addr().expect("an address");
         let round_trips = Arc::new(AtomicUsize::new(0));
@@ -44,32 +44,32 @@ impl Relay {
                     (Some(open), Ok(client)) => open.push(client),
                     _ => continue,
                 }
-                // One that comes to nothing is one that the server has refused.
+                // An error means that the server refused the connection.
                 thread::spawn(move || TcpStream::connect(server).and_then(|server| between(client, server, counted)));
             }
         });
         Relay { address, round_trips, open }
     }
 
-    /// Where it takes the server's place.
+    /// The address that takes the server's place.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends every connection, and takes no other until it is mended.
+    /// Closes every connection, and accepts no others until it is mended.
     pub fn cut(&self) {
         for connection in lock(&self.open).take().into_iter().flatten() {
-            // One that has ended already is.
+            // It may be closed already.
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub fn mend(&self) {
         lock(&self.open).get_or_insert_default();
     }
 
-    /// How often clients have waited for an answer so far.
+    /// The number of round trips so far.
     pub fn round_trips(&self) -> usize {
         self.round_trips.load(Ordering::SeqCst)
     }
@@ -99,7 +99,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, passing: impl Fn()) -> io::Re
     loop {
         let read = from.read(&mut bytes).unwrap_or(0);
         if read == 0 {
-            // The other side has ended, too, by then or does so now.
+            // The other side has been closed by then, or is closed now.
             let _ = to.shutdown(Shutdown::Both);
             return Ok(());
         }

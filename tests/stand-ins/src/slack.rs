@@ -1,27 +1,29 @@
-//! A strict Slack on loopback: the Web API and Socket Mode, with Slack's rules and no mercy.
+//! A strict Slack on loopback: the Web API and Socket Mode, with Slack's rules.
 //!
-//! What it enforces, because Slack does:
-//! - an envelope is acknowledged within 3 s, or the event comes again, up to three times, with the same
+//! It enforces these rules of Slack:
+//! - an envelope must be acknowledged within 3 s, otherwise the event is sent again, up to three times, with the same
 //!   event id and a new envelope id; each delivery goes to exactly one of at most ten sockets;
-//! - a ticket opens one socket; the app token opens tickets and does nothing else;
-//! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
-//!   `chat.postMessage` cuts at 40,000 characters;
-//! - blocks are of a kind, a shape and a length that it knows, and stay until an edit says otherwise;
-//! - a status is shown in a thread, until the bot posts there, or for two minutes;
-//! - a message that grows has at most 12,000 characters, and grows no more once its reader has stopped it;
-//! - a file is announced, sent and shared, in this order, and is as long as was announced;
-//! - a file that somebody has attached is handed out to who has the bot's token; without the scope for it there is the
-//!   page on which people log in, as if all were well;
-//! - the history tells metadata only to those who ask for it, and comes in pages;
-//! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
-//!   conversations, and of every other method as many as its tier has, then 429 with Retry-After;
-//! - a method without its scope is refused, and the history of a channel that the bot is not in; what is said in a channel
-//!   is not told without the scope to read it;
-//! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
-//! - a WebSocket that is closed is closed by both sides, before the connection under it is.
+//! - a ticket opens one socket; the app token opens tickets and nothing else;
+//! - `chat.update` accepts at most 4,000 bytes of escaped text, for a message that the bot wrote itself;
+//!   `chat.postMessage` truncates at 40,000 characters;
+//! - blocks must have a known type, a valid structure and length, and stay until an edit replaces them;
+//! - a status is shown in a thread until the bot posts there, or for two minutes;
+//! - a streamed message has at most 12,000 characters, and cannot be extended once its reader has stopped it;
+//! - a file is announced, uploaded and shared, in this order, and must have the announced length;
+//! - an attached file is returned to a client with the bot's token; without the required scope, the response is a login
+//!   page with a success status;
+//! - the history contains metadata only on request, and is returned in pages;
+//! - rate limits: about 50 updates per minute, about one post per second and channel, 50 pages per minute of each
+//!   method that reads conversations, and for every other method the limit of its tier; beyond that 429 with
+//!   Retry-After;
+//! - a method without its scope is refused, and so is the history of a channel that the bot is not in; messages of a
+//!   channel are not sent without the scope to read it;
+//! - what the bot posts, edits and deletes is sent to it as events, with its own `bot_id`;
+//! - when a WebSocket is closed, both sides must close it before the underlying connection.
 //!
-//! What a program does that Slack would not expect ends up in [`Slack::violations`]. Requests are JSON, forms, or
-//! in the address, as the official clients send them. It shares no code with the gateway, and counts bytes by itself.
+//! Anything that Slack would not expect from a program is recorded in [`Slack::violations`]. Requests may be JSON,
+//! forms, or in the query string, as the official clients send them. It shares no code with the gateway, and counts
+//! bytes itself.
 
 use std::{
     net::SocketAddr,
@@ -62,13 +64,13 @@ pub use whispers::Whisper;
 
 use state::State;
 
-/// The workspace.
+/// The workspace's id.
 pub const TEAM: &str = "T0STANDIN";
-/// The bot's user, as mentions name it.
+/// The bot's user id, as in mentions.
 pub const BOT_USER: &str = "U0BOT";
-/// The bot itself.
+/// The bot's id.
 pub const BOT_ID: &str = "B0BOT";
-/// The app that the bot is of.
+/// The id of the bot's app.
 const APP_ID: &str = "A0STANDIN";
 
 /// A running stand-in. It stops when dropped.
@@ -90,7 +92,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The app token and the bot token that are good now.
+    /// The app token and the bot token that are valid now.
     fn tokens(&self) -> (String, String) {
         let tokens = self.state().tokens.clone();
         tokens.unwrap_or_else(|| (self.rules.app_token.clone(), self.rules.bot_token.clone()))
@@ -102,7 +104,7 @@ impl Inner {
         self.wait_for(Duration::MAX, |state| (!state.held.contains(method)).then_some(())).await;
     }
 
-    /// Waits until `find` finds something.
+    /// Waits until `find` returns something.
     async fn wait_for<T>(&self, limit: Duration, mut find: impl FnMut(&State) -> Option<T>) -> Option<T> {
         let found = async {
             loop {
@@ -118,10 +120,10 @@ impl Inner {
 }
 
 impl Slack {
-    /// Starts on a free port.
+    /// Starts a stand-in on a free port.
     ///
     /// # Panics
-    /// Loopback cannot be listened on.
+    /// If loopback has no free port.
     pub async fn start(rules: SlackRules) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -144,7 +146,7 @@ impl Slack {
         &self.inner.rules
     }
 
-    /// The app has other tokens from now on; those of before are revoked. What is connected stays so.
+    /// Gives the app new tokens and revokes the previous ones. Open connections stay open.
     pub fn rotate(&self, app: &str, bot: &str) {
         let (old_app, old_bot) = self.inner.tokens();
         let mut state = self.inner.state();
@@ -157,7 +159,7 @@ impl Slack {
         self.dm_in_thread(user, text, None)
     }
 
-    /// A person writes to the bot, in a thread when `thread` names one.
+    /// A person writes to the bot, in a thread if `thread` is given.
     pub fn dm_in_thread(&self, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::say(&self.inner, &dm_channel(user), user, text, thread)
     }
@@ -167,49 +169,49 @@ impl Slack {
         self.dm_with_files(user, text, vec![file])
     }
 
-    /// The same with several.
+    /// A person writes to the bot, with several files.
     pub fn dm_with_files(&self, user: &str, text: &str, files: Vec<Upload>) -> Sent {
         let along = json!({"files": along::attach(&self.inner, user, files)});
         events::say_with(&self.inner, (&dm_channel(user), user), text, None, &along)
     }
 
-    /// A person writes to the bot, with what Slack's event then has beside the text: `attachments`, `files`.
+    /// A person writes to the bot, with additional fields of Slack's event: `attachments`, `files`.
     pub fn dm_with(&self, user: &str, text: &str, along: Value) -> Sent {
         events::say_with(&self.inner, (&dm_channel(user), user), text, None, &along)
     }
 
-    /// A person says something with `attachments` or `files` that brings no event.
+    /// A person writes a message with `attachments` or `files` that causes no event.
     pub fn talk_with(&self, channel: &str, user: &str, text: &str, thread: Option<&str>, along: Value) -> Sent {
         events::talk_with(&self.inner, (channel, user), text, thread, &along)
     }
 
-    /// Who asked for attached files here, and with which token.
+    /// The requests for attached files, with their tokens.
     pub fn fetches(&self) -> Vec<Fetch> {
         self.inner.state().fetches.clone()
     }
 
-    /// The address of something here that nobody was told of.
+    /// The address of a path on this server that was not announced.
     pub fn address(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// A person mentions the bot in a channel; the text is sent as it is, with the mention in front.
+    /// A person mentions the bot in a channel; the text is sent unchanged after the mention.
     pub fn mention(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::say(&self.inner, channel, user, &format!("<@{BOT_USER}> {text}"), thread)
     }
 
-    /// A person writes in a channel, with or without a mention of the bot; the text is sent as it is. Without an event the id
-    /// of it is empty.
+    /// A person writes in a channel, with or without a mention of the bot; the text is sent unchanged. If there is no
+    /// event, its id is empty.
     pub fn write(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::say(&self.inner, channel, user, text, thread)
     }
 
-    /// From now on this channel is a direct message of several people.
+    /// Makes this channel a direct message of several people.
     pub fn is_group(&self, channel: &str) {
         self.inner.state().groups.insert(channel.to_owned());
     }
 
-    /// A person opens the bot's own pages at this tab; returns the event's id.
+    /// A person opens a tab of the bot's App Home; returns the event's id.
     pub fn open_home(&self, user: &str, tab: &str) -> String {
         let event_ts = self.inner.state().ts();
         let channel = dm_channel(user);
@@ -218,7 +220,7 @@ impl Slack {
         }))
     }
 
-    /// What a person is shown to begin with.
+    /// The prompts suggested to a person.
     pub fn suggested(&self, user: &str) -> Option<Vec<Value>> {
         self.inner.state().suggested.get(&dm_channel(user)).cloned()
     }
@@ -228,37 +230,37 @@ impl Slack {
         events::react(&self.inner, user, message, reaction)
     }
 
-    /// A person says something that brings no event: talk in a channel, or what nobody was told of.
+    /// A person writes a message that causes no event: talk in a channel, or a message whose event was lost.
     pub fn talk(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::talk(&self.inner, channel, user, text, thread)
     }
 
-    /// The same, so long ago.
+    /// As [`talk`](Slack::talk), but this long ago.
     pub fn talked(&self, ago: Duration, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::talked(&self.inner, ago, (channel, user), text, thread)
     }
 
-    /// A person edits what they wrote; the ids of the events, that of the mention last.
+    /// A person edits a message; returns the ids of the events, that of the mention last.
     pub fn edit(&self, sent: &Sent, text: &str) -> Vec<String> {
         edits::edit(&self.inner, &sent.channel, &sent.ts, text)
     }
 
-    /// A link in what a person wrote unfolds, which is told as an edit is; the id of the event.
+    /// A link in a person's message unfolds, which Slack reports like an edit; returns the id of the event.
     pub fn unfold(&self, sent: &Sent) -> String {
         edits::unfold(&self.inner, &sent.channel, &sent.ts)
     }
 
-    /// A person takes back what they wrote; the id of the event, where the app is told.
+    /// A person deletes their message; returns the id of the event, if the app gets one.
     pub fn take_back(&self, sent: &Sent) -> Option<String> {
         edits::delete(&self.inner, &sent.channel, &sent.ts)
     }
 
-    /// An admin of the workspace deletes a message, whoever wrote it; the id of the event, where the app is told.
+    /// An admin of the workspace deletes anybody's message; returns the id of the event, if the app gets one.
     pub fn remove(&self, message: &Message) -> Option<String> {
         edits::delete(&self.inner, &message.channel, &message.ts)
     }
 
-    /// Somebody reacts to what a person wrote; returns the event's id.
+    /// Somebody reacts to a person's message; returns the event's id.
     pub fn react_to(&self, user: &str, sent: &Sent, reaction: &str) -> String {
         let message = edits::message(&self.inner, &sent.channel, &sent.ts).expect("the message is there");
         events::react(&self.inner, user, &message, reaction)
@@ -269,8 +271,8 @@ impl Slack {
         events::send(&self.inner, event)
     }
 
-    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of. Slack sends it
-    /// once: one that is not acknowledged is [given up](Slack::given_up), which the person is told.
+    /// Somebody uses a slash command in this channel; returns an id to await the acknowledgement of. Slack sends it
+    /// once: if it is not acknowledged, it is [given up](Slack::given_up), and the person is told.
     pub fn slash(&self, user: &str, channel: &str, text: &str) -> String {
         let trigger = self.inner.state().number();
         let payload = json!({
@@ -282,32 +284,32 @@ impl Slack {
         events::send_once(&self.inner, "slash_commands", payload)
     }
 
-    /// From now on the bot is not in this channel, and cannot post there.
+    /// Removes the bot from this channel, so that it cannot post there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());
     }
 
-    /// Somebody clicks what a message that they see offers; returns an id to await the acknowledgement of. Slack sends
-    /// it once, and shows the person when it is not acknowledged.
+    /// Somebody clicks a button of a message that they see; returns an id to await the acknowledgement of. Slack sends
+    /// it once, and tells the person if it is not acknowledged.
     ///
     /// # Panics
-    /// The message offers no such thing.
+    /// If the message has no such button.
     pub fn click(&self, user: &str, message: &Message, action_id: &str, value: &str) -> String {
         blocks::click(&self.inner, user, message, action_id, value)
     }
 
-    /// What this person alone was shown.
+    /// The ephemeral messages that this person was shown.
     pub fn whispers(&self, user: &str) -> Vec<Whisper> {
         self.inner.state().whispers.iter().filter(|whisper| whisper.user == user).cloned().collect()
     }
 
-    /// Waits until this person alone was shown so much.
+    /// Waits until this person was shown this many ephemeral messages.
     pub async fn await_whispers(&self, user: &str, count: usize, limit: Duration) -> bool {
         let of_theirs = |state: &State| state.whispers.iter().filter(|whisper| whisper.user == user).count();
         self.inner.wait_for(limit, |state| (of_theirs(state) >= count).then_some(())).await.is_some()
     }
 
-    /// Somebody clicks a button of another app's making in a message.
+    /// Somebody clicks a button that this app did not create.
     pub fn click_elsewhere(&self, user: &str, channel: &str, action: &str) -> String {
         let payload = json!({
             "type": "block_actions", "team": {"id": TEAM, "domain": "acme"}, "api_app_id": APP_ID,
@@ -318,33 +320,33 @@ impl Slack {
         events::send_once(&self.inner, "interactive", payload)
     }
 
-    /// Sends an event once more, as Slack does long after it was answered.
+    /// Sends an event again, as Slack does even long after it was acknowledged.
     pub fn redeliver(&self, event_id: &str) {
         events::redeliver(&self.inner, event_id);
     }
 
-    /// From now on this goes wrong.
+    /// From now on, this method fails in this way.
     pub fn fault(&self, method: &str, fault: Fault) {
         self.fault_times(method, usize::MAX, fault);
     }
 
-    /// This goes wrong the next `times` times.
+    /// This method fails in this way the next `times` times.
     pub fn fault_times(&self, method: &str, times: usize, fault: Fault) {
         self.inner.state().faults.insert(method.to_owned(), (fault, times));
     }
 
-    /// This goes well `calls` times, and wrong the next `times` times.
+    /// This method succeeds `calls` times, then fails the next `times` times.
     pub fn fault_after(&self, method: &str, calls: usize, times: usize, fault: Fault) {
         self.inner.state().spared.insert(method.to_owned(), calls);
         self.fault_times(method, times, fault);
     }
 
-    /// How often a method was carried out whose answer was [lost](Fault::Lost).
+    /// How often a method was executed whose response was [lost](Fault::Lost).
     pub fn lost(&self, method: &str) -> usize {
         self.inner.state().lost.iter().filter(|lost| *lost == method).count()
     }
 
-    /// Nothing goes wrong with it any more.
+    /// Removes the method's fault.
     pub fn heal(&self, method: &str) {
         {
             let mut state = self.inner.state();
@@ -354,7 +356,7 @@ impl Slack {
         self.inner.changed.notify_waiters();
     }
 
-    /// Waits until a message of a channel is as `wanted` says.
+    /// Waits until a message of a channel satisfies `wanted`.
     pub async fn await_message(
         &self,
         channel: &str,
@@ -365,32 +367,32 @@ impl Slack {
         self.inner.wait_for(limit, find).await
     }
 
-    /// Every message of a channel, in order.
+    /// All messages of a channel, in order.
     pub fn messages(&self, channel: &str) -> Vec<Message> {
         self.inner.state().channel(channel).to_vec()
     }
 
-    /// All that threads of a channel have shown, in order.
+    /// All statuses that threads of a channel have shown, in order.
     pub fn statuses(&self, channel: &str) -> Vec<Status> {
         self.inner.state().statuses.iter().filter(|shown| shown.channel == channel).cloned().collect()
     }
 
-    /// What a thread shows now.
+    /// The status that a thread shows now.
     pub fn status(&self, channel: &str, thread_ts: &str) -> Option<Status> {
         statuses::standing(&self.inner.state(), channel, thread_ts)
     }
 
-    /// All that threads show now.
+    /// All statuses that threads show now.
     pub fn standing_statuses(&self) -> Vec<Status> {
         statuses::all_standing(&self.inner.state())
     }
 
-    /// So much time passes for all statuses, and for nothing else.
+    /// Advances the time for statuses only.
     pub fn age_statuses(&self, by: Duration) {
         self.inner.state().passed += by;
     }
 
-    /// A person presses Slack's own stop under a message that grows.
+    /// A person presses Slack's stop button below a streamed message.
     pub fn stop_stream(&self, message: &Message) {
         streams::stop_by_person(&mut self.inner.state(), &message.channel, &message.ts);
     }
@@ -405,18 +407,18 @@ impl Slack {
         self.inner.wait_for(limit, find).await
     }
 
-    /// The file that came with a message.
+    /// The file of a message.
     pub fn file(&self, ts: &str) -> Option<File> {
         self.inner.state().shared.get(ts).cloned()
     }
 
-    /// What the bot wrote in a channel and has not left as a placeholder.
+    /// The bot's messages in a channel, except placeholders.
     pub fn replies(&self, channel: &str) -> Vec<Message> {
         let state = self.inner.state();
         state.channel(channel).iter().filter(|message| self.is_reply(message)).cloned().collect()
     }
 
-    /// The messages that still say an answer is on its way.
+    /// The bot's messages that are still placeholders.
     pub fn placeholders(&self, channel: &str) -> Vec<Message> {
         let state = self.inner.state();
         let waiting = |message: &&Message| message.by_bot && !self.is_reply(message);
@@ -427,7 +429,7 @@ impl Slack {
         message.by_bot && !message.text.starts_with(&self.inner.rules.placeholder)
     }
 
-    /// The first reply after a question, at the place it was asked.
+    /// Waits for the first reply to a question, in the same place.
     pub async fn await_reply(&self, question: &Sent, limit: Duration) -> Option<Message> {
         let answers = |message: &&Message| {
             self.is_reply(message) && message.thread_ts == question.thread_ts && message.ts > question.ts
@@ -436,7 +438,7 @@ impl Slack {
         self.inner.wait_for(limit, find).await
     }
 
-    /// Waits until a channel holds this many replies.
+    /// Waits until a channel has this many replies.
     pub async fn await_replies(&self, channel: &str, count: usize, limit: Duration) -> bool {
         let count_replies =
             |state: &State| state.channel(channel).iter().filter(|message| self.is_reply(message)).count();
@@ -448,17 +450,17 @@ impl Slack {
         self.inner.wait_for(limit, |state| (state.sockets.len() == count).then_some(())).await.is_some()
     }
 
-    /// Waits until somebody is connected.
+    /// Waits until a socket is open.
     pub async fn await_connected(&self, limit: Duration) -> bool {
         self.inner.wait_for(limit, |state| (!state.sockets.is_empty()).then_some(())).await.is_some()
     }
 
-    /// Waits until an event was acknowledged.
+    /// Waits until an event is acknowledged.
     pub async fn await_ack(&self, event_id: &str, limit: Duration) -> Option<Ack> {
         self.inner.wait_for(limit, |state| state.acks.iter().find(|ack| ack.event_id == event_id).cloned()).await
     }
 
-    /// Waits until an event was delivered this many times, and returns the deliveries.
+    /// Waits until an event has been delivered this many times, and returns the deliveries.
     pub async fn await_attempts(&self, event_id: &str, count: usize, limit: Duration) -> Option<Vec<Attempt>> {
         let find = |state: &State| state.attempts.get(event_id).filter(|attempts| attempts.len() >= count).cloned();
         self.inner.wait_for(limit, find).await
@@ -474,7 +476,7 @@ impl Slack {
         self.inner.state().attempts.get(event_id).cloned().unwrap_or_default()
     }
 
-    /// What people did that was delivered as often as it may be and never acknowledged.
+    /// Actions of people that were delivered as often as allowed and never acknowledged.
     pub fn given_up(&self) -> Vec<String> {
         self.inner.state().given_up.clone()
     }
@@ -489,22 +491,22 @@ impl Slack {
         self.inner.state().calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
-    /// What was done that Slack does not allow or expect; also everything that mentioned someone.
+    /// Everything that Slack does not allow or expect, and every text that mentioned someone.
     pub fn violations(&self) -> Vec<String> {
         self.inner.state().violations.clone()
     }
 
-    /// How many sockets were left by the other side without a word when they were closed.
+    /// How many sockets the other side did not close properly when they were closed.
     pub fn unanswered_ends(&self) -> usize {
         self.inner.state().unanswered_ends
     }
 
-    /// How many sockets are open.
+    /// The number of open sockets.
     pub fn sockets(&self) -> usize {
         self.inner.state().sockets.len()
     }
 
-    /// Which sockets are open.
+    /// The ids of the open sockets.
     pub fn open_sockets(&self) -> Vec<u64> {
         self.inner.state().sockets.iter().map(|open| open.id).collect()
     }
@@ -515,12 +517,12 @@ impl Slack {
         self.inner.state().command(sockets::Command::Disconnect(reason.to_owned()));
     }
 
-    /// Sends a frame as it is over the oldest socket, and returns which that is.
+    /// Sends a raw frame over the oldest socket, and returns the socket's id.
     pub fn send_raw(&self, frame: Raw) -> Option<u64> {
         self.inner.state().command_oldest(sockets::Command::Raw(frame))
     }
 
-    /// From now on it is no violation to acknowledge what nobody waits for, as raw frames are.
+    /// From now on, an unexpected acknowledgement, as for a raw frame, is not a violation. Returns those so far.
     pub fn take_strays(&self) -> Vec<String> {
         self.inner.state().strays.replace(Vec::new()).unwrap_or_default()
     }
@@ -536,12 +538,12 @@ impl Slack {
         self.inner.wait_for(limit, gone).await.is_some()
     }
 
-    /// Breaks every connection without a word.
+    /// Breaks every connection without closing it properly.
     pub fn drop_connections(&self) {
         self.inner.state().command(sockets::Command::Drop);
     }
 
-    /// Breaks every connection without a word and waits until these are gone, whatever was opened meanwhile.
+    /// Breaks every connection and waits until these are gone, whatever was opened in the meantime.
     pub async fn await_dropped(&self, limit: Duration) -> bool {
         let dropped = self.open_sockets();
         self.drop_connections();
@@ -549,23 +551,22 @@ impl Slack {
         self.inner.wait_for(limit, gone).await.is_some()
     }
 
-    /// Falls silent on every socket that is open now, without closing it: what is sent there still leaves its
-    /// sender, and is never answered.
+    /// Goes silent on every open socket without closing it: data can still be sent to it, and is never answered.
     pub fn freeze_connections(&self) {
         self.inner.state().command(sockets::Command::Freeze);
     }
 
-    /// Falls silent on the oldest socket only.
+    /// Goes silent on the oldest socket only.
     pub fn freeze_oldest(&self) {
         self.inner.state().command_oldest(sockets::Command::Freeze);
     }
 
-    /// Breaks the oldest connection without a word.
+    /// Breaks the oldest connection without closing it properly.
     pub fn drop_oldest(&self) {
         self.inner.state().command_oldest(sockets::Command::Drop);
     }
 
-    /// Goes on sending on the oldest socket, and hears nothing there any more.
+    /// Continues to send on the oldest socket, but stops reading from it.
     pub fn deafen_oldest(&self) {
         self.inner.state().command_oldest(sockets::Command::Deafen);
     }

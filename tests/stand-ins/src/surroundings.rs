@@ -1,4 +1,4 @@
-//! What a gateway finds around it where everything else is a stand-in.
+//! The environment of a gateway in which everything else is a stand-in.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::{
     slack::Slack,
 };
 
-/// A program finds nothing but these.
+/// Gives a program only these variables.
 pub fn only(command: &mut Command, slack: &Slack, anthropic: &Anthropic) {
     command
         .env_clear()

@@ -1,4 +1,4 @@
-//! What a process of this machine has used so far, as Linux tells it.
+//! Resource usage of a process, as reported by Linux.
 
 use std::{fs, process::Child};
 
@@ -13,12 +13,12 @@ pub fn cpu_seconds(process: &Child) -> f64 {
     fields[11..13].iter().map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
 }
 
-/// The most memory that it has had.
+/// The peak memory.
 pub fn peak_kib(process: &Child) -> u64 {
     kib(process, "VmHWM:")
 }
 
-/// The memory that it has.
+/// The current memory.
 pub fn resident_kib(process: &Child) -> u64 {
     kib(process, "VmRSS:")
 }

@@ -1,4 +1,4 @@
-//! Reading a history a message at a time.
+//! Reads a history one message at a time.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{History, HistoryError, blocks, named_origin, recognise, system_text};
 use crate::message::{Message, Origin, Role};
 
-/// A history that is read a message at a time, from wherever they come.
+/// A history that is read one message at a time, from any source.
 #[derive(Default)]
 pub struct HistoryBuilder {
     system: Option<String>,
@@ -17,24 +17,24 @@ pub struct HistoryBuilder {
 }
 
 impl HistoryBuilder {
-    /// A history whose system prompt is known.
+    /// Starts a history with this system prompt.
     pub(crate) fn with_system(system: Option<String>) -> Self {
         HistoryBuilder { system, ..HistoryBuilder::default() }
     }
 
-    /// A history whose system prompt is a text or a list of blocks in JSON, or null.
+    /// Starts a history whose system prompt is a text or a list of blocks in JSON, or null.
     ///
     /// # Errors
-    /// It is neither.
+    /// If it is none of these.
     pub fn with_system_prompt(system: &Value) -> Result<Self, HistoryError> {
         Ok(HistoryBuilder::with_system(system_text(system)?))
     }
 
-    /// Reads the next message; `line` is given where every message has a line of its own. False: it is the
-    /// system prompt, which is no message of the conversation.
+    /// Reads the next message; `line` is given where every message has its own line. Returns false for a system prompt,
+    /// which is not a message of the conversation.
     ///
     /// # Errors
-    /// It is no message. The history stays as it is, and may go on with the next one.
+    /// If it is not a message. The history is unchanged and can continue with the next one.
     pub fn push(&mut self, line: Option<usize>, value: &Value) -> Result<bool, HistoryError> {
         let index = self.read;
         self.read += 1;
@@ -57,13 +57,13 @@ impl HistoryBuilder {
         Ok(true)
     }
 
-    /// The history.
+    /// Returns the history.
     pub fn finish(self) -> History {
         History { system: self.system, messages: self.messages, unread: self.unread.lines() }
     }
 }
 
-/// Kinds of blocks that cannot be read, with how many there are and the first message that has one.
+/// Types of blocks that cannot be read, with their number and the index of the first message that has one.
 #[derive(Default)]
 struct Unread(BTreeMap<String, (usize, usize)>);
 

@@ -1,25 +1,25 @@
-//! Why a file is no history.
+//! Why a file is not a history.
 
 use thiserror::Error;
 
-/// A file that is no history.
+/// Why a file cannot be read as a history.
 #[derive(Debug, Error)]
 pub enum HistoryError {
     /// Nothing but white space.
     #[error("it is empty")]
     Empty,
-    /// Neither one JSON value nor one a line.
+    /// Neither one JSON value nor JSON lines.
     #[error("it is not JSON: {source}")]
     NotJson {
-        /// The parser's words.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// One message a line, and one of them is none.
+    /// JSON lines, and this line is not JSON.
     #[error("line {line} is not JSON: {}", in_line(source))]
     BadLine {
-        /// From 1, blank ones counted.
+        /// From 1, blank lines counted.
         line: usize,
-        /// The parser's words.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// An object without a list of messages.
@@ -31,12 +31,12 @@ pub enum HistoryError {
         /// The rest of a sentence.
         what: String,
     },
-    /// `line` is given where every message has a line of its own.
+    /// `line` is given where every message has its own line.
     #[error("{}: {what}", place(*index, *line))]
     BadMessage {
         /// From 0, a system prompt counted.
         index: usize,
-        /// From 1, blank ones counted.
+        /// From 1, blank lines counted.
         line: Option<usize>,
         /// What is wrong with it.
         what: String,
@@ -44,10 +44,10 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            // Files that are appended to a line at a time end in half a line after a crash.
+            // Files that are appended to line by line end in half a line after a crash.
             HistoryError::NotJson { source } | HistoryError::BadLine { source, .. } if source.is_eof() => {
                 "it is truncated; complete the part that was cut off, or remove it"
             }
@@ -58,7 +58,7 @@ impl HistoryError {
     }
 }
 
-/// The parser's words without its own line number, which is always 1.
+/// The parser's error without its line number, which is always 1.
 fn in_line(source: &serde_json::Error) -> String {
     let text = source.to_string();
     match text.rsplit_once(" at line ") {

@@ -1,26 +1,26 @@
-//! Takes out of a broken history what no provider would accept.
+//! Removes from a broken history what no provider would accept.
 
 use crate::{
     message::{Block, Message, Origin, Role},
     structure,
 };
 
-/// A history in which every tool block has its partner, no message is empty and a question comes first.
+/// A history in which every tool block has its partner, no message is empty, and a user's question comes first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repaired {
-    /// The messages that are left, each with its index in the history.
+    /// The remaining messages, each with its index in the history.
     pub messages: Vec<(usize, Message)>,
-    /// What was taken out, one line each.
+    /// What was removed, one line each.
     pub repairs: Vec<String>,
 }
 
-/// Takes out what no provider accepts: what comes before the first question, calls without a result,
-/// results without a call (specification 002) and empty messages. Says what it did.
+/// Removes what no provider accepts: messages before the first question, tool calls without a result, results without a
+/// call (specification 002), and empty messages. Reports what it removed.
 pub fn repair(messages: Vec<Message>) -> Repaired {
     repair_numbered(messages.into_iter().enumerate().collect())
 }
 
-/// As [`repair`], of messages that are left of a longer history, each with its index there.
+/// As [`repair`], for the remaining messages of a longer history, each with its index there.
 pub fn repair_numbered(messages: Vec<(usize, Message)>) -> Repaired {
     let says = |block: &Block| matches!(block, Block::Text { .. }) && !block.is_blank();
     let asks = |message: &Message| message.role == Role::User && message.blocks.iter().any(says);
@@ -40,7 +40,8 @@ pub fn repair_numbered(messages: Vec<(usize, Message)>) -> Repaired {
     Repaired { messages: left, repairs }
 }
 
-/// Pairs that stay are in one round of calls and results, so no orphan that goes makes another.
+/// Removes tool blocks without a partner. The two halves of a pair are in the same round, so removing orphans creates
+/// no further ones.
 fn take_out_orphans(messages: &mut Vec<(usize, Message)>, repairs: &mut Vec<String>) {
     let view: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
     let orphans = structure::pair_tools(&view).orphans;

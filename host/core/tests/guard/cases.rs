@@ -1,4 +1,4 @@
-//! One case a rule, and the edges that random histories rarely reach.
+//! One case per rule, and edge cases that random histories rarely reach.
 
 use std::{ops::Range, sync::Arc};
 
@@ -155,7 +155,7 @@ fn stray_markers_become_one_that_counts_on() {
     let (written, before) = applied.marker.clone().expect("a marker");
     assert_eq!((written.turns, before, applied.turns_dropped_total), (8, 3, 8));
 
-    // A third prune, on the result of the second.
+    // A third prune, of the result of the second.
     let pruned = Transcript::of_messages(applied.messages(&transcript));
     let applied = GUARD.apply(&pruned, &removing(&pruned, &[(1, 3)])).expect("the last stored turn");
     let messages = applied.messages(&pruned);
@@ -264,7 +264,7 @@ fn the_largest_numbers_do_not_overflow() {
     assert_eq!(applied.tokens_after, plan.tokens(&transcript));
 }
 
-/// A quote of an archived message that is nowhere in [`history`].
+/// A quote of an archived message that is not in [`history`].
 fn quote(number: u32) -> Option<Quote> {
     Quote::of(
         number,
@@ -335,7 +335,7 @@ fn a_recall_needs_a_new_message() {
     assert_eq!(GUARD.apply(&transcript, &plan).unwrap_err().rule.number(), 8);
 }
 
-/// What comes of a wish to have messages summed up.
+/// The result of asking for a summary of these messages.
 fn summing_up(transcript: &Transcript, start: u32, end: u32) -> Result<Option<Range<usize>>, u8> {
     let mut plan = Plan::new();
     plan.compact(start, end);
@@ -346,7 +346,7 @@ fn summing_up(transcript: &Transcript, start: u32, end: u32) -> Result<Option<Ra
 fn only_whole_turns_between_the_seed_and_the_most_recent_one_are_summed_up() {
     let transcript = history();
     assert_eq!(summing_up(&transcript, 2, 4), Ok(Some(2..4)));
-    // The seed, half a turn, nothing, backwards, the most recent turn, the new message, more than there is.
+    // The seed, half a turn, an empty range, a reversed range, the most recent turn, the new message, beyond the end.
     for (start, end) in [(0, 2), (0, 4), (2, 3), (3, 4), (2, 2), (4, 2), (2, 8), (4, 8), (2, 9), (8, 9), (2, 90)] {
         assert_eq!(summing_up(&transcript, start, end), Err(1), "{start}..{end}");
     }
@@ -378,7 +378,7 @@ fn what_is_said_of_a_recall_that_has_no_room_adds_up() {
     assert!(refused.what.contains(&format!("{recalled} tokens plus {rest} tokens exceeds")), "{refused}");
 }
 
-/// What grew is counted without what is recalled, which may grow.
+/// Growth is computed without the recalled messages, which may make the request larger.
 #[test]
 fn what_is_said_of_a_plan_that_grows_leaves_out_what_it_recalls() {
     let transcript = Transcript::of_messages([Message::user("hi"), Message::assistant("ho"), Message::user("q")]);

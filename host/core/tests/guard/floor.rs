@@ -7,8 +7,7 @@ use proptest::prelude::*;
 
 use crate::{check_request, oracle::Oracle, sent_as_history, some_limit};
 
-/// What the floor gives up, one step after the other: what is gone by then, and whether a marker stands
-/// for it.
+/// The steps of the floor: the messages removed by then, and whether a marker stands for them.
 fn steps(oracle: &Oracle<'_>) -> Vec<(BTreeSet<usize>, bool)> {
     let seed_end = oracle.seed_end();
     let last_turn = (0..oracle.current).rev().find(|&at| oracle.starts_turn(at)).map(|at| oracle.part(at).0);

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::oracle::{Limits, Oracle};
 
-/// A hard limit that matters: somewhere around what the history costs, or nowhere near.
+/// A hard limit: around the cost of the history, or far from it.
 pub fn some_limit(seed: u64, transcript: &Transcript) -> u64 {
     let total = transcript.total_tokens();
     let mut rng = Rng::new(!seed);
@@ -26,7 +26,7 @@ pub fn some_limit(seed: u64, transcript: &Transcript) -> u64 {
     }
 }
 
-/// The next turn's history: what was sent.
+/// The history of the next turn: what was sent.
 pub fn sent_as_history(transcript: &Transcript, applied: &Applied) -> Transcript {
     let messages = applied.messages(transcript);
     let still_current = applied.kept.iter().filter(|&&at| at as usize >= transcript.current()).count();
@@ -45,7 +45,7 @@ fn words(plan: &Plan) -> Option<&str> {
     }
 }
 
-/// Whatever made it through: is the request what the rules allow?
+/// Checks that a request that passed is one that the rules allow.
 pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&str>) {
     let oracle = Oracle::new(transcript);
     let mut every: Vec<u32> = applied.kept.iter().chain(&applied.removed).copied().collect();
@@ -61,7 +61,7 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
         assert!(applied.kept.contains(&(new as u32)));
         assert!(applied.replaced.iter().all(|by| by.index as usize != new));
     }
-    // Rule 1, and the provider's own rules.
+    // Rule 1, and the provider's rules.
     let messages = applied.messages(transcript);
     oracle::check_sendable(&request::alternate(message::shared(messages.clone())));
     // Rule 6.
@@ -77,10 +77,10 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
         let after_seed = applied.kept.iter().find(|&&at| at as usize >= oracle.seed_end());
         assert_eq!(after_seed.copied().unwrap_or(transcript.len() as u32), *before);
     }
-    // What is shown again stands just before the new message, quoted, and alone.
+    // The recall block precedes the new message, is quoted, and is the only one.
     if let Some(recall) = &applied.recall {
         let new = transcript.entries()[oracle.new_message().expect("a new message")].message.clone();
-        // Random histories have such blocks elsewhere, too.
+        // Random histories have recall blocks elsewhere, too.
         let blocks = messages.iter().filter(|message| message.origin == Origin::Recall).count();
         let is_block = |&&at: &&u32| transcript.entries()[at as usize].message.origin == Origin::Recall;
         assert_eq!(blocks, applied.kept.iter().filter(is_block).count() + 1);
@@ -93,7 +93,7 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
         assert!(text.lines().skip(1).all(quoted), "{text}");
         assert!(pmk_core::tokens::message(&recall.message) <= recall.tokens);
     }
-    // What it says it costs is what it costs.
+    // The stated cost is the actual cost.
     let saved: u64 = applied.replaced.iter().map(|by| oracle.cost(by.index as usize) - u64::from(by.tokens)).sum();
     let kept: u64 = applied.kept.iter().map(|&at| oracle.cost(at as usize)).sum();
     let written = applied.marker.as_ref().map_or(0, |(marker, _)| u64::from(marker.tokens()));
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// The generators would be of no use if nearly everything they make were refused, or let through.
+/// The generators would be useless if nearly all of their plans were rejected, or accepted.
 #[test]
 fn the_plans_are_worth_judging() {
     let (mut accepted, mut refused, mut emergencies, mut recalls, mut rules) = (0, 0, 0, 0, [0; 10]);

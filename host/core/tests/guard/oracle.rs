@@ -1,5 +1,5 @@
-//! A second opinion, written from the nine rules alone: simple, slow, and sharing nothing with the guard.
-//! What it needs of turns and pairs it works out again, by looking.
+//! An independent check, written from the nine rules alone: simple, slow, and without any code of the guard. It
+//! determines turns and pairs itself.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ pub struct Limits {
     pub must_shrink: bool,
 }
 
-/// A history, looked at message by message.
+/// A history, examined message by message.
 pub struct Oracle<'a> {
     pub transcript: &'a Transcript,
     pub messages: Vec<&'a Message>,
@@ -102,8 +102,8 @@ impl<'a> Oracle<'a> {
         !self.pairs.iter().any(|&(call, result)| call < at && at <= result)
     }
 
-    /// Which messages go together with this one when nothing is too large: a turn, the turns that pairs
-    /// tie together, what stands before the first turn, what is shown for the new message alone.
+    /// The messages removed together with this one when nothing is too large: a turn, the turns that pairs tie
+    /// together, the messages before the first turn, those shown only for the new message.
     pub fn part(&self, at: usize) -> (usize, usize) {
         let seed_end = self.seed_end();
         let shown = |at: usize| matches!(self.messages[at].origin, Origin::Retrieval | Origin::Recall);
@@ -192,14 +192,14 @@ impl<'a> Oracle<'a> {
         without_recall <= nothing && after <= limits.limit && shrunk
     }
 
-    /// Recall blocks that were put before the new message by an earlier call.
+    /// Recall blocks that an earlier call put before the new message.
     pub fn standing_recalls(&self) -> BTreeSet<usize> {
         let shown = |at: &usize| matches!(self.messages[*at].origin, Origin::Retrieval | Origin::Recall);
         let last = (self.seed_end()..self.current).rev().take_while(shown);
         last.filter(|&at| self.messages[at].origin == Origin::Recall).collect()
     }
 
-    /// What a plan's recall block costs, when there may be one.
+    /// The cost of a plan's recall block, if the plan may have one.
     pub fn recalled(&self, plan: &Plan, gone: &BTreeSet<usize>) -> Option<u64> {
         if plan.recalls().is_empty() {
             return Some(0);
@@ -222,7 +222,7 @@ impl<'a> Oracle<'a> {
         Some(cost)
     }
 
-    /// What goes and what is replaced, when the edits make sense.
+    /// The messages that are removed and those that are replaced, if the edits are valid.
     pub fn edits(&self, plan: &Plan) -> Option<(BTreeSet<usize>, Vec<Replaced>)> {
         let mut touched = BTreeSet::new();
         let mut gone = BTreeSet::new();
@@ -253,7 +253,7 @@ impl<'a> Oracle<'a> {
         Some((gone, replaced))
     }
 
-    /// Rule 7: a replacement is ranges of the original, cut at graphemes, and the host's notice.
+    /// Rule 7: a replacement consists of ranges of the original, cut at graphemes, and the host's notice.
     pub fn check_replacement(&self, by: &Replaced, reduction: Reduction) {
         let entry = &self.transcript.entries()[by.index as usize];
         let (source, id) = (entry.source(), entry.shown_id());
@@ -292,7 +292,7 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// The words of a marker, by rule 6.
+/// The marker's text, by rule 6.
 pub fn marker_text(words: Option<&str>, turns: u32) -> String {
     match words {
         Some(words) if words.contains("{turns}") && words.chars().count() <= 300 => {
@@ -302,7 +302,7 @@ pub fn marker_text(words: Option<&str>, turns: u32) -> String {
     }
 }
 
-/// Message indexes of each call and its result, found by looking ahead from every call.
+/// Message indexes of each call and its result, found by searching forward from every call.
 fn pairs(messages: &[&Message]) -> Vec<(usize, usize)> {
     let mut used = BTreeSet::new();
     let mut pairs = Vec::new();
@@ -326,8 +326,8 @@ fn pairs(messages: &[&Message]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// What Anthropic's Messages API accepts: a user first, roles in turn, nothing empty, and every call
-/// answered at the very start of the next message, once, by nothing else.
+/// Checks what Anthropic's Messages API accepts: a user message first, alternating roles, nothing empty, and every call
+/// answered once at the very start of the next message, with no other results there.
 pub fn check_sendable(sent: &[Arc<Message>]) {
     let mut ids = BTreeSet::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! Any heap of messages can be repaired into something a provider accepts.
+//! Any list of messages can be repaired into one that a provider accepts.
 
 use pmk_core::{Block, Message, Origin, Role, history::repair, message, request, structure::pair_tools, testing::Rng};
 use proptest::prelude::*;
 
 use crate::oracle::check_sendable;
 
-/// Messages with no regard for what goes where.
+/// Random messages in no valid order.
 fn heap(seed: u64, len: usize) -> Vec<Message> {
     let mut rng = Rng::new(seed);
     (0..rng.below(len + 1))

@@ -1,4 +1,4 @@
-//! From the events of a streamed answer to the whole answer, or to the reason why there is none.
+//! Assembles the events of a streamed answer into the whole answer, or into the error instead of one.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::{
     sse::Event,
 };
 
-/// The most that one answer may hold, in bytes: far above any model's longest.
+/// The maximum size of an answer, in bytes: far above that of any model.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// An answer in the making.
+/// An answer that is being received.
 #[derive(Debug, Default)]
 pub struct Assembly {
     started: bool,
     blocks: Vec<Part>,
-    /// The block that deltas go to.
+    /// The block that deltas belong to.
     open: Option<usize>,
     usage: Usage,
     stop: Option<StopDelta>,
@@ -37,12 +37,12 @@ enum Part {
         name: String,
         json: String,
     },
-    /// Thinking and whatever else comes later: not part of the conversation.
+    /// Thinking, and block types introduced later: not part of the conversation.
     Ignored,
 }
 
 impl Part {
-    /// Of a block that does not come in pieces.
+    /// From a block that is not sent in pieces.
     fn whole(block: ContentBlock) -> Self {
         match block {
             ContentBlock::Text { text } => Part::Text(text),
@@ -95,7 +95,7 @@ enum Data {
         usage: UsageDelta,
     },
     Error,
-    /// `ping`, and events that come later.
+    /// `ping`, and event types introduced later.
     #[serde(other)]
     Unknown,
 }
@@ -116,7 +116,7 @@ enum ContentBlock {
     ToolUse {
         id: String,
         name: String,
-        /// Empty where it comes in pieces.
+        /// Empty where the input is sent in pieces.
         #[serde(default)]
         input: Value,
     },
@@ -142,7 +142,7 @@ struct StopDelta {
     stop_details: Value,
 }
 
-/// Counts so far; a later one replaces an earlier one.
+/// Token counts so far; later ones replace earlier ones.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct UsageDelta {
@@ -175,7 +175,7 @@ impl Assemble for Assembly {
         }
         let data: Data = match foreign::json(&event.data) {
             Ok(data) => data,
-            // Whatever else it lacks.
+            // Even if other fields are missing.
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
             Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
             Err(error) => return Err(malformed(format_args!("`{}` event: {error}", event.name))),
@@ -283,8 +283,8 @@ impl Assembly {
                 let why = stop_details.get("explanation").and_then(Value::as_str).unwrap_or("it gave no reason");
                 return Err(ModelError::Refused { message: why.to_owned() });
             }
-            // A reason that came later, or `pause_turn` of tools that run at the provider, of which we ask for none: what
-            // there is was said, and paid for.
+            // A stop reason introduced later, or `pause_turn`, which is for server-side tools that we do not use: the
+            // answer so far is kept, because it was paid for.
             _ if done.blocks.iter().any(Part::is_call) => Stop::ToolUse,
             _ if done.blocks.iter().any(Part::is_said) => Stop::End,
             other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
@@ -299,7 +299,7 @@ impl Assembly {
                 Part::ToolUse { id, name, json } => {
                     let input = match foreign::arguments(&json) {
                         Some(input) => input,
-                        // The room ran out in the middle of a call, which therefore cannot be made.
+                        // The answer's limit was reached in the middle of a call, which therefore cannot be made.
                         None if matches!(stop, Stop::MaxTokens | Stop::WindowFull) => continue,
                         None => foreign::unreadable(&json),
                     };
@@ -312,7 +312,7 @@ impl Assembly {
     }
 }
 
-/// Events that must be understood; any other may come and mean anything.
+/// Event types that must be parsed; any other may have any content.
 const KNOWN_EVENTS: &[&str] = &[
     "message",
     "message_start",

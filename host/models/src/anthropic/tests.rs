@@ -18,7 +18,7 @@ fn base_url(text: &str) -> Result<Url, OpenError> {
 
 const SHORT: Duration = Duration::from_millis(200);
 
-/// A client of the stand-in that does not wait for long.
+/// A client of the stand-in with short timeouts.
 fn config(server: &stand_in::Anthropic) -> Config {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(&server.url()).expect("loopback");
@@ -38,7 +38,7 @@ fn question(text: &str) -> Request {
     }
 }
 
-/// Asks once, with the behaviours queued, and says how often the server was asked.
+/// Sends one request with the behaviours queued; also returns how often the server was asked.
 async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize) {
     let server = stand_in::Anthropic::start().await;
     let config = config(&server);
@@ -164,7 +164,7 @@ async fn waiting_does_not_help() {
     }
 }
 
-/// Every way a stream breaks off once an answer has begun.
+/// Every way in which a stream can break off after an answer has begun.
 fn broken_off() -> Vec<Behaviour> {
     let half = || "half an answer".to_owned();
     let sent = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
@@ -192,7 +192,7 @@ async fn a_stream_that_breaks_off_is_asked_for_once_more() {
     }
 }
 
-/// What a server answers that takes no notice of `stream`.
+/// The response of a server that ignores `stream`.
 fn message(content: Value, stop_reason: &str) -> Value {
     let usage = json!({"input_tokens": 13, "cache_read_input_tokens": 8, "output_tokens": 4});
     json!({
@@ -250,7 +250,7 @@ async fn a_reason_to_stop_makes_an_answer_whole() {
     assert_eq!((answer.map(|answer| text(&answer)), calls), (Ok("all of it".into()), 1));
 }
 
-/// What the API says with a status of its own, said with status 200 or within a stream.
+/// An error with its own status means the same with status 200 or within a stream.
 #[tokio::test]
 async fn an_error_that_comes_as_an_answer_means_the_same() {
     let invalid = "invalid_request_error";

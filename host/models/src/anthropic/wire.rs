@@ -1,4 +1,4 @@
-//! A request in the shape of the Messages API.
+//! Requests in the format of the Messages API.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
@@ -10,9 +10,8 @@ use crate::{Images, Request, tool_ids};
 
 /// The body of one call.
 ///
-/// The protocol asks for three things that a conversation does not bring by itself: tool ids that
-/// are unique and plain, a definition for every tool that the history mentions, and marks that say up
-/// to where the prompt may be cached.
+/// The protocol requires three things that a conversation does not have: tool ids that are unique and plain, a
+/// definition of every tool that the history mentions, and marks for how much of the prompt may be cached.
 pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
     let ids = tool_ids::unique(&request.messages);
     let cached = last_stable(&request.messages);
@@ -30,15 +29,14 @@ pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
         [WireBlock { body: BlockBody::Text { text: Cow::Borrowed(&request.system) }, cache_control: Some(EPHEMERAL) }]
     });
     let tools = tools(request);
-    // Nothing is offered: the definitions are there for the history alone.
+    // No tools are offered: the definitions are needed for the history only.
     let tool_choice = (request.tools.is_empty() && !tools.is_empty()).then(|| json!({"type": "none"}));
     let body = Body { model, max_tokens, stream: true, system, tools, tool_choice, messages };
     serde_json::to_vec(&body).expect("text and JSON values can always be written as JSON")
 }
 
-/// The last message that the next request will begin with as well, so that everything up to it is
-/// worth caching. The last message of all is not: retrieved and recalled text stands in it for one
-/// call only.
+/// The last message that the next request will have in its prefix as well, so that everything up to it is worth
+/// caching. The very last message is not: retrieved and recalled text is in it for one call only.
 fn last_stable(messages: &[Arc<Message>]) -> Option<usize> {
     messages.len().checked_sub(2)
 }
@@ -139,8 +137,8 @@ fn picture<'a>(image: &Image, images: &Images) -> BlockBody<'a> {
     }
 }
 
-/// The tools that are offered, and after them those that only the history mentions: the API refuses tool
-/// blocks of tools that it was not told of.
+/// The tools that are offered, followed by those that only the history mentions: the API refuses tool blocks of
+/// undefined tools.
 fn tools(request: &Request) -> Vec<Value> {
     let offered = request
         .tools

@@ -1,8 +1,8 @@
-//! What a body says, whatever wrapped it: typed codes, words, numbers.
+//! Extracts typed codes, text and numbers from a body, however it is wrapped.
 //!
-//! Proxies put a provider's JSON into a text of their own, that into JSON again, and an SDK puts a status
-//! in front. So texts are searched for JSON and JSON for texts, down to [`MAX_DEPTH`]. What people or
-//! models wrote (`content`, `messages` …) is never looked at.
+//! Proxies put a provider's JSON into a text, that into JSON again, and an SDK puts a status in front. So texts are
+//! searched for JSON and JSON for texts, down to [`MAX_DEPTH`]. Text of people or models (`content`, `messages` …) is
+//! never read.
 
 use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
@@ -11,11 +11,11 @@ use serde_json::{Deserializer, Map, Value};
 
 use super::{wait, words::pattern};
 
-/// How many times a text may hold JSON that holds a text.
+/// How deeply JSON in a text in JSON may be nested.
 pub(super) const MAX_DEPTH: usize = 8;
-/// The most JSON documents of one text: an event stream, the lines of a program.
+/// The maximum number of JSON documents in one text: an event stream, a program's lines.
 const MAX_DOCUMENTS: usize = 64;
-/// A longer value of `type` or `code` is a text.
+/// A longer value of `type` or `code` is taken for a text.
 const MAX_CODE_CHARS: usize = 64;
 
 /// Keys of typed codes.
@@ -38,7 +38,7 @@ const CODES: &[&str] = &[
     "type",
 ];
 
-/// Keys of texts by the provider.
+/// Keys of the provider's texts.
 const WORDS: &[&str] = &[
     "body",
     "cause",
@@ -63,11 +63,11 @@ const WORDS: &[&str] = &[
     "title",
 ];
 
-/// Keys of the status, as numbers.
+/// Keys of the status, as a number.
 const STATUSES: &[&str] =
     &["api_error_status", "code", "error_status", "http_status", "status", "status_code", "statuscode"];
 
-/// Keys under which people's and models' own words stand.
+/// Keys of text by people and models.
 const NOT_OURS: &[&str] = &[
     "arguments",
     "candidates",
@@ -82,18 +82,18 @@ const NOT_OURS: &[&str] = &[
     "tools",
 ];
 
-/// All that a body says.
+/// Everything that a body says.
 #[derive(Debug, Default)]
 pub(super) struct ErrorBody {
     /// Typed codes, in lower case.
     pub codes: Vec<String>,
-    /// The provider's texts, one a line.
+    /// The provider's texts, one per line.
     pub words: String,
-    /// A status that stands in the body.
+    /// A status in the body.
     pub status: Option<u16>,
-    /// The wait that a field asks for.
+    /// The wait in a field.
     pub retry_after: Option<Duration>,
-    /// Tokens that fields name; the words may name others.
+    /// Token counts in fields; the texts may contain others.
     pub observed_tokens: Option<u64>,
     pub allowed_tokens: Option<u64>,
     pub prompt_tokens: Option<u64>,
@@ -104,7 +104,7 @@ pub(super) struct ErrorBody {
     pub is_json: bool,
     /// Whether the body itself says that it is an error.
     says_error: bool,
-    /// Whether it has the parts of an answer.
+    /// Whether it has the fields of an answer.
     has_answer: bool,
 }
 
@@ -116,7 +116,7 @@ impl ErrorBody {
         said
     }
 
-    /// Whether the words are those of an error, and not of an answer or of anybody.
+    /// Whether the texts are those of an error, and not of an answer or a person.
     pub fn is_error(&self) -> bool {
         self.says_error || (self.is_json && !self.has_answer && !self.words.is_empty())
     }
@@ -153,7 +153,8 @@ impl ErrorBody {
     fn value(&mut self, value: &Value, depth: usize) {
         match value {
             Value::Object(fields) => {
-                // What `claude` calls a result is the error's text where it says so, else the model's.
+                // In `claude`'s output, `result` is the error's text where `is_error` is set, otherwise the model's
+                // answer.
                 if fields.get("is_error") == Some(&Value::Bool(true)) {
                     self.says_error = true;
                     self.field("message", fields.get("result").unwrap_or(&Value::Null), depth);
@@ -196,7 +197,7 @@ impl ErrorBody {
             "retry_after" | "retry-after" | "retry_after_seconds" | "retry_delay" | "retrydelay" => {
                 self.retry_after = self.retry_after.or_else(|| wait::duration(text));
             }
-            // Google's and OpenAI's ways to say that it was declined.
+            // How Google and OpenAI report that the model declined.
             "blockreason" => self.codes.push("content_filter".to_owned()),
             "refusal" if !text.is_empty() => {
                 self.codes.push("refusal".to_owned());
@@ -215,7 +216,7 @@ impl ErrorBody {
     }
 
     fn code(&mut self, code: &str) {
-        // AWS puts a namespace in front.
+        // AWS prefixes codes with a namespace.
         let code = code.rsplit('#').next().unwrap_or(code).to_lowercase();
         self.says_error |= code == "error" || code.ends_with("_error") || code.ends_with("exception");
         if let Some(status) = code.parse().ok().and_then(as_status) {
@@ -233,7 +234,7 @@ impl ErrorBody {
             "retry_after_ms" => {
                 self.retry_after = self.retry_after.or_else(|| Duration::try_from_secs_f64(number / 1_000.0).ok());
             }
-            // llama.cpp's.
+            // Of llama.cpp.
             "n_prompt_tokens" => self.observed_tokens = Some(whole),
             "n_ctx" => self.allowed_tokens = Some(whole),
             _ if STATUSES.contains(&key) => match u16::try_from(whole).ok().and_then(as_status) {
@@ -258,7 +259,7 @@ impl ErrorBody {
     }
 }
 
-/// A single word, as codes are.
+/// Whether it is a single word, as codes are.
 fn is_code(text: &str) -> bool {
     let of_a_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '#' | ':');
     !text.is_empty() && text.len() <= MAX_CODE_CHARS && text.chars().all(of_a_code)
@@ -273,8 +274,8 @@ fn leading_status(text: &str) -> Option<u16> {
     LEADING_STATUS.captures(text)?[1].parse().ok()
 }
 
-/// What a page says: its title, or all that stands between its tags. What only begins with `<` is no page,
-/// and what is taken for one by mistake loses nothing but what looks like a tag.
+/// The text of an HTML page: its title, or everything between its tags. A text that only begins with `<` is not a page;
+/// one that is mistaken for a page loses only what looks like a tag.
 fn unmarked(text: &str) -> Cow<'_, str> {
     if !PAGE.is_match(text) {
         return Cow::Borrowed(text);
@@ -297,10 +298,10 @@ static LEADING_STATUS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"^\W*(?:[\w .,-]{0,40}\b(?:[Ee]rror|HTTP|http|[Ss]tatus|[Cc]ode)\b\W{0,3})?([45]\d\d)(?:[\s):,.>\]-]|$)")
 });
 
-/// The class of an exception that a text begins with.
+/// The exception class that a text begins with.
 static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:\w+\.)*(\w+(?:Exception|Error))\b"));
 
-/// What only an error begins with.
+/// Prefixes that only errors have.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\W*(?:[45]\d\d\b|(?:[\w.'-]+ ){0,4}\w*(?:[Ee]rror|ERROR|[Ee]xception|[Rr]ejected|[Ff]ailed|[Ii]nvalid request|HTTP \d+|status code|错误|錯誤)\b[^.\n]{0,30}?[:：])",

@@ -1,4 +1,4 @@
-//! What a typed code says. Codes are compared in lower case.
+//! The meaning of typed codes. Codes are compared in lower case.
 
 /// The meaning of one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,21 +7,21 @@ pub(super) enum Meaning {
     Overflow,
     /// The model, or a filter before it, declined.
     Refusal,
-    /// As if the answer had had this status.
+    /// As if the response had this status.
     Status(u16),
 }
 
-/// What a code means; `None` of one that says nothing about the class.
+/// The meaning of a code; `None` if it does not determine the class.
 pub(super) fn meaning(code: &str) -> Option<Meaning> {
     TABLE.iter().find(|(codes, _)| codes.contains(&code)).map(|&(_, meaning)| meaning)
 }
 
-/// Whether a code says what was wrong with a request, where that has nothing to do with its size.
+/// Whether a code names an error in a request that has nothing to do with its size.
 pub(super) fn names_a_fault(code: &str) -> bool {
     FAULTS.contains(&code)
 }
 
-/// Of OpenAI and Anthropic and of whoever speaks like them.
+/// Codes of OpenAI, Anthropic, and compatible servers.
 const FAULTS: &[&str] = &[
     "invalid_function_parameters",
     "invalid_image",
@@ -33,7 +33,7 @@ const FAULTS: &[&str] = &[
     "unsupported_value",
 ];
 
-/// Of Anthropic, OpenAI, Azure, Google, AWS, GitHub, Moonshot, llama.cpp, `claude` and Slack.
+/// Codes of Anthropic, OpenAI, Azure, Google, AWS, GitHub, Moonshot, llama.cpp, `claude` and Slack.
 const TABLE: &[(&[&str], Meaning)] = &[
     (
         &[

@@ -1,4 +1,4 @@
-//! What was wrong with a request, or with asking this server, where it is not the size.
+//! Errors in a request, or in the choice of server or model, other than its size.
 
 use super::{Class, Origin, Report, codes, words};
 
@@ -11,7 +11,7 @@ impl Report<'_> {
         (self.may_name_a_fault() && words::NO_TOOLS.is_match(&self.words)).then_some(Class::NoTools)
     }
 
-    /// Said of a model by a server that is there: one that is down says much.
+    /// Only from a server that is up: one that is down may say anything.
     pub(super) fn unknown_model(&self) -> Option<Class> {
         let is_up = self.failed.status.is_none_or(|status| status < 500);
         let is_said =
@@ -19,17 +19,17 @@ impl Report<'_> {
         (is_up && is_said && self.may_name_a_fault()).then_some(Class::UnknownModel)
     }
 
-    /// Whether words about what is wrong with a request can be what they look like.
+    /// Whether words about an error in the request can be taken literally.
     fn may_name_a_fault(&self) -> bool {
         self.origin != Origin::Prose && !matches!(self.status, Some(401..=403 | 429))
     }
 
-    /// There is no such model, or nothing at that address.
+    /// The model does not exist, or there is nothing at that address.
     pub(super) fn not_found(&self) -> Option<Class> {
         (self.status == Some(404)).then_some(Class::UnknownModel)
     }
 
-    /// The request itself was refused, and neither a code nor a word says what was wrong with it.
+    /// The request itself was refused, and no code or text says why.
     pub(super) fn unexplained(&self) -> Option<Class> {
         let is_refused = match self.status {
             Some(status) => matches!(status, 400 | 413 | 422),

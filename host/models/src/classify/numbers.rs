@@ -1,7 +1,7 @@
-//! The tokens that a refusal names: how many there were, and how many there may be.
+//! Extracts from a refusal the number of tokens that there were, and that are allowed.
 //!
-//! The gateway learns a model's window from them, so a number that may be something else (bytes,
-//! requests a minute, room for the answer) is better left than taken.
+//! The gateway learns a model's window from them, so a number that may be something else (bytes, requests per minute,
+//! room for the answer) is better ignored than used.
 
 use std::sync::LazyLock;
 
@@ -9,22 +9,22 @@ use regex::{Captures, Regex};
 
 use super::words::pattern;
 
-/// What a refusal names.
+/// The numbers in a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
-    /// The prompt's tokens, and the answer's where the provider adds them.
+    /// The prompt's tokens, plus the answer's where the provider adds them.
     pub observed: Option<u64>,
     pub allowed: Option<u64>,
 }
 
 impl Named {
-    /// Whether there were more than there may be.
+    /// Whether there were more than are allowed.
     pub fn is_exceeded(self) -> bool {
         matches!((self.observed, self.allowed), (Some(observed), Some(allowed)) if observed > allowed)
     }
 }
 
-/// The numbers in a text in lower case.
+/// The numbers in a lower-case text.
 pub(super) fn in_words(words: &str) -> Named {
     if let Some(named) = SUMS.iter().find_map(|sum| added(&sum.captures(words)?)) {
         return named;
@@ -36,8 +36,8 @@ pub(super) fn in_words(words: &str) -> Named {
     Named { observed: first(&OBSERVED), allowed: first(&ALLOWED) }
 }
 
-/// A refusal for a minute's tokens that no wait will help against: the request alone exceeds the limit.
-/// Both numbers stand in the clause about tokens per minute; elsewhere they may be requests.
+/// A limit on tokens per minute that waiting does not help against: the request alone exceeds it. Both numbers must be
+/// in the clause about tokens per minute; elsewhere they may be requests.
 pub(super) fn beyond_a_minute(words: &str) -> Option<Named> {
     TOKENS_PER_MINUTE.find_iter(words).find_map(|mark| {
         let rest = &words[mark.end()..];
@@ -48,26 +48,26 @@ pub(super) fn beyond_a_minute(words: &str) -> Option<Named> {
     })
 }
 
-/// Prompt and answer together.
+/// The sum of prompt and answer.
 fn added(sum: &Captures<'_>) -> Option<Named> {
     let part = |name: &str| number(sum.name(name)?.as_str());
     let observed = part("prompt")?.checked_add(part("answer")?)?;
     Some(Named { observed: Some(observed), allowed: part("allowed") })
 }
 
-/// A number of tokens; `None` where the word behind it says that it counts something else.
+/// A number of tokens; `None` where the following word shows that it counts something else.
 fn tokens(captures: &Captures<'_>, group: usize) -> Option<u64> {
     let found = captures.get(group)?;
     let behind = &captures.get(0)?.as_str()[found.end() - captures.get(0)?.start()..];
     if OTHER_UNIT.is_match(behind) { None } else { number(found.as_str()) }
 }
 
-/// Thousands may be set apart by commas.
+/// Parses a number, with or without thousands separators.
 fn number(text: &str) -> Option<u64> {
     text.replace(',', "").parse().ok().filter(|&number| number > 0)
 }
 
-/// Puts numbers, and the word behind each, where `#` stands.
+/// Replaces `#` by a pattern for a number and the word after it.
 fn numbered(source: &str) -> Regex {
     pattern(&source.replace('#', r"(\d[\d,]*)(?:\.\d+)?(?: ?(?:[a-z_]+|\p{Han}))?"))
 }
@@ -125,7 +125,7 @@ static ALLOWED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     ])
 });
 
-/// A word after a number that makes it no number of tokens of a prompt.
+/// A word after a number which shows that it does not count tokens of a prompt.
 static OTHER_UNIT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^(?:\.\d+)? ?(?:bytes?|[kmg]i?b|chars?|characters?|requests?|messages?|images?|files?|pages?|seconds?|secs?|ms|s|minutes?|mins?|hours?|h|output|completion|credits?|usd|字|次|元|张|張|条|條|秒|分)\b",
@@ -134,7 +134,7 @@ static OTHER_UNIT: LazyLock<Regex> = LazyLock::new(|| {
 
 static TOKENS_PER_MINUTE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\btokens per min(?:ute)?\b\.?|\btpm\b"));
 
-/// Where the clause about tokens per minute ends: another unit's begins, or the sentence is over.
+/// The end of the clause about tokens per minute: another unit's clause begins, or the sentence ends.
 static CLAUSE_END: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\brequests per\b|\btokens per day\b|\b(?:rpm|rpd|tpd)\b|[.;](?:\s|$)|\n"));
 
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(named("requested 9000 tokens, limit 8192"), (Some(9_000), Some(8_192)));
         assert_eq!(named("maximum context length is 4096 tokens"), (None, Some(4_096)));
         assert_eq!(named("your messages resulted in 4294 tokens"), (Some(4_294), None));
-        // What the answer was to have is no part of the prompt.
+        // The requested answer is not part of the prompt.
         let vllm = "maximum context length is 4096 tokens. you requested 200 output tokens and your prompt \
                     contains at least 3897 input tokens, for a total of at least 4097 tokens";
         assert_eq!(named(vllm), (Some(4_097), Some(4_096)));

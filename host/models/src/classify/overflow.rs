@@ -1,5 +1,5 @@
-//! The words of providers about a prompt that is too long, and how they differ from people's words about
-//! the same thing. All lower case and without backticks.
+//! Patterns for providers' messages about a prompt that is too long, and for telling them from people's text about the
+//! same topic. All lower case and without backticks.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,9 @@ use regex::{Regex, RegexSet};
 
 use super::words::{pattern, set};
 
-/// What is too long, and how a provider says so: an explicit pattern needs both.
+/// What is too long, and that it is: an explicit pattern needs both.
 const OVERFLOW: &[&str] = &[
-    // Anthropic, Bedrock, Mistral, `claude` and whoever speaks like them.
+    // Anthropic, Bedrock, Mistral, `claude`, and compatible servers.
     r"\b(?:prompt|input)(?: text| length)? (?:is |are )?too (?:long|large)\b",
     r"\btoo many (?:input|prompt) tokens\b",
     // `exceed context limit`, `exceeds the available context size`, `exceeds model context window` …
@@ -22,7 +22,7 @@ const OVERFLOW: &[&str] = &[
     r"^maximum context length(?: exceeded)?$",
     r"\bcontext (?:length|size|window) is only \d",
     r"\bmaximum allowed input length\b",
-    // Gemini, Cohere, Bedrock, Z.AI: something of the prompt exceeds a maximum.
+    // Gemini, Cohere, Bedrock, Z.AI: some property of the prompt exceeds a maximum.
     r"\b(?:input|prompt|request|messages?|tokens?|length)\b[^.:;]{0,60}\bexceeds? (?:the )?(?:model's |model )?(?:maximum|max)(?: number of| limit of| allowed| input| prompt| token)* (?:tokens?|length|size|limit|\d)",
     r"\b(?:input|prompt|request|messages?|tokens?)\b[^.:;]{0,60}\bexceed(?:s|ed)? (?:the )?(?:configured |model |model's |input |maximum )*(?:token limit\b|(?:limit|maximum) (?:of )?\(?\d|model limit\b)",
     r"\b(?:input|prompt)\b[^.:;]{0,60}\bexceeds? (?:the |model )*limit\b",
@@ -40,10 +40,10 @@ const OVERFLOW: &[&str] = &[
     r"\binputs must have less than [\d,]+ tokens",
     r"\bkeep the first [\d,]+ tokens when context\b",
     r"\bcontext length of only [\d,]+ tokens\b",
-    // What must be less than something, or must not be more.
+    // Something must be less than, or must not exceed, a value.
     r"\b(?:prompt|input)s?[ _](?:tokens?|length|len|size|ids)\b[^.:;]{0,30}\b(?:must|should|has to|have to) be (?:(?:less|fewer|smaller|shorter) than|at most|no (?:more|longer|larger|greater) than|within|<=?|≤)\W{0,3}(?:or equal to |the )*(?:max_\w+|max(?:imum)?\b|\d)",
     r"\b(?:prompt|input)s?[ _](?:tokens?|length|len|size|ids)\b[^.:;]{0,30}\b(?:must not|should not|may not|can ?not|can't) (?:exceed|be (?:greater|longer|larger|more) than)\W{0,3}(?:the )?(?:max_\w+|max(?:imum)?\b|\d)",
-    // Codes that stand in a text.
+    // Codes within a text.
     r"\b(?:msg_too_long|context_length_exceeded|(?:model_)?context_window_exceeded|(?:prompt|request)_too_(?:long|large)|model_max_prompt_tokens_exceeded)\b",
     // Chinese proxies.
     r"上下文(?:长度|長度|窗口|視窗)?(?:过长|過長|超出|超过|超過|超限)",
@@ -52,11 +52,11 @@ const OVERFLOW: &[&str] = &[
     r"(?:输入|輸入|提示(?:词|詞)?|对话|對話|消息|訊息)(?:的|总|總|内容|內容|文本|文字|长度|長度|tokens?|数量|數量|数|數|[\s(（]*\d[\d,]*[)）]?\s*)*(?:过长|過長|太长|太長|超长|超長|超限|超出|超过|超過)",
 ];
 
-/// Anywhere in a sentence of an error.
+/// Matches anywhere in a sentence of an error.
 static EXPLICIT: LazyLock<RegexSet> = LazyLock::new(|| set(OVERFLOW));
 
-/// The same in a text of which nobody says that it is an error: the sentence is the message and nothing
-/// else, after a label such as `mistral: `.
+/// The same for a text that is not known to be an error: the sentence must be the whole message, after an optional
+/// label such as `mistral: `.
 static EXPLICIT_ALONE: LazyLock<RegexSet> = LazyLock::new(|| {
     let alone = |pattern: &&str| {
         let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -67,7 +67,7 @@ static EXPLICIT_ALONE: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&OVERFLOW.iter().map(alone).collect::<Vec<_>>())
 });
 
-/// Weak hints: enough where the status says that the request was at fault, and nothing else is named.
+/// Weak hints: sufficient where the status says that the request was at fault, and nothing else is named.
 static HINT: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\bcontext\b.{0,80}\b(?:exceed|overflow|too (?:long|large|big)|over the limit)",
@@ -78,18 +78,18 @@ static HINT: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// What may be too large without the prompt being so.
+/// Things that may be too large even if the prompt is not.
 static NOT_THE_PROMPT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\b(?:images?|files?|attachments?|video|audio|pdf|pages?|schema|tools?|functions?|names?|fields?|parameters?|headers?|url|metadata|title|max_tokens|stop|temperature)\b",
     )
 });
 
-/// Somebody tells or asks something: no sentence of a provider's error.
+/// Narration or questions: not part of a provider's error.
 static NARRATED: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"(?:^|\s)i(?:'\w+)?\s|\b(?:let's|let me|let us|my|he|she|bug)\b",
-        // 「當…時」 is a condition, 「當前」 the present; 「如果」 is one where it is about the size.
+        // 「當…時」 is a condition, 「當前」 means "current"; 「如果」 is a condition only where it is about the size.
         r"^[當当](?:前面|[^前次日天月下])[^，,]*(?:[時时]|的[話话])",
         r"如果[^，,]{0,20}(?:上下文|输入|輸入|提示|对话|對話|太长|太長|过长|過長|超)",
         r"我(?:[^們们]|$)",
@@ -99,7 +99,7 @@ static NARRATED: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// The same, as it may stand anywhere in a text that has no status.
+/// The same, for anywhere in a text without a status.
 static PROSE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:^|\s)i(?:'\w+)?\s|\b(?:let's|let me|let us|my|our|we|we're|he|she|they|people|bug|because|means|often|usually|sometimes|always|common|explains?|example|imagine|why|how|if|once|said|says)\b|\bwhen (?:an?|the|your|you|it|that|this)\b|\?(?:\s|$)|我|們|们|如果|為什麼|为什么|怎麼|怎么",
@@ -111,23 +111,23 @@ pub(super) fn is_said(words: &str) -> bool {
     sentences(words).any(|sentence| EXPLICIT.is_match(sentence) && !NARRATED.is_match(sentence))
 }
 
-/// Whether a text of which nobody says what it is says that, and nothing else.
+/// Whether a text that is not known to be an error says that, and nothing else.
 pub(super) fn is_all_that_is_said(words: &str) -> bool {
     sentences(words).any(|sentence| EXPLICIT_ALONE.is_match(sentence))
 }
 
-/// Whether an error hints at it.
+/// Whether an error hints at an overflow.
 pub(super) fn is_hinted_at(words: &str) -> bool {
     let hints = |sentence| HINT.is_match(sentence) && !NOT_THE_PROMPT.is_match(sentence);
     sentences(words).any(|sentence| hints(sentence) && !is_prose(sentence))
 }
 
-/// Whether somebody tells or asks something.
+/// Whether it is narration or a question.
 pub(super) fn is_prose(words: &str) -> bool {
     NARRATED.is_match(words) || PROSE.is_match(words)
 }
 
-/// The sentences of a text; a full stop within a number or a name ends none.
+/// The sentences of a text; a full stop within a number or a name does not end one.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     static END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[.!?](?:\s+|$)|[。！？\n]+"));
     END.split(text).map(str::trim).filter(|sentence| !sentence.is_empty())

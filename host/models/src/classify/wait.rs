@@ -1,4 +1,4 @@
-//! How long a provider asks to be left alone.
+//! The wait that a provider asks for.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::words::pattern;
 
-/// Reads a `retry-after` header: seconds, or an HTTP date; a date that has passed is no wait at all.
+/// Parses a `retry-after` header: seconds, or an HTTP date; a date in the past means no wait.
 pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<f64>() {
@@ -17,7 +17,7 @@ pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(until.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// The wait that a text in lower case asks for: `please try again in 7m12.5s`.
+/// The wait in a lower-case text: `please try again in 7m12.5s`.
 pub(super) fn in_words(words: &str) -> Option<Duration> {
     duration(&ASKED.captures(words)?[1])
 }

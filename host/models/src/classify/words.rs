@@ -1,21 +1,21 @@
-//! The words of providers about everything but a prompt that is too long. All lower case and without
+//! Patterns for providers' messages about everything but a prompt that is too long. All lower case and without
 //! backticks, as the classifier compares them.
 
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
-/// A pattern of the classifier's.
+/// Compiles a pattern of the classifier.
 pub(super) fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("the pattern is a regular expression")
 }
 
-/// Some of them, of which any will do.
+/// Compiles a set of patterns, any of which may match.
 pub(super) fn set<S: AsRef<str>>(sources: &[S]) -> RegexSet {
     RegexSet::new(sources).expect("the patterns are regular expressions")
 }
 
-/// Looks like an overflow and is none: settings, other limits, room for the answer.
+/// Looks like an overflow but is not: settings, other limits, room for the answer.
 pub(super) static NO_OVERFLOW: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\bcontext window (?:is )?too small\b",
@@ -74,7 +74,7 @@ pub(super) static REFUSAL: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// Azure's filter, which a prompt can be too long for.
+/// Azure's content filter, for which a prompt can be too long.
 pub(super) static TOO_LONG_FOR_A_FILTER: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\bcontent[ _]filter\w*\b.{0,200}\b(?:prompt|input)\b.{0,60}\b(?:too long|exceed)"));
 
@@ -98,7 +98,7 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\bmultiple tool_result blocks with id\b",
         r"\beach tool_use must have a single result\b",
         r"\btool_use ids must be unique\b",
-        // Bedrock's, in its own spelling.
+        // Bedrock, in its own spelling.
         r"\bexpected toolresult blocks\b",
         r"\bnumber of toolresult blocks\b.{0,80}\btooluse blocks\b",
         // OpenAI, Moonshot, DeepSeek; Responses; Mistral; Gemini.
@@ -111,7 +111,7 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\bfunction response parts\b.{0,60}\bfunction call parts\b",
         r"\bfunction call turn comes immediately after\b",
         r"\bfailed to parse tool call arguments as json\b",
-        // The rest of the shape.
+        // Other requirements on the history.
         r"\broles must alternate\b",
         r"\bfirst message must use the .user. role\b|\bconversation must start with a user message\b",
         r"\btext content blocks must (?:be non-empty|contain non-whitespace text)\b",
@@ -119,7 +119,7 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// Ollama, vLLM, OpenRouter, llama.cpp, OpenAI and whoever forwards to them, about tools of any kind.
+/// Ollama, vLLM, OpenRouter, llama.cpp, OpenAI and servers that forward to them, about tools of any kind.
 pub(super) static NO_TOOLS: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\b(?:do|does) not (?:currently )?support (?:the use of |the )?(?:tools?|tool[ _-](?:use|calls?|calling|choice)|function[ _-]?call(?:s|ing)?|functions)\b",
@@ -142,8 +142,7 @@ pub(super) static UNKNOWN_MODEL: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// What was wrong with a request, where that is neither its size nor any other class: a tool's schema, a
-/// setting, an image.
+/// Errors in a request other than its size or any other class: a tool's schema, a setting, an image.
 static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\binput_schema\b|\b(?:invalid|unsupported) (?:json )?schema\b",
@@ -154,11 +153,11 @@ static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// What a sentence about a setting does not speak of.
+/// Words that do not occur in a sentence about a setting.
 static OF_THE_PROMPT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));
 
-/// Whether an error names something at fault that has nothing to do with how long the prompt is.
+/// Whether an error names a fault that has nothing to do with the length of the prompt.
 pub(super) fn names_a_fault(words: &str) -> bool {
     words.split(['\n', '。']).any(|part| AT_FAULT.is_match(part) && !OF_THE_PROMPT.is_match(part))
 }

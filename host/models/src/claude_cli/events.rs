@@ -1,8 +1,7 @@
-//! The JSON lines that `claude` prints, and what they mean.
+//! Parses the JSON lines that `claude` prints.
 //!
-//! The answer and every failure of the API stand in the last line, of type `result`. A failure there
-//! calls itself a success: `is_error` tells. Lines that are no JSON, and types that come later, are
-//! skipped.
+//! The answer and every failure of the API are in the last line, of type `result`. A failure there has the subtype
+//! `success`; only `is_error` shows it. Lines that are not JSON, and types introduced later, are skipped.
 
 use pmk_core::Block;
 use serde::Deserialize;
@@ -15,10 +14,10 @@ use crate::{
     counts::{self, Count},
 };
 
-/// What was printed so far.
+/// The output so far.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    /// The kind of failure that a message of type `assistant` carried.
+    /// The kind of failure in a message of type `assistant`.
     failure: Option<String>,
     result: Option<Outcome>,
 }
@@ -62,7 +61,7 @@ struct Counted {
 }
 
 impl Transcript {
-    /// Takes one line in.
+    /// Processes one line.
     pub fn push(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Line::Assistant { error: Some(error) }) => self.failure = Some(error),
@@ -72,7 +71,7 @@ impl Transcript {
         }
     }
 
-    /// What it came to; `None` where there was no result.
+    /// The result; `None` if there was none.
     pub fn finish(self) -> Option<Result<Answer, ModelError>> {
         let result = self.result?;
         if result.is_error || result.subtype != "success" {
@@ -161,7 +160,7 @@ mod tests {
         let text = "Prompt is too long · the request is ~350,000 tokens (limit 200000) ...";
         assert_eq!(numbers(text), (Some(350_000), Some(200_000)));
         assert_eq!(numbers("Prompt is too long"), (None, None));
-        // The room for the answer is no part of the first number.
+        // The first number does not include the room for the answer.
         assert_eq!(
             numbers("Prompt is too long · the request is ~190000 tokens (limit 200000)"),
             (Some(190_000), Some(200_000))

@@ -1,4 +1,4 @@
-//! A conversation as one text, since `claude -p` takes a single prompt.
+//! Formats a conversation as one text, because `claude -p` takes a single prompt.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,10 @@ const NOW: &str = "=== Current turn ===";
 const USER: &str = "## User";
 const ASSISTANT: &str = "## Assistant";
 
-/// Writes the messages in pmk's form: what was said so far under headings, then the last message. A
-/// conversation of one message is that message alone.
+/// Writes the messages in pmk's format: the earlier messages under headings, then the last one. A conversation of one
+/// message is that message alone.
 ///
-/// A line of a message that looks like one of the headings is quoted, so that nobody can put words into
-/// the model's mouth.
+/// A line of a message that looks like one of the headings is quoted, so that nobody can forge a message.
 pub fn flatten(messages: &[impl AsRef<Message>]) -> String {
     let Some((last, earlier)) = messages.split_last() else { return String::new() };
     if earlier.is_empty() {
@@ -40,7 +39,7 @@ fn content(message: &Message) -> String {
         }
         match block {
             Block::Text { text } => push_quoting_headings(&mut out, text),
-            // Sessions that another provider led hold tool calls; told as text, they stay understandable.
+            // Sessions that used another provider contain tool calls; as text they remain understandable.
             Block::ToolUse { name, input, .. } => {
                 let _ = write!(out, "[{name} {input}]");
             }

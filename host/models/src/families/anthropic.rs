@@ -1,6 +1,6 @@
-//! What is known of Anthropic's models, by family (Anthropic's model pages). `--window` overrules it.
+//! Properties of Anthropic's models, by family (from Anthropic's model pages). `--window` overrides the window.
 
-/// What a family of models can take and give.
+/// The limits of a family of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// The context window in tokens.
@@ -18,7 +18,7 @@ const LARGE: Family = Family { window: 1_000_000, max_answer_tokens: 128_000 };
 
 const FIRST_FOUR: Family = Family { window: 200_000, max_answer_tokens: 32_000 };
 
-/// Names by how they begin; the longest that fits counts.
+/// Prefixes of names; the longest that matches applies.
 const FAMILIES: &[(&str, Family)] = &[
     ("claude-fable-5", LARGE),
     ("claude-opus-5", LARGE),
@@ -33,12 +33,12 @@ const FAMILIES: &[(&str, Family)] = &[
     ("claude-haiku-4", SMALL),
 ];
 
-/// The family a model belongs to; one that is not in the table gets what is safe.
+/// The family of a model; conservative values if it is not in the table.
 pub fn of(model: &str) -> Family {
     known(model).unwrap_or(UNKNOWN)
 }
 
-/// The same, where it is in the table.
+/// The family of a model, if it is in the table.
 pub fn known(model: &str) -> Option<Family> {
     FAMILIES
         .iter()

@@ -1,6 +1,6 @@
-//! What is known of OpenAI's models, by family (OpenAI's model pages). `--window` overrules it.
+//! Properties of OpenAI's models, by family (from OpenAI's model pages). `--window` overrides the window.
 
-/// What a family of models can take and give.
+/// The limits of a family of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// The most tokens of a prompt.
@@ -9,11 +9,11 @@ pub struct Family {
     pub max_answer_tokens: u32,
 }
 
-/// A model of another server. Local ones often run with less than they could take, and some cut a longer
-/// prompt off without a word, so this is on the safe side.
+/// A model of another server. Local ones often run with less than they could accept, and some silently cut off a longer
+/// prompt, so these values are conservative.
 const UNKNOWN: Family = Family { window: 32_000, max_answer_tokens: 16_384 };
 
-/// Names by how they begin; the longest that fits counts.
+/// Prefixes of names; the longest that matches applies.
 const FAMILIES: &[(&str, Family)] = &[
     ("gpt-5", Family { window: 272_000, max_answer_tokens: 128_000 }),
     ("gpt-4.1", Family { window: 1_047_576, max_answer_tokens: 32_768 }),
@@ -22,12 +22,12 @@ const FAMILIES: &[(&str, Family)] = &[
     ("o4", Family { window: 200_000, max_answer_tokens: 100_000 }),
 ];
 
-/// The family a model belongs to; one that is not in the table gets what is safe.
+/// The family of a model; conservative values if it is not in the table.
 pub fn of(model: &str) -> Family {
     known(model).unwrap_or(UNKNOWN)
 }
 
-/// The same, where it is in the table.
+/// The family of a model, if it is in the table.
 pub fn known(model: &str) -> Option<Family> {
     FAMILIES
         .iter()

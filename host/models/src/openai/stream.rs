@@ -1,8 +1,8 @@
-//! From the chunks of a streamed completion to the whole answer, or to the reason why there is none.
+//! Assembles the chunks of a streamed completion into the whole answer, or into the error instead of one.
 //!
-//! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, `[DONE]` without a reason, tool calls that
-//! come whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an object, a text in parts,
-//! a completion that is not streamed at all.
+//! Compatible servers differ in details, all accepted here: a missing `[DONE]`, `[DONE]` without a finish reason, tool
+//! calls that are sent whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an
+//! object, a text in parts, a completion that is not streamed at all.
 
 use std::borrow::Cow;
 
@@ -18,12 +18,12 @@ use crate::{
     sse::Event,
 };
 
-/// The most that one answer may hold, in bytes: far above any model's longest.
+/// The maximum size of an answer, in bytes: far above that of any model.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// The most tool calls of one answer.
+/// The maximum number of tool calls in an answer.
 const MAX_CALLS: usize = 128;
 
-/// An answer in the making.
+/// An answer that is being received.
 #[derive(Debug, Default)]
 pub struct Assembly {
     started: bool,
@@ -75,7 +75,7 @@ struct Delta {
     tool_calls: Option<Vec<CallDelta>>,
 }
 
-/// What the model says: a text, or a list of parts as a request may have it.
+/// The content: a text, or a list of parts as in a request.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Content {
@@ -85,7 +85,7 @@ enum Content {
 
 #[derive(Debug, Deserialize)]
 struct ContentPart {
-    /// A part of another kind, as one that only the model needs, has none.
+    /// Missing in parts of other kinds, such as reasoning.
     #[serde(default)]
     text: Option<String>,
 }
@@ -100,7 +100,7 @@ impl Content {
 }
 
 impl Delta {
-    /// With its calls told apart by their places, as they need no index where they come whole.
+    /// Numbers its calls by position, because calls that are sent whole need no index.
     fn numbered(mut self) -> Self {
         for (at, call) in self.tool_calls.iter_mut().flatten().enumerate() {
             call.index = at;
@@ -126,7 +126,7 @@ struct FunctionDelta {
     arguments: Option<Arguments>,
 }
 
-/// JSON in a text, in pieces, or an object at once.
+/// JSON as text, in pieces, or an object at once.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Arguments {
@@ -208,7 +208,7 @@ impl Assemble for Assembly {
 }
 
 impl Assembly {
-    /// The server says that nothing more comes; `None` where nothing has come.
+    /// The server has announced the end; `None` if nothing has been received.
     fn done(&mut self) -> Option<Result<Answer, ModelError>> {
         let is_begun = self.started;
         self.end().or_else(|| is_begun.then(|| std::mem::take(self).finish("stop")))
@@ -246,7 +246,7 @@ impl Assembly {
         if call.id.is_empty() {
             call.id = id;
         }
-        // The name comes once; a server that repeats it means the same call.
+        // The name is sent once; a server that repeats it means the same call.
         if call.name.is_empty() {
             call.name = delta.function.name.unwrap_or_default();
         }
@@ -271,9 +271,9 @@ impl Assembly {
         for (count, call) in self.calls.into_iter().enumerate() {
             let input = match foreign::arguments(&call.arguments) {
                 Some(input) => input,
-                // The room ran out in the middle of a call, which therefore cannot be made.
+                // The answer's limit was reached in the middle of a call, which therefore cannot be made.
                 None if cut => continue,
-                // Small models do this.
+                // Small models produce these.
                 None => foreign::unreadable(&call.arguments),
             };
             let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };

@@ -1,4 +1,4 @@
-//! The client against the stand-in, which is strict about what OpenAI is strict about.
+//! The client against the stand-in, which is as strict as OpenAI.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_round_of_tools() {
     messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks.clone() });
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: results });
     client.ask(&request(messages.clone())).await.expect("an accepted history");
-    // The stand-in notices what the real one would.
+    // The stand-in detects what the real API would.
     let Some(Message { blocks, .. }) = messages.last_mut() else { panic!("a message") };
     blocks.pop();
     let error = client.ask(&request(messages)).await.expect_err("a call without a result");
@@ -114,19 +114,19 @@ fn chunk(delta: &serde_json::Value) -> String {
     format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
 }
 
-/// Every way a stream breaks off once an answer has begun.
+/// Every way in which a stream can break off after an answer has begun.
 fn broken_off() -> [Reply; 4] {
     let call = json!({"index": 0, "id": "a", "function": {"name": "mra_ask", "arguments": "{\"repo"}});
     [
         Reply::Cut("half an".into()),
         Reply::Raw(chunk(&json!({"role": "assistant", "content": ""}))),
         Reply::Raw(chunk(&json!({"tool_calls": [call]}))),
-        // Servers that name no reason with each chunk have given none.
+        // Some servers send an empty finish reason with each chunk, which is not a finish reason.
         Reply::Raw(format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]}))),
     ]
 }
 
-/// Keeps all that is heard.
+/// Records everything that it receives.
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<String>>);
 
@@ -166,7 +166,7 @@ async fn a_stream_that_breaks_off_twice_is_no_answer() {
     }
 }
 
-/// What a server answers that takes no notice of `stream`.
+/// The response of a server that ignores `stream`.
 fn completion(message: serde_json::Value, finish_reason: &str) -> serde_json::Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "model": "m",
@@ -182,7 +182,7 @@ async fn a_completion_that_is_not_streamed_is_the_answer() {
     let whole = completion(json!({"role": "assistant", "content": "預算"}), "stop");
     for (reply, said, stop, blocks) in [
         (Reply::Error(200, whole.clone()), "預算", Stop::End, 1),
-        // Whatever it calls it.
+        // Whatever the content type.
         (Reply::Raw(whole.to_string()), "預算", Stop::End, 1),
         (Reply::Raw(format!("data: {whole}\n\ndata: [DONE]\n\n")), "預算", Stop::End, 1),
         (Reply::Error(200, completion(json!({"content": "as far"}), "length")), "as far", Stop::MaxTokens, 1),
@@ -211,7 +211,7 @@ async fn half_a_completion_is_asked_for_once_more() {
     assert_eq!((answer.blocks.len(), server.requests().len()), (1, 2));
 }
 
-/// What a server says with a status of its own, said with status 200 or within a stream.
+/// An error with its own status means the same with status 200 or within a stream.
 #[tokio::test]
 async fn an_error_that_comes_as_an_answer_means_the_same() {
     let error = |kind: &str, code: Option<&str>, message: &str| json!({"message": message, "type": kind, "code": code});

@@ -1,4 +1,4 @@
-//! A request in the shape of chat completions.
+//! Requests in the format of chat completions.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Images, Request, tool_ids};
 
-/// What the room for the answer is called.
+/// The name of the answer's token limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// `max_completion_tokens`
@@ -16,7 +16,7 @@ pub enum Room {
     Tokens,
 }
 
-/// The body of one call. The tokens are asked for, since a stream does not tell them by itself.
+/// The body of one call. It requests token counts, which a stream does not include by default.
 pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<u8> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.trim().is_empty() {
@@ -50,7 +50,7 @@ pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<
     body.to_string().into_bytes()
 }
 
-/// Each tool result is a message of its own, right after the calls; what a person said comes after them.
+/// Each tool result is a separate message, right after the calls; the user's text follows them.
 fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>], images: &Images) {
     let mut ids = ids.iter();
     let mut texts = Vec::new();
@@ -58,7 +58,7 @@ fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>],
     for block in &message.blocks {
         match block {
             Block::ToolResult { content, is_error, .. } => {
-                // There is no field for it.
+                // The format has no field for errors.
                 let content =
                     if *is_error { Cow::Owned(format!("[error] {content}")) } else { Cow::Borrowed(content.as_str()) };
                 messages.push(json!({"role": "tool", "tool_call_id": ids.next(), "content": content}));
@@ -85,7 +85,7 @@ fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>],
     }
 }
 
-/// The texts so far as one part of a content that has images, too.
+/// The texts so far as one part of a content that has images as well.
 fn text_part(texts: &mut Vec<Cow<'_, str>>) -> Option<Value> {
     let text = std::mem::take(texts).join("\n\n");
     (!text.is_empty()).then(|| json!({"type": "text", "text": text}))
@@ -105,7 +105,7 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
             Block::ToolResult { .. } => {
                 ids.next();
             }
-            // Only people attach any.
+            // Only people attach images.
             Block::Image(_) => {}
         }
     }

@@ -1,10 +1,10 @@
-//! What is said in passing, and questions about the talk itself: a greeting, thanks, "what can you do", "what did I say". All of it
-//! is told by what is left of a text once the words of that kind are taken away: nothing. So "hello there, sim!" is a greeting, and
-//! "hello world is our first program" is none.
+//! Recognises small talk and questions about the conversation itself: a greeting, thanks, "what can you do", "what did
+//! I say". A text is of such a kind if nothing is left of it without the words of that kind. So "hello there, sim!" is
+//! a greeting, and "hello world is our first program" is not.
 
 use super::terms;
 
-/// Something that tells nothing, and is answered all the same. In the order in which one goes before another.
+/// Small talk, which is answered although it states nothing. In order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Passing {
     Help,
@@ -15,16 +15,16 @@ pub enum Passing {
     Word,
 }
 
-/// What a question may be about that no sentence of a conversation answers.
+/// Subjects of questions that no sentence of a conversation answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// What the one who asks has said.
+    /// What the person has said.
     WasSaid,
-    /// Who or what the one is that is asked, and what it can do.
+    /// Who or what the simulation is, and what it can do.
     StandIn,
 }
 
-/// Words of each kind; those of Chinese the longer before the shorter that are in them.
+/// Words of each kind; of Chinese words, a longer one precedes the shorter ones that it contains.
 const HELP: &[&str] =
     &["help", "usage", "使用說明", "說明書", "說明", "幫忙", "幫助", "幫我", "怎麼用", "怎麼使用", "求助", "救命"];
 const THANKS: &[&str] = &["thanks", "thank", "thx", "cheers", "謝謝", "多謝", "感謝", "感恩", "謝了", "謝啦", "辛苦了"];
@@ -96,7 +96,7 @@ const KINDS: [(Passing, &[&str]); 5] = [
     (Passing::Word, WORD),
 ];
 
-/// Words that go with them and tell nothing either.
+/// Words that accompany them and have no meaning of their own.
 const FILLERS: &[&str] = &[
     "again",
     "day",
@@ -147,7 +147,7 @@ const FILLERS: &[&str] = &[
     "是",
 ];
 
-/// What people say of talking.
+/// Words about the conversation.
 const TALK: &[&str] = &[
     "earlier",
     "far",
@@ -187,7 +187,7 @@ const TALK: &[&str] = &[
     "曾",
 ];
 
-/// What people ask of somebody whom they do not know yet.
+/// Words of questions to somebody unknown.
 const BEING: &[&str] = &[
     "able",
     "ai",
@@ -239,7 +239,7 @@ const BEING: &[&str] = &[
     "真",
 ];
 
-/// What asks, joins and points.
+/// Whether it is a function word: one that asks, connects or points.
 fn is_grammar(word: &str) -> bool {
     terms::is_stop_word(word) || word.chars().count() == 1 && !terms::has_content(word)
 }
@@ -258,12 +258,12 @@ fn words(lower: &str) -> Vec<&str> {
     words
 }
 
-/// Takes the first of these lists' words off the beginning of a run, the longest that fits.
+/// The length of the longest of these lists' words that a run begins with.
 fn beginning<'a>(run: &str, lists: impl Iterator<Item = &'a [&'a str]>) -> Option<usize> {
     lists.flatten().filter(|word| run.starts_with(**word)).map(|word| word.len()).max()
 }
 
-/// Whether nothing is left of a word without those of these lists, and what asks and joins.
+/// Whether a word consists only of words of these lists and function words.
 fn is_made_of(word: &str, lists: &[&[&str]]) -> bool {
     if !word.starts_with(terms::is_wide) {
         return is_grammar(word) || lists.iter().any(|list| list.contains(&word));
@@ -279,16 +279,16 @@ fn is_made_of(word: &str, lists: &[&[&str]]) -> bool {
     true
 }
 
-/// Longer ones are read as what they say, whatever they are made of.
+/// Longer texts are not taken for small talk, whatever their words.
 const MOST_WORDS: usize = 12;
 
 fn is_short(words: &[&str]) -> bool {
     !words.is_empty() && words.len() <= MOST_WORDS && words.iter().all(|word| word.chars().count() <= 3 * MOST_WORDS)
 }
 
-/// What a text is in passing, where it is nothing else.
+/// The kind of small talk that a text consists of, if any.
 pub fn all_of(text: &str) -> Option<Passing> {
-    // Most texts are longer, and are looked at for every question.
+    // Most texts are longer, and this is checked for every question.
     if text.len() > 200 {
         return None;
     }
@@ -306,14 +306,14 @@ pub fn all_of(text: &str) -> Option<Passing> {
     KINDS.into_iter().find(|(_, list)| has(list)).map(|(kind, _)| kind)
 }
 
-/// Whom a text names, and nothing but that and words of these.
+/// Whether a text consists only of words of this list and function words.
 fn only(text: &str, list: &[&str]) -> bool {
     let lower = text.to_lowercase();
     let words = words(&lower);
     is_short(&words) && words.iter().all(|word| is_made_of(word, &[list]))
 }
 
-/// Words for who asks, and for who is asked.
+/// Words for the person who asks, and for the one who is asked.
 const FIRST_PERSON: [&str; 5] = ["i", "me", "my", "we", "our"];
 const SECOND_PERSON: [&str; 3] = ["you", "your", "yours"];
 
@@ -321,12 +321,12 @@ fn names_the_one_who_asks(text: &str) -> bool {
     text.contains('我') || words(&text.to_lowercase()).iter().any(|word| FIRST_PERSON.contains(word))
 }
 
-/// Whether a text speaks to somebody.
+/// Whether a text addresses somebody.
 pub fn names_the_one_asked(text: &str) -> bool {
     text.contains(['你', '您', '妳']) || words(&text.to_lowercase()).iter().any(|word| SECOND_PERSON.contains(word))
 }
 
-/// What a question is about, where that is neither in the conversation nor anything in particular.
+/// What a question is about, if its subject is neither in the conversation nor anything specific.
 pub fn subject(question: &str) -> Option<Subject> {
     if names_the_one_who_asks(question) && only(question, TALK) {
         Some(Subject::WasSaid)
@@ -337,8 +337,8 @@ pub fn subject(question: &str) -> Option<Subject> {
     }
 }
 
-/// A question without the words that only ask for something, as 「你還記得…嗎」, and without what it names the kind of: who is asked
-/// 「我叫什麼名字」 was told a name, and not the word.
+/// A question without the words that only introduce it, such as 「你還記得…嗎」, and without the kind of what it asks for: the
+/// answer to 「我叫什麼名字」 contains a name, but not the word "name".
 pub fn asked_for(question: &str) -> String {
     const ASKING: [&str; 8] = ["還記不記得", "記不記得", "還記得", "記得", "知不知道", "知道", "告訴", "可不可以"];
     let plain = ASKING.iter().fold(question.to_owned(), |question, asking| question.replace(asking, "，"));
@@ -346,7 +346,7 @@ pub fn asked_for(question: &str) -> String {
     if terms::has_content(&bare) { bare } else { plain }
 }
 
-/// Without the short word behind 「什麼」.
+/// Removes a short word after 「什麼」.
 fn without_kinds(question: &str) -> String {
     const WHAT: &str = "什麼";
     let (mut kept, mut rest) = (String::new(), question);

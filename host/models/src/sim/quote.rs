@@ -1,20 +1,20 @@
-//! The sentence that fits a question best.
+//! Finds the sentence that best matches a question.
 //!
-//! One pass over the prompt: each sentence is marked with the terms of the question it holds, and
-//! each term is counted. Then a sentence weighs what its terms weigh, a rare term more than a common
-//! one. Integer arithmetic only, so every machine chooses the same.
+//! One pass over the prompt marks for each sentence which terms of the question it contains, and counts each term. Then
+//! the weight of a sentence is the sum of those of its terms; a rare term weighs more than a common one. Integer
+//! arithmetic only, so that every machine chooses the same sentence.
 
 use std::collections::HashMap;
 
 use super::terms::{each_term, each_term_and_lead, is_stop_word, is_wide};
 
-/// The most terms of a question that count; a bit of a mask each.
+/// The maximum number of terms of a question; each is a bit of a mask.
 const MAX_TERMS: usize = 64;
 
-/// The newest of the sentences that share the most with the question, where that is at least half of
-/// what the question is about. Questions are no answers, so they are never chosen.
+/// The newest of the sentences that share the most with the question, if that is at least half of the question's
+/// weight. Questions are not answers, so they are never chosen.
 ///
-/// `may_answer` says which sentences come into question at all.
+/// `may_answer` says which sentences are eligible.
 pub fn best_sentence<'a>(
     question: &str,
     may_answer: impl Fn(&str) -> bool,
@@ -30,7 +30,7 @@ pub fn best_sentence<'a>(
     if terms.is_empty() {
         return None;
     }
-    // What has a digit in it says which of several is meant: part 2 is not part 29.
+    // A term with a digit identifies one of several things: part 2 is not part 29.
     let which = terms.iter().filter(|(term, _)| term.bytes().any(|byte| byte.is_ascii_digit()));
     let which: u64 = which.map(|(_, bit)| 1 << bit).sum();
     let is_alone = |term: &String| term.chars().all(is_wide) && term.chars().count() == 1;
@@ -71,10 +71,10 @@ fn bits(mask: u64) -> impl Iterator<Item = usize> {
     (0..MAX_TERMS).filter(move |bit| mask >> bit & 1 == 1)
 }
 
-/// What may follow the end of a sentence and still belongs to it.
+/// Characters that may follow the end of a sentence and still belong to it.
 const CLOSERS: &[char] = &['」', '』', '”', '"', '’', '\'', ')', '）', ']', '】', '*', '_', '`'];
 
-/// Whether a sentence asks for something instead of saying it.
+/// Whether a sentence is a question or a request.
 pub fn asks(sentence: &str) -> bool {
     let lower: String = sentence.chars().take(16).flat_map(char::to_lowercase).collect();
     let starts = ["what ", "who ", "when ", "where ", "which ", "why ", "how ", "tell me", "請問", "請告訴", "告訴我"];

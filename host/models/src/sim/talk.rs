@@ -1,4 +1,4 @@
-//! What the stand-in says: a quote where there is one, and otherwise one line that shows what it can do.
+//! The answers of the simulation: a quote where there is one, otherwise a line that shows what it can do.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
 /// The longest quote, in characters.
 pub(super) const MAX_QUOTE_CHARS: usize = 400;
 
-/// What it says in one language. Where there is more in it, the words stand around that.
+/// Its texts in one language. Some texts enclose a quote.
 pub(super) struct Language {
     pub before: &'static str,
     pub after: &'static str,
@@ -61,7 +61,7 @@ impl Language {
         if question.chars().any(terms::is_wide) { &CHINESE } else { &ENGLISH }
     }
 
-    /// What is said to somebody who only says such things.
+    /// The answer to small talk.
     fn to(&self, passing: Passing) -> &'static str {
         match passing {
             Passing::Help => self.who,
@@ -72,14 +72,14 @@ impl Language {
         }
     }
 
-    /// All that is about the stand-in alone.
+    /// All texts that are about the simulation alone.
     fn of_itself(&self) -> [&'static str; 6] {
         [self.who, self.hello, self.thanks, self.bye, self.well, self.noted]
     }
 }
 
-/// What the stand-in says to a conversation: the question is the last text block that a user message
-/// has, everything else is where the answer may be.
+/// The answer to a conversation: the question is the last text block of a user message; everything else is searched for
+/// the answer.
 pub(super) fn reply(messages: &[Arc<Message>]) -> String {
     let question = messages
         .iter()
@@ -105,7 +105,7 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
     let in_passing = passing::all_of(question);
     let subject = passing::subject(question);
     let may_answer = |sentence: &str| {
-        // Whoever asks what it is or can wants no sentence about others, and nobody asks about a greeting.
+        // A question about the simulation is not answered with a sentence about others, and greetings are no answers.
         (subject != Some(Subject::StandIn) || passing::names_the_one_asked(sentence))
             && passing::all_of(sentence).is_none()
     };
@@ -133,14 +133,14 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
 }
 
 fn quoted((before, after): (&str, &str), whole: &str) -> String {
-    // Where it was quoted before, its sign stays behind.
+    // Removes quotation marks of an earlier quotation.
     let whole = whole.trim_start_matches(['>', ' ']);
     let quoted = text::head(whole, MAX_QUOTE_CHARS);
     let cut = if quoted.len() < whole.len() { "…" } else { "" };
     format!("{before}{quoted}{cut}{after}")
 }
 
-/// What an earlier answer holds: the quote without its frame, nothing where it is only about the stand-in itself.
+/// The quote in an earlier answer, without its frame; `None` if the answer is about the simulation itself.
 fn said_before(text: &str) -> Option<&str> {
     for language in [&CHINESE, &ENGLISH] {
         if text.starts_with(language.not_found) || language.of_itself().contains(&text) {

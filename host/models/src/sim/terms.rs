@@ -1,7 +1,7 @@
-//! What a text is about: its content words, and the character pairs of Chinese, Japanese and Korean,
-//! which have no spaces to cut at.
+//! The terms of a text: its content words, and pairs of Chinese, Japanese and Korean characters, which have no spaces
+//! to split at.
 
-/// Words that every text has.
+/// Words that occur in every text.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
     "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its",
@@ -11,7 +11,7 @@ const STOP_WORDS: &[&str] = &[
     "裡",
 ];
 
-/// Characters that ask or join and carry no content of their own.
+/// Characters that are function words, without content of their own.
 pub fn is_stop(c: char) -> bool {
     matches!(
         c,
@@ -60,7 +60,7 @@ pub fn is_stop(c: char) -> bool {
     )
 }
 
-/// Chinese, Japanese and Korean letters.
+/// Whether it is a Chinese, Japanese or Korean letter.
 pub fn is_wide(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
@@ -71,8 +71,8 @@ pub fn each_term(text: &str, each: impl FnMut(&str)) {
     terms_of(text, false, each);
 }
 
-/// The same with the character that each run of pairs begins with: what a question has alone, as the verb of 「我叫什麼」, begins
-/// a run in what answers it, 「我叫小安」.
+/// As [`each_term`], with the first character of each run of pairs as an additional term: a single character of the
+/// question, such as the verb of 「我叫什麼」, begins a run in the answer, 「我叫小安」.
 pub fn each_term_and_lead(text: &str, each: impl FnMut(&str)) {
     terms_of(text, true, each);
 }
@@ -108,12 +108,12 @@ fn terms_of(text: &str, leads: bool, mut each: impl FnMut(&str)) {
     end_word(&mut word, &mut each);
 }
 
-/// The characters since the last one that was not wide: pairs of neighbours, or the only one.
+/// The characters since the last one that was not wide: pairs of neighbours, or a single character.
 #[derive(Default)]
 struct WideRun {
     last: Option<char>,
     paired: bool,
-    /// Whether the first of several is a term, too.
+    /// Whether the first of several is a term as well.
     leads: bool,
 }
 
@@ -145,19 +145,19 @@ fn end_word(word: &mut String, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a text is about anything.
+/// Whether a text has any content words.
 pub fn has_content(text: &str) -> bool {
     let mut has = false;
     each_term(text, |term| has |= !is_stop_word(term));
     has
 }
 
-/// Whether a term is a word that every text has.
+/// Whether a term is a word that occurs in every text.
 pub fn is_stop_word(term: &str) -> bool {
     STOP_WORDS.binary_search(&term).is_ok()
 }
 
-/// A word without its commonest English endings.
+/// A word without the most common English endings.
 fn stem(word: &str) -> &str {
     let stem = match word.as_bytes() {
         [.., b'i', b'n', b'g'] => &word[..word.len() - 3],

@@ -48,7 +48,7 @@ fn it_says_what_it_cannot_find() {
     }
 }
 
-/// Once, everything that a newcomer says first got the same answer.
+/// Regression: every first message of a new user got the same answer.
 #[test]
 fn what_people_say_first() {
     let mut messages = vec![];
@@ -167,7 +167,7 @@ fn over_its_window_it_refuses_as_anthropic_does() {
     let body = serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
     let anthropic = classify(&Failed { status: Some(400), body: &body.to_string(), ..Failed::default() });
     assert_eq!(with_window(needed - 1), Err(anthropic));
-    // The prompt alone is weighed; an answer that finds no room is cut short.
+    // Only the prompt is checked against the window; an answer that does not fit is cut short.
     let full = with_window(needed).expect("no room is not too long a prompt");
     assert_eq!((full.stop, full.blocks), (Stop::WindowFull, vec![]));
     let tight = with_window(needed + 5).expect("an answer");

@@ -1,4 +1,4 @@
-//! Loading that nobody waits for any more.
+//! Cancels the loading of a component.
 
 use std::{
     sync::{
@@ -8,20 +8,20 @@ use std::{
     time::Duration,
 };
 
-/// How often is looked whether somebody still waits.
+/// How often the flag is checked.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Tells a component that is being compiled that nobody waits for it any more. Clones are one.
+/// Cancels the compilation of a component whose result is no longer needed. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// Ends what is being compiled for it, soon.
+    /// Cancels the compilation, which ends soon.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits any more.
+    /// Whether it is cancelled.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

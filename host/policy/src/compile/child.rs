@@ -1,5 +1,5 @@
-//! The side of the child: a component comes in by standard input, the artifact goes out by standard output, and a word
-//! on either by standard error.
+//! The child's side: reads a component from standard input, writes the artifact to standard output, and a report to
+//! standard error.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,23 +17,23 @@ use super::{
     write_artifact,
 };
 
-/// The first argument of a child.
+/// The first argument of a compiling child.
 pub const COMMAND: &str = "compile-component";
 
-/// What a child says when it has done what it can.
+/// The report of a child that has finished.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Said {
     /// The artifact is written.
     Compiled(Taken),
-    /// The component cannot be compiled.
+    /// The component is not valid.
     Invalid(String),
-    /// The artifact would be larger than it may be.
+    /// The artifact would exceed its size limit.
     TooLarge,
 }
 
-/// Does the work of a compiling child if these are the arguments of one: [`COMMAND`], and the limits in seconds, bytes
-/// and bytes. To be called first thing in `main`, before there are other threads.
+/// Compiles a component if these are the arguments of a compiling child: [`COMMAND`] and the limits in seconds, bytes
+/// and bytes. Must be the first call in `main`, before there are other threads.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(COMMAND)) {
@@ -61,7 +61,7 @@ fn report(said: &Said) -> ExitCode {
 }
 
 fn work(bounds: &Bounds) -> io::Result<Said> {
-    // Opened while files can still be opened.
+    // Opened while the process can still open files.
     let status = File::open("/proc/self/status").ok();
     let confined = confine::this_process(bounds)?;
     let mut bytes = Vec::new();
@@ -74,12 +74,12 @@ fn work(bounds: &Bounds) -> io::Result<Said> {
     if artifact.len() as u64 > bounds.artifact_bytes {
         return Ok(Said::TooLarge);
     }
-    // Without the buffer that looks for the ends of lines.
+    // Without line buffering.
     write_artifact(&bytes, &artifact, File::from(io::stdout().as_fd().try_clone_to_owned()?))?;
     Ok(Said::Compiled(taken(status, confined)))
 }
 
-/// What the kernel counted.
+/// The resources used, as counted by the kernel.
 fn taken(status: Option<File>, confined: Confinement) -> Taken {
     let mut text = String::new();
     _ = status.map(|mut status| status.read_to_string(&mut text));

@@ -10,31 +10,31 @@ use super::TooMuch;
 /// Why a component was not compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// The compiler does not take it.
+    /// The compiler rejects it.
     #[error("{reason}")]
     Invalid {
-        /// The compiler's words.
+        /// The compiler's error.
         reason: String,
     },
-    /// It is made of more than is allowed.
+    /// It contains more of something than is allowed.
     #[error("it {0}")]
     TooMuch(TooMuch),
-    /// It would have taken more than is allowed.
+    /// Compiling it would use more than is allowed.
     #[error("{0}")]
     Exceeded(Exceeded),
-    /// Nobody waits for it any more.
+    /// The compilation was cancelled.
     #[error("nothing waits for it any more")]
     Abandoned,
     /// The compiler ended without a result.
     #[error("the compiler failed: {how}")]
     Died {
-        /// How it ended.
+        /// How the process ended.
         how: String,
     },
-    /// There is no place for the result.
+    /// The artifact cannot be stored.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The child process cannot be had, or spoken to.
+    /// The child process cannot be started, or not be communicated with.
     #[error("cannot run the compiler: {0}")]
     Io(io::Error),
 }
@@ -42,7 +42,7 @@ pub enum CompileError {
 /// A limit on compiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Of what.
+    /// The resource.
     pub resource: Resource,
     /// How much may be used, in seconds or bytes.
     pub limit: u64,
@@ -50,19 +50,19 @@ pub struct Exceeded {
     pub by_system: bool,
 }
 
-/// What compiling uses up.
+/// What compiling uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Resource {
     /// Processor time, all threads together.
     #[error("s of processor time")]
     Cpu,
-    /// Time on the clock: it waited for a processor for too long.
+    /// Wall-clock time: it waited for a processor for too long.
     #[error("s on the clock")]
     Wall,
     /// Memory.
     #[error("MiB of memory")]
     Memory,
-    /// The size of what comes out.
+    /// The size of the artifact.
     #[error("MiB for the compiled code")]
     Artifact,
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Exceeded {
 }
 
 impl Exceeded {
-    /// What to do about it.
+    /// What the user can do about it.
     pub(crate) fn hint(&self) -> String {
         let (setting, ulimit) = match self.resource {
             Resource::Cpu => ("compileCpuSeconds", "t"),

@@ -1,4 +1,4 @@
-//! Our side of a compiling child.
+//! The parent's side of a compiling child.
 
 use std::{
     fs::File,
@@ -21,18 +21,18 @@ use super::{
 };
 use crate::{failure::foreign_line, limits::CompileLimits};
 
-/// More threads need more memory, and a component has few functions that take long.
+/// More threads need more memory, and few of a component's functions take long.
 const MOST_THREADS: usize = 4;
 
-/// Threads of the compiler: half of the processors, so that answers do not wait for one, however low its priority.
+/// Threads of the compiler: half of the processors, so that answers need not wait for one even at the lowest priority.
 fn threads() -> usize {
     (thread::available_parallelism().map_or(1, usize::from) / 2).clamp(1, MOST_THREADS)
 }
 
-/// Of what a child says, so much is read.
+/// How many bytes of a child's report are read.
 const MOST_SAID: u64 = 64 << 10;
 
-/// Has a child compile a component into this file.
+/// Makes a child compile a component into this file.
 pub(super) fn compile(
     bytes: &[u8],
     into: File,
@@ -69,42 +69,42 @@ fn spawn(into: File, allowed: &Allowed) -> io::Result<Child> {
         .arg0("pmk-host")
         .arg(COMMAND)
         .args(allowed.bounds().map(|bound| bound.to_string()))
-        // Tokens are in the environment.
+        // The environment contains tokens.
         .env_clear()
-        // How the compiler's thread pool is told.
+        // Sets the size of the compiler's thread pool.
         .env("RAYON_NUM_THREADS", threads().to_string())
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(into)
         .stderr(Stdio::piped())
-        // What the terminal sends is meant for us; a child that is left alone ends.
+        // Signals of the terminal are for us, not for the child; it ends when its parent does.
         .process_group(0)
         .spawn();
     child.map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", program.display())))
 }
 
-/// The very program that runs, also where another version was put in its place meanwhile.
+/// The running program itself, even if another version has replaced its file.
 fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 
-/// How a child came to its end.
+/// How a child ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByItself,
-    /// It took too long.
+    /// It exceeded its time.
     Late,
-    /// Nobody waits any more.
+    /// It was cancelled.
     Abandoned,
 }
 
-/// Hands the component over and hears the child out. Kills it if that takes too long, or nobody waits for it.
+/// Sends the component and reads the report. Kills the child if that takes too long or is cancelled.
 fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &CancelFlag) -> (String, Ended) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let (done, watched) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        // The child has not been waited for yet, so its number is still its own.
+        // The child has not been waited for yet, so its process id cannot have been reused.
         let watchdog = scope.spawn(move || {
             let ended = watch(&watched, wall, abandon);
             if ended != Ended::ByItself {
@@ -112,7 +112,7 @@ fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &CancelFlag) 
             }
             ended
         });
-        // One that has died already says why below.
+        // A child that has died already is reported below.
         let _ = stdin.map(|mut stdin| stdin.write_all(bytes));
         let mut said = Vec::new();
         let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut said));
@@ -121,7 +121,7 @@ fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &CancelFlag) 
     })
 }
 
-/// Waits until it is done, or is to be ended.
+/// Waits until the child is done, its time is over, or it is cancelled.
 fn watch(done: &mpsc::Receiver<()>, wall: Duration, abandon: &CancelFlag) -> Ended {
     let begun = Instant::now();
     while done.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -135,18 +135,18 @@ fn watch(done: &mpsc::Receiver<()>, wall: Duration, abandon: &CancelFlag) -> End
     Ended::ByItself
 }
 
-/// How long a child may take on the clock: on a machine that has other things to do, several times its processor time.
+/// The wall-clock limit of a child: several times its processor time, for a machine that is busy.
 fn wall(limits: &CompileLimits) -> Duration {
     limits.cpu.saturating_mul(5) + Duration::from_secs(5)
 }
 
-/// Why a child ended without having done its work.
+/// Why a child ended without having finished.
 fn died(status: ExitStatus, said: &str, allowed: &Allowed) -> CompileError {
     let signal = status.signal().and_then(Signal::from_named_raw);
     CompileError::Exceeded(match signal {
         Some(Signal::XCPU) => allowed.cpu,
         Some(Signal::XFSZ) => allowed.artifact,
-        // What Rust's standard library says before it aborts.
+        // What Rust's standard library prints before it aborts.
         Some(Signal::ABORT) if said.contains("memory allocation of ") => allowed.memory,
         Some(Signal::KILL) => {
             let how = "it was killed, probably because the system ran out of memory".to_owned();

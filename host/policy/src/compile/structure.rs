@@ -1,7 +1,7 @@
-//! What a component is made of, counted before anything else looks at it.
+//! Checks the structure of a component before anything else processes it.
 //!
-//! It costs one walk over the file. What passes may still be too much for the compiler, which is why that works within
-//! limits; what does not pass never costs a process.
+//! It takes one pass over the file. A component that passes may still be too much for the compiler, which is why that
+//! has limits; a component that fails never starts a process.
 
 use thiserror::Error;
 use wasmparser::{
@@ -16,24 +16,24 @@ use crate::{
     limits::StructureLimits,
 };
 
-/// A component has more of something than it may.
+/// A component has more of something than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("has {count} {what}, more than the {limit} that are allowed")]
 pub struct TooMuch {
-    /// Of what.
+    /// What it has too many of.
     pub what: &'static str,
-    /// How much it has, as far as it was counted.
+    /// How many it has, as far as they were counted.
     pub count: u64,
     /// The limit.
     pub limit: u64,
-    /// The key of gateway.json that sets it; empty where the pool of instances does, which is of one size.
+    /// The gateway.json key of the limit; empty where the limit is the fixed size of the instance pool.
     pub setting: &'static str,
 }
 
-/// Counts what a component is made of.
+/// Counts the parts of a component.
 ///
 /// # Errors
-/// It has too much of something, or is malformed.
+/// If it has too many of something, or is malformed.
 pub(crate) fn check(bytes: &[u8], limits: &StructureLimits) -> Result<(), CompileError> {
     let mut count =
         Count { limits, functions: 0, types: 0, tables: 0, table_elements: 0, memories: 0, open: Vec::new() };
@@ -50,7 +50,7 @@ struct Count<'a> {
     tables: u64,
     table_elements: u64,
     memories: u64,
-    /// The modules and components that are being read, the innermost last.
+    /// The modules and components being read, the innermost last.
     open: Vec<Part>,
 }
 
@@ -58,9 +58,9 @@ struct Count<'a> {
 #[derive(Default)]
 struct Part {
     is_component: bool,
-    /// What making one instance of it makes.
+    /// How many instances are created by instantiating it.
     instances: u64,
-    /// The same for each component that can be named within it.
+    /// The same for each component in its index space.
     components: Vec<u64>,
 }
 
@@ -118,7 +118,7 @@ impl Count<'_> {
                 for export in section {
                     let export = export?;
                     if export.kind == ComponentExternalKind::Component {
-                        // What is exported gets another name within.
+                        // An export adds another index for the component within.
                         let cost = self.component(0, export.index)?;
                         self.innermost()?.components.push(cost);
                     }
@@ -201,7 +201,7 @@ impl Count<'_> {
         }
     }
 
-    /// What making one instance makes, of the component of this number, so many levels further out.
+    /// How many instances are created by instantiating the component with this index, `outwards` levels further out.
     fn component(&self, outwards: usize, index: u32) -> Result<u64, CompileError> {
         let part = self.open.iter().rev().nth(outwards);
         let cost = part.and_then(|part| part.components.get(index as usize));
@@ -213,7 +213,7 @@ impl Count<'_> {
     }
 }
 
-/// How many types an entry stands for, those declared within it included.
+/// How many types an entry declares, including those nested in it.
 fn of_core(core: &CoreType<'_>) -> usize {
     match core {
         CoreType::Rec(group) => group.types().len(),
@@ -256,7 +256,7 @@ fn at_most(what: &'static str, count: u64, limit: u64, setting: &'static str) ->
     if count > limit { Err(CompileError::TooMuch(TooMuch { what, count, limit, setting })) } else { Ok(()) }
 }
 
-/// How many instances such a component makes cannot be counted before it is compiled.
+/// The number of instances that such a component creates cannot be determined before it is compiled.
 fn higher_order() -> CompileError {
     invalid("it passes components to components, which no policy needs".to_owned())
 }
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Sibling components, each of which instantiates the one before twice.
+    /// Sibling components, each of which instantiates the previous one twice.
     fn doubling(levels: usize) -> String {
         let level = |level: usize| {
             let before = level - 1;
@@ -296,7 +296,7 @@ mod tests {
         format!("(component (component $c0) {siblings} (instance (instantiate $c{})))", levels - 1)
     }
 
-    /// Components within components.
+    /// Nested components.
     fn nested(levels: usize) -> String {
         format!("(component {} {})", "(component ".repeat(levels - 1), ")".repeat(levels - 1))
     }
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn instances_are_counted_as_they_would_be_made() {
-        // The last of n levels makes 2^n - 2, and is made once itself.
+        // The last of n levels creates 2^n - 2, and is itself created once.
         assert_eq!(checked(&doubling(7)), "good");
         assert_eq!(checked(&doubling(10)), "it has 1022 instances, more than the 1000 that are allowed");
         assert_eq!(checked(&doubling(40)), "it has 1022 instances, more than the 1000 that are allowed");
@@ -397,7 +397,7 @@ mod tests {
     fn damage_is_an_error_or_left_to_the_compiler() {
         let whole = wat::parse_str(doubling(5)).expect("a component");
         for at in 0..whole.len() {
-            // Neither panics, however it is read.
+            // Neither panics, whatever the damage.
             _ = check(&whole[..at], &StructureLimits::default());
             for byte in [0, 0x7f, 0xff] {
                 let mut damaged = whole.clone();

@@ -1,4 +1,4 @@
-//! What a decision asks of the archive, paid for by what the host has to read.
+//! Archive queries of a decision, charged by what the host has to read.
 
 use pmk_core::{Lookup, Plan, Transcript};
 
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl State {
-    /// Looks something up. What that took is known and charged for afterwards: no look takes long. Numbers of which there
-    /// is nothing cost what the others do.
+    /// Queries the archive. The work is known and charged afterwards, which is safe because no single query takes long.
+    /// Numbers that do not exist cost as much as others.
     pub(super) fn look_up<T>(
         &mut self,
         look: impl FnOnce(&mut Lookup, &Transcript, &Plan) -> T,

@@ -1,4 +1,4 @@
-//! `incoming` and `cap-verdict`: a large message, and what to keep of it.
+//! `incoming` and `cap-verdict`: a large message, and how much of it to keep.
 
 use pmk_core::{CapVerdict, text, tokens};
 use wasmtime::component::Resource;

@@ -1,4 +1,4 @@
-//! `description`: what a component says of itself.
+//! `description`: a component's self-description.
 
 use wasmtime::component::Resource;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl State {
-    /// The description, once the texts are paid for that come with a call.
+    /// Returns the draft, after charging for the texts passed in a call.
     fn draft(&mut self, texts: &[&str]) -> wasmtime::Result<&mut Draft> {
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
         self.meter.charge(prices::CALL + prices::BYTE * bytes as u64)?;

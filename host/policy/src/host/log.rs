@@ -3,7 +3,8 @@
 use crate::{contract::bindings::pmk::policy::host::Host, log::LogLevel, prices, settings::Value, state::State};
 
 impl State {
-    /// The value of a setting. Its name is copied and looked over before it is found unknown, so it is paid for.
+    /// Returns the value of a setting. The name is copied and looked up before it is known to exist, so it is charged
+    /// first.
     fn setting(&mut self, name: &str) -> wasmtime::Result<Option<&Value>> {
         self.meter.charge(prices::CALL + prices::BYTE * name.len() as u64)?;
         let value = self.settings.get(name);

@@ -1,4 +1,4 @@
-//! `budget` and `plan`: how much room there is, and the edits to make.
+//! `budget` and `plan`: the available tokens, and the edits to make.
 
 use pmk_core::{Block, Marker, Plan, recall, replace::Reduction};
 use wasmtime::component::Resource;
@@ -34,7 +34,7 @@ impl State {
 
     fn reduce(&mut self, index: u32, reduction: Reduction) -> wasmtime::Result<()> {
         let work = self.transcript()?.get(index).map_or(0, |entry| {
-            // What a tool was called with stays as it is, but it is copied and counted along.
+            // A tool call's input is not reduced, but it is copied and its tokens are counted.
             prices::COUNTED_BYTE * entry.source().blocks.iter().map(Block::bytes).sum::<u64>()
         });
         self.meter.charge(prices::REPLACE + work)?;
@@ -101,9 +101,9 @@ impl HostPlan for State {
     }
 
     fn tokens(&mut self, _: PlanHandle) -> wasmtime::Result<u64> {
-        // The marker's own estimate is a bounded text: its words are cut off at 300 characters.
+        // The marker's estimate is cheap: its text is limited to 300 characters.
         let (plan, transcript) = self.plan()?;
-        // What goes is looked through for a recall block that makes room for another.
+        // The removed ranges are searched for an existing recall block, which the new one replaces.
         let looked_through = if plan.recalls().is_empty() { 0 } else { plan.edits().len() as u64 };
         let tokens = plan.tokens(transcript);
         self.meter.charge(prices::FRAME + prices::EDIT * looked_through)?;

@@ -1,4 +1,4 @@
-//! `transcript`: the request as it would be sent if nothing were done.
+//! `transcript`: the request as it would be sent with an empty plan.
 
 use pmk_core::{Block, Transcript, text};
 use wasmtime::component::Resource;
@@ -13,7 +13,7 @@ use crate::{
 type Handle = Resource<handle::Transcript>;
 
 impl State {
-    /// Charges for a range of a column, by what each element costs, and makes it.
+    /// Charges for a range of a column by the price of each element, and returns it.
     fn column<T>(
         &mut self,
         each: u64,
@@ -26,7 +26,7 @@ impl State {
         Ok(make(self.transcript()?, range))
     }
 
-    /// Charges for one number of the transcript.
+    /// Charges for reading one number of the transcript.
     fn number(&mut self) -> wasmtime::Result<&Transcript> {
         self.meter.charge(prices::CALL)?;
         Ok(self.transcript()?)

@@ -1,4 +1,4 @@
-//! What a failed layer leaves to the layers below.
+//! The bounds that a failed layer sets for the layers below.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use pmk_core::{CapVerdict, Origin};
 
 use super::{ENV_SETTINGS, MRA_RESULT_CAP, SEED_CAP, Settings, Value};
 
-/// What the layers below may spend at most, because a layer above that allowed no more has failed: the smallest
-/// positive value each of the three common settings had in a failed layer.
+/// The most that the layers below may spend, because a failed layer above allowed no more: the smallest positive value
+/// of each of the three common settings in a failed layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds(BTreeMap<&'static str, i64>);
 
@@ -26,7 +26,7 @@ impl Bounds {
         self.0.get(name).copied()
     }
 
-    /// A cap verdict within the bound on that kind of message.
+    /// Limits a cap verdict to the bound for that kind of message.
     pub(crate) fn cap(&self, kind: Origin, verdict: CapVerdict) -> CapVerdict {
         let bound = match kind {
             Origin::Seed => self.get(SEED_CAP),

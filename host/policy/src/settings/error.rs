@@ -1,26 +1,26 @@
-//! What is said of settings that cannot be.
+//! Errors and warnings about settings.
 
 use pmk_system::error::Failure;
 use thiserror::Error;
 
 use super::Value;
 
-/// A value that was passed over.
+/// A value that was ignored.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{variable}` is `{given}`, not {accepts}; ignored for {}", list(.policies))]
 pub struct Warning {
     /// The environment variable.
     pub variable: String,
-    /// What it holds, cut to one line.
+    /// Its value, cut to one line.
     pub given: String,
-    /// What it could hold.
+    /// The values it accepts.
     pub accepts: String,
-    /// The policies that would have taken it.
+    /// The policies that would have used it.
     pub policies: Vec<String>,
 }
 
 impl Warning {
-    /// The same, each said once: layers that pass over the same value for the same reason share a warning.
+    /// Merges equal warnings: layers that ignore the same value for the same reason share one.
     pub fn merge(warnings: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
         let mut merged: Vec<Warning> = Vec::new();
         for warning in warnings {
@@ -34,7 +34,7 @@ impl Warning {
     }
 }
 
-/// A setting that cannot be.
+/// A setting that is not valid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
     /// `--set` without a policy, a name or a value.
@@ -48,10 +48,10 @@ pub enum SettingError {
     UnknownPolicy {
         /// The name that was typed.
         policy: String,
-        /// The names there are.
+        /// The loaded policies.
         loaded: Vec<String>,
     },
-    /// The policy declares no such setting.
+    /// The policy does not declare the setting.
     #[error("policy `{policy}` has no setting `{setting}` ({origin})")]
     Unknown {
         /// The policy.
@@ -60,7 +60,7 @@ pub enum SettingError {
         setting: String,
         /// Where it was named: `--set` or `policy.settings`.
         origin: &'static str,
-        /// The settings there are.
+        /// The settings that it declares.
         settings: Vec<String>,
     },
     /// The value has another type, or is out of range.
@@ -76,13 +76,13 @@ pub enum SettingError {
         given: String,
         /// What it accepts.
         accepts: String,
-        /// What it is when nobody says anything.
+        /// The default.
         default: Box<Value>,
     },
 }
 
 impl SettingError {
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             SettingError::Malformed { .. } => Some("for example `--set strict.seed-cap=8000`".to_owned()),
@@ -109,7 +109,7 @@ fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The known name closest to what was typed, if it is close enough to be a slip.
+/// The known name closest to what was typed, if it is close enough to be a typing error.
 fn nearest<'a>(typed: &str, known: &'a [String]) -> Option<&'a str> {
     let typed = typed.to_lowercase().replace('_', "-");
     known
@@ -120,7 +120,7 @@ fn nearest<'a>(typed: &str, known: &'a [String]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// How many letters have to be put in, taken out or exchanged to make one name of the other.
+/// The edit distance: how many letters have to be inserted, deleted or replaced.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! May a large message be stored whole?
+//! The cap decision: how much of a large message to keep.
 
 use pmk_core::CapVerdict;
 
@@ -12,20 +12,20 @@ use crate::{
     state::{Task, TextSize},
 };
 
-/// What to keep of it.
+/// How much of it to keep.
 #[derive(Clone, Debug)]
 pub struct CapDecision {
-    /// To be carried out by [`pmk_core::cap::apply`].
+    /// To be applied by [`pmk_core::cap::apply`].
     pub verdict: CapVerdict,
-    /// Whose verdict it is.
+    /// Who decided.
     pub decided_by: DecidedBy,
     /// Every layer that was asked, the top one first.
     pub records: Vec<Record>,
 }
 
 impl Stack {
-    /// Decides what to keep of a large message. When no layer answers it is kept whole, but never more of it
-    /// than a layer that failed would have allowed.
+    /// Decides how much of a large message to keep. When no layer answers, all of it is kept, but never more than a
+    /// failed layer would have allowed.
     pub fn cap(&self, incoming: IncomingInput) -> CapDecision {
         let kind = incoming.kind;
         let question = Question::<CapParams> {

@@ -1,4 +1,4 @@
-//! Which messages does the model get to see?
+//! The prune decision: which messages the model sees.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::{
     state::Task,
 };
 
-/// What is sent.
+/// The result of a prune decision.
 #[derive(Clone, Debug)]
 pub struct PruneDecision {
-    /// The plan that counts, carried out.
+    /// The plan that is used, applied.
     pub applied: Applied,
-    /// Whose plan it is.
+    /// Who made the plan.
     pub decided_by: DecidedBy,
-    /// The guard's verdict on the top policy that prunes, also when another one decided in the end. A policy that
-    /// gave no answer is rejected by rule 8.
+    /// The guard's verdict on the top policy that prunes, even when another one decided in the end. A policy that gave
+    /// no answer is rejected by rule 8.
     pub verdict: Verdict,
     /// Every layer that was asked, the top one first.
     pub records: Vec<Record>,
 }
 
 impl Stack {
-    /// Decides which messages the model gets to see. Always gives a request; only the new message alone can
-    /// still exceed the limit ([`Applied::tokens_after`]).
+    /// Decides which messages the model sees. Always returns a request; only the new message by itself can still exceed
+    /// the limit ([`Applied::tokens_after`]).
     pub fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput) -> PruneDecision {
         let guard = Guard { limit: input.limit, seed_may_go: input.seed_may_go, must_shrink: false };
         let question = Question::<PruneParams> {

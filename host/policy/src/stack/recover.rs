@@ -1,4 +1,4 @@
-//! What to try after the model refused a request as too long?
+//! The recover decision: what to try after the model refused a request as too long.
 
 use pmk_core::{Breach, Rule};
 
@@ -12,10 +12,10 @@ use crate::{
     state::Task,
 };
 
-/// Which rung comes next.
+/// The rung to try next.
 #[derive(Clone, Debug)]
 pub struct RecoverDecision {
-    /// One that is available, or giving up.
+    /// An available rung, or giving up.
     pub rung: Rung,
     /// Who chose it.
     pub decided_by: DecidedBy,
@@ -24,7 +24,7 @@ pub struct RecoverDecision {
 }
 
 impl Stack {
-    /// Chooses the next rung. When no layer chooses one that is available, the host trims if it still can and else
+    /// Chooses the next rung. When no layer chooses an available one, the host trims if it still can, and otherwise
     /// gives up.
     pub fn recover(&self, overflow: OverflowInput) -> RecoverDecision {
         let available = |rung: Rung| rung == Rung::GiveUp || overflow.available.contains(&rung);

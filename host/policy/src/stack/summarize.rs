@@ -1,4 +1,4 @@
-//! What is worth carrying into a fresh session?
+//! The summarize decision: what to carry over into a fresh session.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::{
 /// What a fresh session starts from.
 #[derive(Clone, Debug)]
 pub struct SummaryDecision {
-    /// At most as many tokens, [quoted](pmk_core::quoting), as were allowed, and nothing in it that is not seen; empty when
+    /// At most the allowed number of tokens when [quoted](pmk_core::quoting), without invisible characters; empty when
     /// no layer wrote anything.
     pub text: String,
-    /// Whose words they are. With [`DecidedBy::Floor`] nobody wrote any: the fresh session starts without a summary.
+    /// Who wrote it. With [`DecidedBy::Floor`] nobody did: the fresh session starts without a summary.
     pub decided_by: DecidedBy,
     /// Every layer that was asked, the top one first.
     pub records: Vec<Record>,
 }
 
 impl Stack {
-    /// Builds what a fresh session starts from, with no model call. Longer text than `max_tokens` is cut at a
-    /// grapheme.
+    /// Builds the summary that a fresh session starts from, without a model call. A text longer than `max_tokens` is
+    /// cut at a grapheme boundary.
     pub fn summarize(&self, transcript: &Arc<Transcript>, max_tokens: u32) -> SummaryDecision {
         let question = Question::<SummarizeParams> {
             decision: Decision::Summarize,
@@ -55,7 +55,7 @@ impl Stack {
     }
 }
 
-/// The longest start of a text that costs at most so many tokens when it is quoted, cut at a grapheme.
+/// The longest prefix of a text that costs at most this many tokens when quoted, cut at a grapheme boundary.
 fn within(summary: &str, max_tokens: u32) -> &str {
     let costs = |words: &str| if words.is_empty() { 0 } else { tokens::estimate(&quoting::quoted(words)) };
     if costs(summary) <= max_tokens {

@@ -1,4 +1,4 @@
-//! A program's surroundings: no environment, no arguments, no folders, no terminal; what is printed goes to the log.
+//! A program's environment: no variables, no arguments, no folders, no terminal; what is printed goes to the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,8 +95,8 @@ impl Immediate<'_> {
     }
 }
 
-/// Standard output or error, into the log. It takes everything and never makes the component wait or fail: what exceeds
-/// the log's limit is dropped there.
+/// Standard output or error, written to the log. It accepts everything and never makes the component wait or fail: what
+/// exceeds the log's limit is dropped there.
 struct Printer {
     log: Arc<Mutex<Log>>,
     stream: Stream,

@@ -15,7 +15,7 @@ use wasmtime_wasi::{
 
 use super::Immediate;
 
-/// Where the wall clock stands: 2026-01-01T00:00:00Z, in seconds.
+/// The constant time of the wall clock: 2026-01-01T00:00:00Z, in seconds.
 const EPOCH: u64 = 1_767_225_600;
 
 impl wall_clock::Host for Immediate<'_> {
@@ -58,7 +58,7 @@ impl Immediate<'_> {
     }
 }
 
-/// An alarm that went off already.
+/// A timer that has expired already.
 struct Due;
 
 #[async_trait]

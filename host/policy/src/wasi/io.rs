@@ -1,5 +1,5 @@
-//! Streams and waiting. Everything that could wait is answered at once: waiting would hold a thread of the host for as
-//! long as a component likes.
+//! Streams and polling. Everything that could wait returns at once: waiting would block a host thread for as long as
+//! the component likes.
 
 use wasmtime::{Result, component::Resource};
 use wasmtime_wasi::p2::{

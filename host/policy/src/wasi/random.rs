@@ -6,9 +6,9 @@ use wasmtime_wasi::p2::bindings::random;
 use super::Immediate;
 use crate::prices;
 
-/// Bytes of a random number that one call may ask for.
+/// The most random bytes per call.
 const MAX_RANDOM_BYTES: u64 = 64 << 10;
-/// What every random number is made of.
+/// The value of every random number.
 const RANDOM: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Immediate<'_> {

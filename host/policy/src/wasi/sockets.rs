@@ -1,5 +1,5 @@
-//! No sockets and no names. The crate denies them too, but at no cost for who asks, and for some of them it would start
-//! an async runtime first.
+//! No sockets and no name resolution. The crate denies them as well, but without charging for it, and for some of them
+//! it would first start an async runtime.
 
 use wasmtime::{Result, component::Resource};
 use wasmtime_wasi::p2::{
@@ -41,7 +41,7 @@ impl ip_name_lookup::Host for Immediate<'_> {
     }
 }
 
-/// There never is one.
+/// There is never such a stream.
 impl ip_name_lookup::HostResolveAddressStream for Immediate<'_> {
     fn resolve_next_address(&mut self, _: Resource<ResolveAddressStream>) -> SocketResult<Option<IpAddress>> {
         Err(SocketError::from(ErrorCode::PermanentResolverFailure))
@@ -68,7 +68,7 @@ impl network::Host for Immediate<'_> {
 }
 
 impl network::HostNetwork for Immediate<'_> {
-    /// Where it came from is the crate's and looks at nothing, so this does.
+    /// The crate's function that creates a network does not check the meter, so this does.
     fn drop(&mut self, network: Resource<Network>) -> Result<()> {
         self.meter.check()?;
         self.table.delete(network)?;

@@ -1,4 +1,4 @@
-//! The attacks, by what they go for.
+//! The attacks, grouped by target.
 
 mod calls;
 mod files;
@@ -15,14 +15,14 @@ use pmk_policy::Limits;
 
 use crate::{component::Component, memory::MIB, run::LIMITS};
 
-/// A component that attacks.
+/// A hostile component.
 pub struct Attack {
     pub group: &'static str,
     pub name: String,
     pub bytes: Vec<u8>,
-    /// What each of its decisions may use.
+    /// The limits of each of its decisions.
     pub limits: Limits,
-    /// What the host may need to load it.
+    /// The memory that the host may need to load it.
     pub load_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Attack {
     }
 }
 
-/// All of them.
+/// All attacks.
 pub fn all() -> Vec<Attack> {
     [
         time::attacks(),
@@ -59,7 +59,7 @@ pub fn all() -> Vec<Attack> {
     .collect()
 }
 
-/// Those that are told to go on and on: each fails in another way.
+/// Attacks that repeat without end: each fails in another way.
 pub fn repeated() -> Vec<Attack> {
     let ways = [
         ("memory", "(loop $l (drop (memory.grow (i32.const 16))) (br $l))"),
@@ -74,18 +74,18 @@ pub fn repeated() -> Vec<Attack> {
     ways.iter().map(|(name, body)| Attack::new("again", name, &Component::pruning(body))).collect()
 }
 
-/// Attacks that are a body of `prune` and nothing else.
+/// Attacks that consist of a body of `prune` only.
 fn pruning(group: &'static str, table: &[(&str, &str)]) -> Vec<Attack> {
     table.iter().map(|(name, body)| Attack::new(group, name, &Component::pruning(body))).collect()
 }
 
-/// A plan that is carried out, for attacks that are about something else.
+/// A valid plan, for attacks that target something else.
 const GOOD: &str = "(call $remove (local.get $plan) (i32.const 2) (i32.const 6))";
 
-/// Hands out the same memory again and again, so that there is always some.
+/// Returns the same memory for every allocation, so that it never runs out.
 const SAME_MEMORY: &str = "(i32.const 65536)";
 
-/// Does something this many times.
+/// Repeats something this many times.
 fn times(count: u32, body: &str) -> String {
     format!(
         "(loop $l {body} (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const \
@@ -93,7 +93,7 @@ fn times(count: u32, body: &str) -> String {
     )
 }
 
-/// Does something for ever.
+/// Repeats something forever.
 fn forever(body: &str) -> String {
     format!("(loop $l {body} (br $l))")
 }

@@ -1,8 +1,8 @@
-//! Components that attack the host. Each is loaded or refused, asked for every decision that it exports, and must
-//! hurt nobody: there is always an answer, the record says why it was passed over, the next decision is as it was
-//! before, and the memory comes back.
+//! Components that attack the host. Each is loaded or refused, asked for every decision that it exports, and must do no
+//! harm: there is always an answer, the record says why the component was skipped, the next decision is unaffected, and
+//! the memory is released.
 //!
-//! What came of each is a table, which is also checked in: `snapshots/`. The last run's is in
+//! The results form a table, which is checked in under `snapshots/`. The table of the last run is in
 //! `target/tmp/hostile-components.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -27,7 +27,7 @@ use self::{
 /// Memory is counted for the whole process, so only one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// So many there are at least.
+/// The corpus has at least this many attacks.
 const FEWEST: usize = 40;
 
 #[test]
@@ -52,7 +52,7 @@ fn no_component_hurts_the_host() {
     assert!(grown < 48 * MIB, "{grown} bytes stay after the attacks");
     let table = table(&rows);
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-components.md"), &table).unwrap();
-    // The contract grows.
+    // The contract's version grows.
     insta::with_settings!({filters => vec![(r"offers 1\.\d+\.\d+", "offers 1.[x]")]}, {
         insta::assert_snapshot!(table);
     });

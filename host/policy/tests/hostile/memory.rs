@@ -1,17 +1,17 @@
-//! What memory this process holds, as the kernel counts it.
+//! The memory of this process, as counted by the kernel.
 
 use std::fs;
 
 pub const MIB: u64 = 1 << 20;
 
-/// What it holds now.
+/// The current resident memory.
 pub fn resident_bytes() -> u64 {
     status("VmRSS:")
 }
 
-/// The most that `work` held beyond what was held before.
+/// Runs `work` and returns its peak memory beyond what was in use before.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    // The kernel's way to forget the peak so far.
+    // Resets the kernel's peak value.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = resident_bytes();
     let result = work();

@@ -1,4 +1,4 @@
-//! Lets an attack do its worst, and writes down what came of it.
+//! Runs an attack and records the result.
 
 use std::{
     path::Path,
@@ -19,7 +19,7 @@ use crate::{
     memory::{MIB, peak_bytes},
 };
 
-/// What a component may use here: enough for every honest one, and soon used up.
+/// The limits of a component: enough for every honest one, and exhausted quickly.
 pub const LIMITS: Limits = Limits {
     fuel_base: 120_000_000,
     fuel_per_message: 1_000,
@@ -33,13 +33,13 @@ pub const LIMITS: Limits = Limits {
     compile: CompileLimits::DEFAULT,
 };
 
-/// What the host may need beyond the component's own memory, whatever the component does.
+/// The memory that the host may need in addition to the component's own, whatever the component does.
 const HOST_BYTES: u64 = 24 * MIB;
 
-/// Only something that does not end takes as long.
+/// Only a decision that never ends takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A line of the table.
+/// A row of the table.
 pub struct Row {
     pub group: &'static str,
     pub attack: String,
@@ -48,7 +48,7 @@ pub struct Row {
     pub reason: String,
 }
 
-/// What is answered, in words that two answers have in common only if they are the same.
+/// An answer as text, such that two are equal only if the answers are.
 #[derive(Debug, PartialEq)]
 struct Answer {
     what: String,
@@ -56,7 +56,7 @@ struct Answer {
     records: Vec<Record>,
 }
 
-/// The policy that lies below all others, and what it is asked.
+/// The policy below all others, and the conversation that it decides about.
 pub struct Bench {
     runtime: Runtime,
     base: Layer,
@@ -72,12 +72,12 @@ impl Bench {
         Bench { runtime, base, transcript: conversation() }
     }
 
-    /// The attack above `standard`.
+    /// A stack with the attack above `standard`.
     pub fn stack(&self, attack: &Attack) -> Result<Stack, LoadError> {
         if attack.limits == LIMITS {
             return Ok(Stack::new([layer(&self.runtime, &attack.bytes)?], self.base.clone()));
         }
-        // `standard` keeps the limits that no machine is too slow for.
+        // `standard` keeps time limits that no machine exceeds.
         Ok(Stack::new([layer(&runtime(attack.limits), &attack.bytes)?], self.base.clone()))
     }
 
@@ -94,13 +94,13 @@ impl Bench {
     }
 
     pub fn prune(&self, stack: &Stack) -> PruneDecision {
-        // Less than the conversation has, so that doing nothing is no answer either.
+        // Less than the conversation has, so that an empty plan is not accepted either.
         let limit = self.transcript.total_tokens() - 100;
         let input = PruneInput { limit, window: limit + 4_000, phase: Phase::First, seed_may_go: false };
         stack.prune(&self.transcript, input)
     }
 
-    /// Loads the attack and asks it for all it exports.
+    /// Loads the attack and asks it for every decision that it exports.
     pub fn attack(&self, attack: &Attack) -> Vec<Row> {
         let start = Instant::now();
         let row = |asked, happens: String, reason: String| Row {

@@ -1,4 +1,4 @@
-//! A policy that keeps failing is passed by for a while, in stacks that serve and in no others.
+//! A policy that keeps failing is suspended, but only in stacks with circuit breakers.
 
 use pmk_core::{CapVerdict, Origin, Verdict};
 use pmk_policy::{Change, IncomingInput, Outcome, PruneInput, Stack};
@@ -36,7 +36,7 @@ fn with_breakers_the_next_layer_takes_over_at_once() {
     assert!(prune(&stack).records[0].outcome.is_skipped());
     let record = serde_json::to_value(&prune(&stack).records[0]).unwrap();
     assert_eq!(record["outcome"], serde_json::json!({"result": "skipped", "why": "suspended"}));
-    // Whoever takes them anew takes them as they were at first.
+    // New breakers start closed.
     assert!(matches!(prune(&stack.with_breakers()).records[0].outcome, Outcome::Failed { .. }));
 }
 
@@ -59,7 +59,7 @@ fn what_a_suspended_layer_allowed_still_binds_the_layers_below() {
 
 #[test]
 fn a_plan_that_is_only_too_large_does_not_count() {
-    // Doing nothing is more than the limit, and no fault of the policy.
+    // An empty plan exceeds the limit, which does not count against the policy.
     let runtime = runtime();
     let stack = over_a_good_one(&runtime, &Component::pruning("")).with_breakers();
     let tight = PruneInput { limit: 700, ..room() };

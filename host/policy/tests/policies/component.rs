@@ -1,7 +1,7 @@
-//! Components for tests: a few instructions of WebAssembly text, and everything around them made here.
+//! Components for tests: a few instructions of WebAssembly text; everything around them is generated here.
 //!
-//! A body calls the contract's functions by the names of [`FUNCTIONS`] and finds the handles of its function in
-//! locals (`$transcript`, `$budget`, `$plan` in `prune`, and so on); they are given back for it.
+//! A body calls the contract's functions by the names in [`FUNCTIONS`] and finds the handles of its function in locals
+//! (`$transcript`, `$budget`, `$plan` in `prune`, and so on), which are dropped for it.
 
 #![allow(dead_code, reason = "no test binary uses all of it")]
 
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use self::functions::{FUNCTIONS, Function};
 
-/// The functions a component may export, and the handles they are given.
+/// The functions that a component may export, and the handles they receive.
 const EXPORTS: &[(&str, &[&str])] = &[
     ("describe", &["description"]),
     ("cap", &["incoming", "cap-verdict"]),
@@ -21,15 +21,15 @@ const EXPORTS: &[(&str, &[&str])] = &[
     ("recover", &["overflow", "recovery"]),
 ];
 
-/// Imports beyond [`FUNCTIONS`]: their text, and the functions of theirs that bodies may call, each with its name in
-/// bodies, the instance, its name there, and its type in bodies.
+/// Imports in addition to [`FUNCTIONS`]: their text, and the imported functions that bodies may call, each with its
+/// name in bodies, its instance, its name there, and its type in bodies.
 #[derive(Clone, Copy)]
 pub struct Imports {
     pub text: &'static str,
     pub functions: &'static [(&'static str, &'static str, &'static str, &'static str)],
 }
 
-/// A component to be.
+/// Builds a component.
 #[derive(Clone)]
 pub struct Component {
     version: String,
@@ -45,7 +45,7 @@ pub struct Component {
     gives_back: bool,
 }
 
-/// Hands out memory and never takes any back.
+/// Allocates memory and never frees any.
 const REALLOC: &str = "(global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
     (global.get $free)
     (global.set $free (i32.add (global.get $free) (local.get 3)))";
@@ -54,11 +54,11 @@ const REALLOC: &str = "(global.set $free (i32.and (i32.add (global.get $free) (i
 const DESCRIBE: &str = r#"(call $name (local.get $description) (i32.const 0) (i32.const 4))
     (call $version (local.get $description) (i32.const 8) (i32.const 3))"#;
 
-/// Where a body's data starts.
+/// The address of a body's data.
 pub const DATA: u32 = 64;
 
 impl Component {
-    /// A component that describes itself as `test` and decides nothing.
+    /// A component that describes itself as `test` and makes no decisions.
     pub fn new() -> Self {
         Component {
             version: "1.0.0".into(),
@@ -75,19 +75,19 @@ impl Component {
         }
     }
 
-    /// One that prunes.
+    /// A component that prunes.
     pub fn pruning(body: &str) -> Self {
         Component::new().export("prune", body)
     }
 
-    /// Adds an export, or replaces the body of one.
+    /// Adds an export, or replaces its body.
     pub fn export(mut self, name: &'static str, body: &str) -> Self {
         self.bodies.retain(|(other, _)| *other != name);
         self.bodies.push((name, body.to_owned()));
         self
     }
 
-    /// Without self-description.
+    /// Removes the self-description.
     pub fn undescribed(mut self) -> Self {
         self.bodies.retain(|(name, _)| *name != "describe");
         self
@@ -99,7 +99,7 @@ impl Component {
         self.export("describe", &body)
     }
 
-    /// Built against another version of the contract.
+    /// Builds it against another version of the contract.
     pub fn version(mut self, version: &str) -> Self {
         self.version = version.to_owned();
         self
@@ -117,13 +117,13 @@ impl Component {
         self
     }
 
-    /// Adds imports; bodies call what they need of them.
+    /// Adds imports; bodies call the functions that they need.
     pub fn importing(mut self, imports: Imports) -> Self {
         self.imports.push(imports);
         self
     }
 
-    /// Hands out memory in another way. `items` go into the module that has the memory.
+    /// Replaces the allocator. `items` are added to the module with the memory.
     pub fn realloc(mut self, items: &str, body: &str) -> Self {
         self.realloc = (items.to_owned(), body.to_owned());
         self
@@ -141,7 +141,7 @@ impl Component {
         self
     }
 
-    /// Keeps the handles it was given.
+    /// Makes it keep the handles that it receives.
     pub fn keeping_handles(mut self) -> Self {
         self.gives_back = false;
         self
@@ -153,13 +153,13 @@ impl Component {
         self
     }
 
-    /// The memory it starts with, in pages of 64 KiB.
+    /// Sets the initial memory, in pages of 64 KiB.
     pub fn pages(mut self, pages: u32) -> Self {
         self.pages = pages;
         self
     }
 
-    /// The binary.
+    /// Returns the binary.
     pub fn build(&self) -> Vec<u8> {
         let text = self.text();
         wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))

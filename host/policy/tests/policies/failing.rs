@@ -1,4 +1,4 @@
-//! Policies that fail while they decide: the next layer decides, the record says why, the next decision is clean.
+//! Policies that fail during a decision: the next layer decides, the record says why, the next decision is unaffected.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     transcript,
 };
 
-/// Asserts that the layer below decides, and that it can go on like this.
+/// Asserts that the layer below decides, and that this can be repeated.
 fn passed_over(component: &Component) -> pmk_policy::PruneDecision {
     let runtime = runtime();
     let stack = over_a_good_one(&runtime, component);
@@ -39,7 +39,7 @@ fn one_that_loops_runs_out_of_fuel() {
 #[test]
 fn one_that_is_too_slow_for_the_wall_clock_is_not_reproducible() {
     let limits = Limits { fuel_base: u64::MAX / 2, wall: Duration::from_millis(50), ..small_limits() };
-    // The good one below has a clock that no machine is too slow for.
+    // The valid policy below has a wall-clock limit that no machine exceeds.
     let looping = layer(&runtime_with(limits), &Component::pruning("(loop $l (br $l))"));
     let stack = Stack::new([looping], layer(&runtime(), &good()));
     let decision = prune(&stack);
@@ -200,7 +200,7 @@ fn a_plan_that_splits_a_tool_pair_is_refused() {
     ];
     let transcript = Arc::new(Transcript::of_messages(messages));
     let runtime = runtime();
-    // The turn alone exceeds the limit, so parts of it may go: the result without its call may not.
+    // The turn alone exceeds the limit, so parts of it may be removed, but not the result without its call.
     let tight = PruneInput { limit: 400, ..room() };
     for (range, accepted) in [("(i32.const 2) (i32.const 3)", false), ("(i32.const 1) (i32.const 3)", true)] {
         let component = Component::pruning(&format!("(call $remove (local.get $plan) {range})"));

@@ -1,6 +1,6 @@
-//! What the bodies of hand-written components may call: all of the contract, and some of WASI.
+//! The functions that the bodies of hand-written components may call: the whole contract, and parts of WASI.
 
-/// One imported function: interface, name in the contract, its type there, name in bodies, its type there.
+/// An imported function: interface, name in the contract, type there, name in bodies, type there.
 pub struct Function {
     pub interface: &'static str,
     pub name: &'static str,
@@ -10,12 +10,12 @@ pub struct Function {
 }
 
 impl Function {
-    /// As `policy inspect` names it.
+    /// Its name as shown by `policy inspect`.
     pub fn shown(&self) -> &'static str {
         self.name.strip_prefix("[method]").unwrap_or(self.name)
     }
 
-    /// The function that a component exports to be asked for a decision in which this can be called.
+    /// The exported function of a decision in which this function can be called.
     pub fn export(&self) -> &'static str {
         match self.resource() {
             Some("description") => "describe",
@@ -26,7 +26,7 @@ impl Function {
         }
     }
 
-    /// A call of it, with nothing but zeroes.
+    /// A call of it with all arguments zero.
     pub fn call(&self) -> String {
         let params = self.core.split_once("(param ").map_or("", |(_, rest)| rest.split(')').next().unwrap_or(""));
         let zeroes = params.split(' ').filter(|param| !param.is_empty()).map(|param| format!("({param}.const 0)"));
@@ -51,8 +51,8 @@ const fn function(
     Function { interface, name, ty, alias, core }
 }
 
-/// What bodies may call. Strings are an offset and a length; lists and strings come back in the eight bytes at the
-/// offset given last.
+/// The functions that bodies may call. Strings are passed as an offset and a length; lists and strings are returned in
+/// the eight bytes at the offset passed last.
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Function] = &[
     function("host", "log", r#"(param "level" u8) (param "message" string)"#, "$log", "(param i32 i32 i32)"),

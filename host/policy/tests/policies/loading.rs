@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and what a good one says of itself.
+//! Errors when loading a file, and the self-description of a valid component.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn refused(bytes: &[u8]) -> LoadError {
     Policy::from_bytes(&runtime(), "p.wasm", bytes).expect_err("a refusal")
 }
 
-/// Text of a component with no more than the given items.
+/// A component that consists of the given items only.
 fn component(items: &str) -> Vec<u8> {
     wat::parse_str(format!("(component {items})")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Policies as they should not be, and a few as they should: what the runtime makes of hand-written components.
+//! How the runtime handles hand-written components, most of them faulty.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -24,7 +24,7 @@ use pmk_policy::{
 
 use component::Component;
 
-/// Limits that a runaway reaches in milliseconds.
+/// Limits that a runaway component reaches in milliseconds.
 fn small_limits() -> Limits {
     Limits {
         fuel_base: 20_000_000,
@@ -51,7 +51,7 @@ fn layer(runtime: &Runtime, component: &Component) -> Layer {
     Layer { policy: Arc::new(policy), settings }
 }
 
-/// The component over one that removes the first turn.
+/// The component above one that removes the first turn.
 fn over_a_good_one(runtime: &Runtime, component: &Component) -> Stack {
     Stack::new([layer(runtime, component)], layer(runtime, &good()))
 }
@@ -61,7 +61,7 @@ fn good() -> Component {
     Component::pruning("(call $remove (local.get $plan) (i32.const 0) (i32.const 2))")
 }
 
-/// Turns of a question and an answer, then the new message.
+/// Turns of a question and an answer each, then the new message.
 fn transcript(turns: usize) -> Arc<Transcript> {
     let mut messages = Vec::new();
     for turn in 0..turns {
@@ -80,7 +80,7 @@ fn prune(stack: &Stack) -> PruneDecision {
     stack.prune(&transcript(5), room())
 }
 
-/// Why the top layer was passed over.
+/// Why the top layer was skipped.
 fn reason(decision: &PruneDecision) -> &str {
     decision.records[0].outcome.reason().unwrap_or("it was not")
 }

@@ -1,4 +1,4 @@
-//! The checked-in components decide as the same code does natively.
+//! The checked-in components make the same decisions as the native code.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,11 +17,11 @@ use crate::runtime_with;
 
 const LIMITS: [u64; 5] = [100, 1_000, 8_000, 20_000, 200_000];
 
-/// How many random histories each policy is tried on; CI tries ten times as many.
+/// How many random histories each policy is tested on; CI uses ten times as many.
 const HISTORIES: u64 = 1_000;
 const HISTORIES_VARIABLE: &str = "PMK_PARITY_HISTORIES";
 
-/// Both forms of one policy.
+/// Both forms of a policy.
 struct Both<P> {
     name: &'static str,
     component: Stack,
@@ -54,7 +54,7 @@ impl<P: Prune> Both<P> {
     }
 }
 
-/// A checked-in component, with nothing below it.
+/// A checked-in component without layers below.
 fn stack_of(name: &str) -> Stack {
     let runtime = runtime_with(pmk_policy::Limits::default());
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name).with_extension("wasm");
@@ -63,7 +63,7 @@ fn stack_of(name: &str) -> Stack {
     Stack::new([], Layer { policy: Arc::new(policy), settings })
 }
 
-/// The conversation with an archive of everything in it.
+/// The conversation with an archive of all of its messages.
 fn searchable(transcript: Transcript) -> Arc<Transcript> {
     let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
     Arc::new(transcript.with_archive(Arc::new(archive)))
@@ -148,18 +148,18 @@ fn facts_summary_is_the_same_in_both() {
     }
 }
 
-/// Built against 1.1.0, before there was an archive.
+/// Built against 1.1.0, which had no archive.
 #[test]
 fn a_component_of_an_older_contract_decides_as_ever() {
     let both = Both::<rolling_summary::RollingSummary>::of("../tests/contract-1.1.0/rolling-summary");
-    // Room for every last turn: where there is less, today's cuts it short.
+    // Limits with room for every last turn: with less room, today's component shortens it.
     let roomy = LIMITS.into_iter().filter(|&limit| limit >= 20_000);
     for (what, transcript) in fixtures() {
         roomy.clone().for_each(|limit| both.agree(&what, &transcript, limit));
     }
 }
 
-/// A seed pair, then turns of which every third calls a tool with a long result.
+/// A seed pair, then turns, every third of which calls a tool with a long result.
 fn with_tools(turns: usize) -> Arc<Transcript> {
     let mut messages = vec![
         Message::text(Role::User, Origin::Seed, "知識庫 ".repeat(60)),

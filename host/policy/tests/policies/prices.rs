@@ -1,4 +1,4 @@
-//! What the host's calls cost.
+//! The prices of host calls.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     layer, room, runtime, transcript,
 };
 
-/// The functions that the contract offers, as `policy inspect` names them.
+/// The functions of the contract, named as in `policy inspect`.
 fn offered() -> BTreeSet<String> {
     let contract = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit/policy.wit")).unwrap();
     let (imports, _) = contract.split_once("interface describe").unwrap();
@@ -65,7 +65,7 @@ fn the_prices_are_these() {
     insta::assert_snapshot!(table);
 }
 
-/// Fuel of a decision in which a function is called so many times, with zeroes, which mostly is for nothing.
+/// Fuel of a decision in which a function is called this many times with all arguments zero, mostly without effect.
 fn fuel_of(function: &Function, times: usize) -> u64 {
     let runtime = runtime();
     let component = Component::new().export(function.export(), &function.call().repeat(times));
@@ -89,7 +89,7 @@ fn ask(stack: &Stack, export: &str) -> Record {
 
 #[test]
 fn nothing_is_asked_for_below_its_price() {
-    // What a component says of itself leaves no record; that fuel ends it is in the hostile corpus.
+    // A self-description leaves no record; that fuel limits it is tested in the hostile corpus.
     for function in FUNCTIONS.iter().filter(|function| function.export() != "describe") {
         let Some((call, fuel, _)) = prices::OF_CALLS.iter().find(|(call, ..)| *call == function.shown()) else {
             continue;

@@ -1,4 +1,4 @@
-//! Searching the archive and showing some of it again.
+//! Searching the archive and recalling messages.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     decided_by, good, layer, over_a_good_one, room, runtime, transcript,
 };
 
-/// Drops the first turn, searches, and shows the best match again.
+/// Removes the first turn, searches, and recalls the best match.
 fn recalling() -> Component {
     let body = format!(
         "(call $remove (local.get $plan) (i32.const 0) (i32.const 2))

@@ -1,4 +1,4 @@
-//! Where the values of settings come from, and what is said of wrong ones.
+//! The sources of settings, and the errors about invalid ones.
 
 use std::collections::BTreeMap;
 

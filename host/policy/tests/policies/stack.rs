@@ -1,4 +1,4 @@
-//! Layers: who is asked, who decides, and what a failed layer leaves to those below.
+//! Layers: which are asked, which decides, and the bounds that a failed layer sets for those below.
 
 use pmk_core::{CapVerdict, Origin, Verdict};
 use pmk_policy::{DecidedBy, IncomingInput, Outcome, OverflowInput, Rung, Stack};
@@ -156,7 +156,7 @@ fn reading_past_the_end_gives_what_is_there() {
     );
     let decision = prune(&Stack::new([], layer(&runtime, &component)));
     assert_eq!(decision.records[0].outcome, Outcome::Accepted);
-    // Of three questions for text only one was about something that is there.
+    // Of three reads of a text, only one was of a text that exists.
     assert_eq!(decision.records[0].texts_read.iter().collect::<Vec<_>>(), [(10, 4)]);
 }
 

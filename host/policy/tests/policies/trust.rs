@@ -1,4 +1,4 @@
-//! What the operator does not trust is not loaded.
+//! Components that the operator does not trust are not loaded.
 
 use pmk_policy::{LoadError, Policy, Runtime, Trust};
 

@@ -1,4 +1,4 @@
-//! WASI is there and gives nothing.
+//! WASI is available and denies everything.
 
 use pmk_policy::{LogLevel, Outcome, Stack};
 
@@ -7,7 +7,7 @@ use crate::{
     failed_by, layer, over_a_good_one, prune, reason, runtime,
 };
 
-/// Prints what is at [`DATA`] on stderr, `times` times.
+/// Prints the text at [`DATA`] to stderr, `times` times.
 fn printing(length: u32, times: u32) -> String {
     format!(
         "(loop $l (call $print (call $get-stderr) (i32.const {DATA}) (i32.const {length}) (i32.const 2048)) \

@@ -9,7 +9,7 @@ pub(super) enum Keep {
     End,
 }
 
-/// Takes a stream in and keeps at most twice the limit in memory.
+/// Reads a stream and keeps at most twice the limit in memory.
 #[derive(Debug)]
 pub(super) struct Capture {
     keep: Keep,
@@ -32,7 +32,7 @@ impl Capture {
             }
             Keep::End => {
                 self.bytes.extend_from_slice(&more[more.len().saturating_sub(self.limit)..]);
-                // Shifting only when twice the limit is there keeps the cost of a byte constant.
+                // Shifting only at twice the limit keeps the cost per byte constant.
                 if self.bytes.len() > self.limit.saturating_mul(2) {
                     self.shorten();
                 }
@@ -52,12 +52,12 @@ impl Capture {
     }
 }
 
-/// What was kept of a stream.
+/// The part of a stream that was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// No more than the limit.
+    /// At most as many as the limit.
     pub bytes: Vec<u8>,
-    /// How many there were.
+    /// The length of the whole stream.
     pub total_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ impl Captured {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// Whether some of it was left out.
+    /// Whether part of the stream was dropped.
     pub fn is_cut(&self) -> bool {
         self.total_bytes > self.bytes.len() as u64
     }

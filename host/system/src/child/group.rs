@@ -1,13 +1,13 @@
-//! The process group of a child, killed as a whole.
+//! The process group of a child, which is killed as a whole.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
-/// Kills the group when it is dropped, on whatever way that happens.
+/// Kills the group when dropped.
 ///
-/// The child leads the group, so the group's number cannot belong to anybody else while the child is not
-/// reaped or anything of the group is alive. Right after the child was reaped the number could be taken
-/// only by a process that comes up and opens a group of its own in that very moment.
+/// The child leads the group, so the group's id cannot be reused while the child is not reaped or any process of the
+/// group is alive. After the child was reaped, only a process that starts and creates its own group at that very moment
+/// could get the id.
 #[derive(Debug)]
 pub(super) struct Group(Option<Pid>);
 
@@ -21,7 +21,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // An error means that nothing is left to kill.
+            // An error means that there is nothing left to kill.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,11 +1,11 @@
-//! Lines out of whatever chunks a pipe delivers.
+//! Splits chunks from a pipe into lines.
 
-/// Collects bytes and hands complete lines on, each of at most a number of bytes.
+/// Collects bytes and passes complete lines on, each limited to a number of bytes.
 #[derive(Debug)]
 pub(super) struct Lines {
     max_bytes: usize,
     line: Vec<u8>,
-    /// The line was longer than it may be: its rest is skipped.
+    /// The line exceeded the limit: its rest is skipped.
     cut: bool,
 }
 
@@ -51,7 +51,7 @@ impl Lines {
     }
 }
 
-/// The bytes without a character at their end that is only there in part.
+/// The bytes without an incomplete character at their end.
 fn without_torn_character(bytes: &[u8]) -> &[u8] {
     let tail_start = bytes.len().saturating_sub(3);
     let torn = (tail_start..bytes.len())
@@ -102,7 +102,7 @@ mod tests {
             let cut = cut.index(bytes.len() + 1);
             let lines = split(&[&bytes[..cut], &bytes[cut..]], max_bytes);
             prop_assert_eq!(&lines, &split(&[&bytes], max_bytes));
-            // A byte that is not UTF-8 becomes a character of three.
+            // A byte that is not UTF-8 becomes a character of three bytes.
             prop_assert!(lines.iter().all(|line| line.len() <= 3 * max_bytes));
         }
     }

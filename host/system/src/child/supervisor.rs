@@ -1,9 +1,9 @@
-//! Who sees to it that children do not outlive the gateway, whatever ends it.
+//! Ensures that children do not outlive the gateway, however it ends.
 //!
-//! A child is started by this program once more, which waits for two ends: the child's, and the gateway's. When the gateway
-//! is gone, also by SIGKILL, it kills everything that came of the child. The kernel's own parent-death signal would not do:
-//! it follows the thread that started a child, and misses what the child has started. As the reaper of all of these, the
-//! supervisor finds those, too, that have left the group.
+//! A child is started through another process of this program, the supervisor, which waits for the child and for the
+//! gateway to end. When the gateway ends, even by SIGKILL, it kills the child and all its descendants. The kernel's
+//! parent-death signal would not do: it follows the thread that started a child, and misses what the child has started.
+//! As the reaper of all of these, the supervisor also finds those that have left the group.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,31 +28,32 @@ use rustix::{
 /// The first argument of a supervisor.
 pub const COMMAND: &str = "supervise-child";
 
-/// This program, also where its file was replaced in the meantime.
+/// This program, even if its file has been replaced in the meantime.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// How often is looked whether the gateway is there, where the kernel cannot tell.
+/// How often to check whether the gateway is alive, where the kernel cannot report its end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// As often as descendants are looked for, and how long each time: one may just be starting another, and one that was
-/// killed takes a moment to be gone.
+/// The maximum number of searches for descendants, and the pause between them: a descendant may just be starting
+/// another, and a killed one takes a moment to disappear.
 const MOST_SWEEPS: u32 = 1_000;
 const BETWEEN_SWEEPS: Duration = Duration::from_millis(5);
 
 static ON: OnceLock<()> = OnceLock::new();
 
-/// Set before anything is killed because the gateway is gone.
+/// Set before killing because the gateway has ended.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on this process starts children by a supervisor. Only for a program whose `main` asks [`main`] first.
+/// From now on, this process starts children through a supervisor. Only for a program whose `main` calls [`main`]
+/// first.
 pub fn enable() {
-    // Elsewhere there is no /proc, and a child that is left over is left over.
+    // Other systems have no /proc; there, a child that is left over stays.
     if cfg!(target_os = "linux") {
         ON.get_or_init(|| ());
     }
 }
 
-/// The command that starts a program, by a supervisor where there are such.
+/// The command that starts a program, through a supervisor if enabled.
 pub fn command(program: &OsStr) -> Command {
     if ON.get().is_none() {
         return Command::new(program);
@@ -62,8 +63,8 @@ pub fn command(program: &OsStr) -> Command {
     command
 }
 
-/// Does the work of a supervisor if these are the arguments of one: [`COMMAND`], the number of the gateway's process, and a
-/// command line. To be called in `main` before there are other threads.
+/// Acts as a supervisor if these are the arguments of one: [`COMMAND`], the gateway's process id, and a command line.
+/// Must be called in `main` before there are other threads.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(COMMAND)) {
@@ -81,7 +82,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
 }
 
 fn supervise(gateway: Pid, command: &mut Command) -> io::Result<ExitCode> {
-    // Without it, what leaves the group is not found; everything else holds.
+    // If this fails, descendants that leave the group are not found; everything else still works.
     _ = set_child_subreaper(Some(getpid()));
     thread::Builder::new().name("gateway-watch".into()).spawn(move || {
         wait_for_end(gateway);
@@ -90,10 +91,10 @@ fn supervise(gateway: Pid, command: &mut Command) -> io::Result<ExitCode> {
         _ = kill_process_group(getpid(), Signal::KILL);
     })?;
     let status = command.spawn()?.wait()?;
-    // The gateway would do so, but it may be gone this very moment.
+    // The gateway would do so, but it may be ending at this very moment.
     end_descendants();
     if IS_ENDING.load(Ordering::SeqCst) {
-        // The group is killed, and this process with it.
+        // The group is killed, including this process.
         loop {
             thread::park();
         }
@@ -101,10 +102,10 @@ fn supervise(gateway: Pid, command: &mut Command) -> io::Result<ExitCode> {
     Ok(end_as(status))
 }
 
-/// Waits until the gateway is gone.
+/// Waits until the gateway has ended.
 fn wait_for_end(gateway: Pid) {
     if let Ok(process) = pidfd_open(gateway, PidfdFlags::empty())
-        // Else the number may be somebody else's by now.
+        // Otherwise the id may have been reused.
         && getppid() == Some(gateway)
     {
         let mut ends = [PollFd::new(&process, PollFlags::IN)];
@@ -116,7 +117,7 @@ fn wait_for_end(gateway: Pid) {
     }
 }
 
-/// Kills everything that came of the child.
+/// Kills all descendants of the child.
 fn end_descendants() {
     for _ in 0..MOST_SWEEPS {
         let descendants = descendants(getpid());
@@ -130,7 +131,7 @@ fn end_descendants() {
     }
 }
 
-/// The living processes that descend from this one.
+/// The living descendants of a process.
 fn descendants(of: Pid) -> Vec<Pid> {
     let parents: Vec<(Pid, Pid)> = fs::read_dir("/proc").into_iter().flatten().filter_map(parent).collect();
     let mut found = vec![of];
@@ -144,23 +145,23 @@ fn descendants(of: Pid) -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// A process and its parent, of an entry of /proc that is a living one's.
+/// The process of a /proc entry and its parent; `None` if it is not a living process.
 fn parent(entry: io::Result<fs::DirEntry>) -> Option<(Pid, Pid)> {
     let entry = entry.ok()?;
     let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
     let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-    // The name of the program stands in brackets, and may hold any of them.
+    // The program's name is in brackets and may itself contain brackets.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     let parent = Pid::from_raw(fields.next()?.parse().ok()?)?;
     (state != "Z").then_some((process, parent))
 }
 
-/// Ends as the child did.
+/// Ends in the same way as the child did.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
         _ = kill_process(getpid(), signal);
-        // It is one that is not taken at once; nobody waits for another end.
+        // The signal may not take effect immediately; nothing else happens in the meantime.
         thread::sleep(LOOK_EVERY);
     }
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))

@@ -1,4 +1,4 @@
-//! Real children, written for the one shell that every Unix has.
+//! Real children, as scripts for the shell that every Unix has.
 
 use std::{path::Path, time::Instant};
 
@@ -20,7 +20,7 @@ async fn finish(spec: &Spec) -> (Finished, Vec<String>) {
     (finished, lines)
 }
 
-/// Waits until the process of that number is gone, or only waits to be reaped.
+/// Waits until the process with this id has ended, or is a zombie.
 async fn until_gone(pid: &str) {
     let number: i32 = pid.trim().parse().expect("a process id");
     let is_gone = || {

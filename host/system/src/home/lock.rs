@@ -1,4 +1,4 @@
-//! The lock that keeps a second gateway out of a home.
+//! The lock that prevents a second gateway in the same home.
 
 use std::{
     fmt,
@@ -15,46 +15,46 @@ use thiserror::Error;
 use super::{create_private_dir, gateway_dir, open_private_file};
 use crate::error::Failure;
 
-/// How long [`HomeLock::take`] tries: a process that was killed keeps its lock until the kernel has taken it
-/// apart, which takes a while on a busy machine, and another may hold it for a moment to see whether it is free.
+/// How long [`HomeLock::take`] waits: a killed process keeps its lock until the kernel has cleaned it up, which takes a
+/// while on a busy machine, and another process may hold it briefly to check whether it is free.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it looks meanwhile.
+/// How often it tries in the meantime.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How often it is looked for who has it.
+/// How often the holder is looked for.
 const HOLDER_LOOKS: u32 = 100;
 
-/// Of the command that has the home, so much is shown.
+/// How much of the holder's command line is shown, in characters.
 const MOST_OF_A_COMMAND: usize = 200;
 
 /// Why a home cannot be used.
 #[derive(Debug, Error)]
 pub enum HomeError {
-    /// Another `run` works in this home.
+    /// Another `run` is active in this home.
     #[error("`{}` is in use by another `pmk-host run`{}", home.display(), holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default())]
     InUse {
-        /// As it was named.
+        /// The home as it was named.
         home: PathBuf,
-        /// The other one, where it can be told.
+        /// The other `run`, if it can be determined.
         holder: Option<Holder>,
     },
-    /// A file or folder of the home cannot be made or read.
+    /// A file or folder of the home cannot be created or read.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The process that has a home.
+/// The process that uses a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Of the `run` that holds the lock.
+    /// The process id of the `run` that holds the lock.
     pub pid: u32,
-    /// What was typed to start it, where the system tells.
+    /// Its command line, if the system reports it.
     pub command: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Holder {
 }
 
 impl HomeError {
-    /// What to do about it.
+    /// What the user can do about it.
     fn hint(&self) -> &'static str {
         match self {
             HomeError::InUse { .. } => "stop it first, or use another `--home`",
@@ -86,27 +86,27 @@ impl From<HomeError> for Failure {
     }
 }
 
-/// The right to be the one `run` of a home, held until it is dropped.
+/// The exclusive right to `run` in a home, held until it is dropped.
 ///
-/// An operating-system lock on `<home>/gateway/run.lock`: it goes with the process, however that
-/// ends, so a lock can never be left behind. The file holds the process id, for people.
+/// An operating-system lock on `<home>/gateway/run.lock`: it is released when the process ends, in whatever way, so a
+/// stale lock cannot be left behind. The file contains the process id, for people.
 #[derive(Debug)]
 pub struct HomeLock {
     home: PathBuf,
-    /// Unlocks when it is closed.
+    /// Unlocks when closed.
     _file: File,
 }
 
 impl HomeLock {
-    /// Takes the lock; makes the home where it is missing. While another process has it, waits for up to 5 s.
+    /// Takes the lock; creates the home if it is missing. While another process holds it, waits for up to 5 s.
     ///
     /// # Errors
-    /// [`HomeError::InUse`] when another process keeps it.
+    /// [`HomeError::InUse`] if another process still holds it.
     pub fn take(home: &Path) -> Result<HomeLock, HomeError> {
         HomeLock::take_pausing(home, thread::sleep)
     }
 
-    /// The same; `pause` is how time passes.
+    /// As [`take`](HomeLock::take), with `pause` for waiting.
     fn take_pausing(home: &Path, mut pause: impl FnMut(Duration)) -> Result<HomeLock, HomeError> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -131,15 +131,15 @@ impl HomeLock {
         Ok(HomeLock { home: home.to_owned(), _file: file })
     }
 
-    /// The home it locks.
+    /// The home that it locks.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Whether a `run` is alive in this home.
+    /// Whether a `run` is active in this home.
     ///
     /// # Errors
-    /// The lock file is there but cannot be asked.
+    /// If the lock file exists but cannot be checked.
     pub fn is_held(home: &Path) -> Result<bool, HomeError> {
         let path = lock_file(home);
         let asked = match File::open(&path) {
@@ -156,12 +156,12 @@ impl HomeLock {
 }
 
 impl HomeLock {
-    /// The `run` that is alive in this home, where there is one.
+    /// The `run` that is active in this home, if any.
     ///
     /// # Errors
-    /// The lock file is there but cannot be asked, or does not say whose it is.
+    /// If the lock file exists but cannot be checked, or does not contain the holder.
     pub fn holder_of(home: &Path) -> Result<Option<Holder>, HomeError> {
-        // Whoever has just taken the lock writes its number in a moment.
+        // A process that has just taken the lock writes its id a moment later.
         for _ in 0..HOLDER_LOOKS {
             if !HomeLock::is_held(home)? {
                 return Ok(None);
@@ -193,7 +193,8 @@ fn holder(mut file: &File) -> Option<Holder> {
     Some(Holder { pid, command: command_of(pid) })
 }
 
-/// What started a process, on one line. Only Linux has the file, and only its owner may read all of them.
+/// The command line of a process, on one line. Only Linux has this file, and for other users' processes it may be
+/// unreadable.
 fn command_of(pid: u32) -> Option<String> {
     let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&words).replace(|c: char| c.is_control(), " ");

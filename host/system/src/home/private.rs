@@ -9,11 +9,10 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// Makes a folder and those above it, readable by the owner alone (0700). Folders that are there stay
-/// as they are.
+/// Creates a folder and its parents, accessible to the owner alone (0700). Existing folders stay unchanged.
 ///
 /// # Errors
-/// The folder cannot be made.
+/// If the folder cannot be created.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -22,19 +21,18 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a file for reading and writing, which is made if it is missing; readable by the owner alone (0600).
+/// Opens a file for reading and writing, creating it if it is missing; accessible to the owner alone (0600).
 ///
 /// # Errors
-/// The file cannot be opened, or belongs to someone else.
+/// If the file cannot be opened, or belongs to someone else.
 pub fn open_private_file(path: &Path) -> io::Result<File> {
     open_private(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
-/// Opens a file for reading and for writing at its end, which is made if it is missing; readable by the owner
-/// alone (0600).
+/// Opens a file for reading and appending, creating it if it is missing; accessible to the owner alone (0600).
 ///
 /// # Errors
-/// The file cannot be opened, or belongs to someone else.
+/// If the file cannot be opened, or belongs to someone else.
 pub fn append_private_file(path: &Path) -> io::Result<File> {
     open_private(path, OpenOptions::new().read(true).append(true).create(true))
 }
@@ -53,20 +51,21 @@ fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces a file as a whole or not at all; readable by the owner alone (0600).
+/// Replaces a file atomically; accessible to the owner alone (0600).
 ///
 /// # Errors
-/// It cannot be written; the old one is still there then.
+/// If it cannot be written; the old file is then still there.
 pub fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     stage_private_file(path, content)?.persist(path)?;
     sync_folder_of(path)
 }
 
-/// Writes what is to become this file to a hidden one beside it, readable by the owner alone (0600), and on to
-/// the disk. Unless it is persisted it goes away; a process that is killed meanwhile leaves it for [`forget_staged`].
+/// Writes the future content of this file to a hidden file in the same folder, accessible to the owner alone (0600),
+/// and syncs it to the disk. Unless it is persisted it is removed; a process that is killed leaves it for
+/// [`forget_staged`].
 ///
 /// # Errors
-/// It cannot be written.
+/// If it cannot be written.
 pub fn stage_private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(&staged_prefix(path)).tempfile_in(folder_of(path))?;
     file.write_all(content)?;
@@ -74,13 +73,13 @@ pub fn stage_private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFi
     Ok(file)
 }
 
-/// Takes away what killed processes have left beside a file that they were about to replace. Only for who alone may
-/// replace it.
+/// Removes what killed processes have left beside a file that they were about to replace. Only for callers that alone
+/// may replace the file.
 pub fn forget_staged(path: &Path) {
     let prefix = staged_prefix(path);
     let entries = fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())) {
-        // One that cannot be taken away is of no use to anybody, and the next tries again.
+        // One that cannot be removed does no harm, and the next call tries again.
         let _ = fs::remove_file(entry.path());
     }
 }
@@ -92,10 +91,10 @@ fn staged_prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// A rename or deletion survives a power cut once the folder is synced.
+/// Syncs the folder of a file, so that a rename or deletion survives a power failure.
 ///
 /// # Errors
-/// The folder cannot be synced.
+/// If the folder cannot be synced.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }

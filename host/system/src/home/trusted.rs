@@ -1,5 +1,5 @@
-//! Whether a home can be believed: what it says is done with the rights of who runs the program. Its gateway.json names
-//! commands that are run for keys, its cache holds compiled code, its store what people said.
+//! Checks whether a home can be trusted, because it controls what is done with the user's rights: its gateway.json
+//! names commands that are run to get keys, its cache contains compiled code, its store what people said.
 
 use std::{fs, io, path::Path};
 
@@ -7,11 +7,11 @@ use super::{compile_cache_dir, config_file, control_socket, gateway_dir};
 use crate::error::Failure;
 use crate::ownership::{self, NotOurs};
 
-/// Whether only this user and the administrator can change the home and what in it is done as it says. What is not
-/// there is no danger.
+/// Checks that only this user and the administrator can change the home and the parts of it that are acted on. Missing
+/// parts are safe.
 ///
 /// # Errors
-/// Somebody else could have written there; the hint is the command that mends it.
+/// If somebody else could have written there; the hint is the command that fixes it.
 pub fn check(home: &Path) -> Result<(), Failure> {
     let cache = compile_cache_dir(home);
     let parts = [
@@ -25,7 +25,7 @@ pub fn check(home: &Path) -> Result<(), Failure> {
     for part in parts {
         match look(&part) {
             Ok(judged) => judged.map_err(|problem| {
-                // A command would change what others have put where it leads.
+                // A command would act on the target of the link, which may be other people's.
                 let hint = match part.is_symlink() {
                     true => format!("`{}` is a link: replace it with a file or folder of your own", part.display()),
                     false => problem.hint(),
@@ -42,8 +42,8 @@ pub fn check(home: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks at a part, wherever links lead, and at all folders that it really lies in: who can write to one of those could
-/// put another thing in its place.
+/// Checks a part, following links, and all folders that it really is in: anybody who can write to one of those could
+/// replace it.
 fn look(part: &Path) -> io::Result<Result<(), NotOurs>> {
     let judged = ownership::check(part, &fs::metadata(part)?);
     if judged.is_err() {
@@ -58,7 +58,7 @@ fn look(part: &Path) -> io::Result<Result<(), NotOurs>> {
     Ok(Ok(()))
 }
 
-/// Nothing is there. That a part of the way is a file is said by who wants to use it.
+/// Nothing is there. If part of the path is a file, the user of the path reports it.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -112,14 +112,14 @@ mod tests {
         set(&above, 0o777);
         assert!(check(&home).expect_err("a rename away").to_string().contains("above` can be changed by other users"));
         set(&above, 0o755);
-        // A link is judged by where it leads.
+        // A link is judged by its target.
         fs::write(elsewhere.join("gateway.json"), "{}").expect("a file");
         std::os::unix::fs::symlink(elsewhere.join("gateway.json"), config_file(&home)).expect("a link");
         assert!(check(&home).is_ok());
         set(&elsewhere, 0o777);
         let refused = check(&home).expect_err("a rename away").to_string();
         assert!(refused.contains("elsewhere` can be changed"), "{refused}");
-        // What it leads to may be others' own: no command is to change that.
+        // The target may be somebody else's own file: no command may change that.
         assert!(refused.contains("gateway.json` is a link") && !refused.contains("chmod"), "{refused}");
     }
 }

@@ -1,8 +1,8 @@
-//! Where a policy's allocations come from: memory that every instance is born with, and only then memory that it grows.
+//! The allocator of a policy: uses memory that every instance starts with, and grows it only when that is used up.
 //!
-//! A decision runs in a fresh instance. Where it grows its memory, the host asks the kernel to open pages for it, and to
-//! close them again before the next one: each time under a lock of the whole process, so that decisions on several
-//! cores wait for each other. Most decisions fit into [`BORN_WITH`].
+//! A decision runs in a fresh instance. When it grows its memory, the host asks the kernel to make pages accessible,
+//! and to revoke that again before the next instance: each time under a lock of the whole process, so that decisions on
+//! several cores wait for each other. Most decisions fit into [`BORN_WITH`].
 
 use std::{
     alloc::{GlobalAlloc, Layout},
@@ -12,8 +12,8 @@ use std::{
 
 use dlmalloc::{Allocator, Dlmalloc};
 
-/// Several times what a decision about a hundred messages needs. It is zeros, so it makes no component larger, and a page that is
-/// never touched costs nothing.
+/// Several times what a decision about a hundred messages needs. It is zero-initialised, so it does not make the
+/// component larger, and a page that is never touched costs nothing.
 const BORN_WITH: usize = 1 << 20;
 
 /// A page of WebAssembly.
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Memory {
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as above; the caller got it from here.
+        // SAFETY: as above; the caller got the pointer from this allocator.
         unsafe { (*self.0.get()).free(ptr, layout.size(), layout.align()) }
     }
 
@@ -58,7 +58,7 @@ unsafe impl Sync for Region {}
 
 static REGION: Region = Region(UnsafeCell::new([0; BORN_WITH]));
 
-/// Hands out the region once, and then what it grows.
+/// Allocates the region once, and after that grown memory.
 struct Pages {
     is_used: Cell<bool>,
 }
@@ -66,7 +66,7 @@ struct Pages {
 // SAFETY: a component has one thread.
 unsafe impl Send for Pages {}
 
-// SAFETY: no two answers overlap, and all are zeros: the region as it was born, and pages that were never there before.
+// SAFETY: no two allocations overlap, and all are zero: the initial region, and newly grown pages.
 unsafe impl Allocator for Pages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         if size <= BORN_WITH && !self.is_used.replace(true) {
@@ -77,7 +77,7 @@ unsafe impl Allocator for Pages {
         if before == usize::MAX {
             return (ptr::null_mut(), 0, 0);
         }
-        // The last byte of the address space is nobody's: no allocation of Rust may end there.
+        // The last byte of the address space must stay unused: no Rust allocation may end there.
         let (start, size) = (before * PAGE, pages * PAGE);
         let size = if start.wrapping_add(size) == 0 { size - 16 } else { size };
         (ptr::with_exposed_provenance_mut(start), size, 0)

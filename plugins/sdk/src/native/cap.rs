@@ -1,4 +1,4 @@
-//! A large message, and what to keep of it.
+//! A large message, and how much of it to keep.
 
 use std::cell::Cell;
 
@@ -47,24 +47,24 @@ impl Incoming {
     }
 }
 
-/// What to keep of an incoming message. The last call counts; none keeps it whole.
+/// How much of an incoming message to keep. The last call counts; without a call all of it is kept.
 #[derive(Debug, Default)]
 pub struct CapVerdict {
     pub(crate) verdict: Cell<pmk_core::CapVerdict>,
 }
 
 impl CapVerdict {
-    /// Keep it whole.
+    /// Keeps all of it.
     pub fn keep(&self) {
         self.verdict.set(pmk_core::CapVerdict::Keep);
     }
 
-    /// Keep the first `head` and last `tail` characters, with the host's notice after or between them.
+    /// Keeps the first `head` and last `tail` characters, with the host's notice after or between them.
     pub fn shorten(&self, head: u32, tail: u32) {
         self.verdict.set(pmk_core::CapVerdict::Shorten { head, tail });
     }
 
-    /// Keep only a digest (size, SHA-256, first and last line).
+    /// Keeps only a digest (size, SHA-256, first and last line).
     pub fn digest(&self) {
         self.verdict.set(pmk_core::CapVerdict::Digest);
     }

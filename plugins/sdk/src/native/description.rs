@@ -7,13 +7,13 @@ use std::{
 
 use super::value::Value;
 
-/// What a policy says of itself.
+/// A policy's self-description.
 #[derive(Debug, Default)]
 pub struct Description {
     pub(crate) noted: RefCell<Noted>,
 }
 
-/// What was said so far.
+/// The description so far.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) name: String,
@@ -23,11 +23,11 @@ pub(crate) struct Noted {
     pub(crate) mistakes: Vec<String>,
 }
 
-/// A setting as the policy declared it.
+/// A setting as declared by the policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub(crate) default: Value,
-    /// The values an integer may have.
+    /// The allowed values of an integer.
     pub(crate) range: Option<(i64, i64)>,
 }
 
@@ -78,7 +78,7 @@ impl Description {
     }
 }
 
-/// What surrounds one decision: the settings in force, and the lines logged.
+/// The context of one decision: the settings in force, and the lines logged.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     settings: HashMap<String, Value>,

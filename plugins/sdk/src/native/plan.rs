@@ -1,4 +1,4 @@
-//! The room there is, and the edits a policy makes.
+//! The available tokens, and the edits of a policy.
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
@@ -6,7 +6,7 @@ use pmk_core::{Language, recall, replace::Reduction};
 
 use super::transcript::{Draft, Transcript};
 
-/// How much room there is.
+/// The available tokens.
 #[derive(Clone, Debug)]
 pub struct Budget {
     pub(crate) limit: u64,
@@ -17,7 +17,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The hard limit in tokens. A plan that leaves more is never sent.
+    /// The hard limit in tokens. A request above it is never sent.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -27,17 +27,17 @@ impl Budget {
         self.window
     }
 
-    /// What a marker costs.
+    /// The token cost of a marker.
     pub fn marker_tokens(&self) -> u32 {
         self.marker_tokens
     }
 
-    /// What a recall block costs beside what it quotes.
+    /// The token cost of a recall block in addition to its quotes.
     pub fn recall_tokens(&self) -> u32 {
         recall::frame_tokens(Language::default())
     }
 
-    /// Which call this is for: a [phase](crate::phase).
+    /// The model call that this is for: a [phase](crate::phase).
     pub fn phase(&self) -> u8 {
         self.phase
     }
@@ -48,9 +48,9 @@ impl Budget {
     }
 }
 
-/// The edits to make. An empty plan sends everything as it is.
+/// The edits to make. An empty plan sends everything unchanged.
 ///
-/// Edits are only noted here and judged together once the decision has returned, so no method fails.
+/// Edits are only recorded here, and judged together once the decision has returned, so no method fails.
 #[derive(Debug)]
 pub struct Plan {
     transcript: Arc<pmk_core::Transcript>,
@@ -58,7 +58,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a decision about this transcript, which sees the edits as they are made.
+    /// The plan of a decision about this transcript. Searches of the transcript take the edits so far into account.
     pub(crate) fn of(transcript: &Transcript) -> Self {
         Plan { transcript: Arc::clone(&transcript.inner), draft: Rc::clone(&transcript.draft) }
     }
@@ -67,8 +67,8 @@ impl Plan {
         std::mem::take(&mut self.draft.borrow_mut().plan)
     }
 
-    /// Takes messages `start..end` out of the request: whole turns, the part between the seed and the first turn, or,
-    /// where one turn alone exceeds the hard limit, whole tool groups inside it.
+    /// Removes messages `start..end` from the request: whole turns, the part between the seed and the first turn, or,
+    /// if one turn by itself exceeds the hard limit, whole tool groups within it.
     pub fn remove(&self, start: u32, end: u32) {
         self.draft.borrow_mut().plan.remove(&self.transcript, start, end);
     }
@@ -79,36 +79,35 @@ impl Plan {
         self.draft.borrow_mut().plan.replace(&self.transcript, index, Reduction::Shorten { head, tail });
     }
 
-    /// Puts a digest (size, SHA-256, first and last line) in place of each text and tool result of one message.
+    /// Replaces each text and tool result of one message by a digest (size, SHA-256, first and last line).
     pub fn digest(&self, index: u32) {
         self.draft.borrow_mut().plan.replace(&self.transcript, index, Reduction::Digest);
     }
 
-    /// Own words for the marker, at most 300 characters, with `{turns}` where the number belongs.
+    /// Sets the policy's own text for the marker, at most 300 characters, with `{turns}` in place of the number.
     pub fn marker(&self, text: &str) {
         self.draft.borrow_mut().plan.set_marker(text.to_owned());
     }
 
-    /// What the request would cost if the edits so far were carried out, marker and recall
-    /// block included.
+    /// The cost of the request with the edits so far, marker and recall block included.
     pub fn tokens(&self) -> u64 {
         self.draft.borrow().plan.tokens(&self.transcript)
     }
 
-    /// Asks the host to have the model sum up messages `start..end`, whole turns between the seed and the most
-    /// recent turn, before the call. The rest of the plan holds where that fails.
+    /// Asks the host to have the model summarize messages `start..end` before the call. They must be whole turns
+    /// between the seed and the most recent turn. If the summary fails, the rest of the plan still applies.
     pub fn compact(&self, start: u32, end: u32) {
         self.draft.borrow_mut().plan.compact(start, end);
     }
 
-    /// Shows an archived message again, its first `max_chars` characters, quoted with all others that are recalled in
-    /// one block just before the new message.
+    /// Shows an archived message again, its first `max_chars` characters. All recalled messages are quoted in one block
+    /// just before the new message.
     pub fn recall(&self, number: u32, max_chars: u32) {
         let Draft { plan, lookup } = &mut *self.draft.borrow_mut();
         lookup.recall(&self.transcript, plan, number, max_chars);
     }
 
-    /// Takes back every edit, recall and the marker's words.
+    /// Discards every edit, recall and the marker's text.
     pub fn clear(&self) {
         self.draft.borrow_mut().plan.clear();
     }

@@ -1,8 +1,8 @@
-//! An overflow, and the rung that comes next.
+//! An overflow, and the rung to try next.
 
 use std::cell::Cell;
 
-/// The model has refused a request as too long.
+/// A request that the model refused as too long.
 #[derive(Clone, Debug)]
 pub struct Overflow {
     pub(crate) phase: u8,
@@ -13,7 +13,7 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// Which call it was: a [phase](crate::phase).
+    /// The model call that was refused: a [phase](crate::phase).
     pub fn phase(&self) -> u8 {
         self.phase
     }
@@ -28,18 +28,18 @@ impl Overflow {
         self.available.clone()
     }
 
-    /// Tokens the provider counted, where it said so.
+    /// Tokens that the provider counted, if it said so.
     pub fn observed_tokens(&self) -> Option<u64> {
         self.observed_tokens
     }
 
-    /// Tokens the provider allows, where it said so.
+    /// Tokens that the provider allows, if it said so.
     pub fn allowed_tokens(&self) -> Option<u64> {
         self.allowed_tokens
     }
 }
 
-/// Which rung comes next. The last call counts.
+/// The rung to try next. The last call counts.
 #[derive(Debug, Default)]
 pub struct Recovery {
     pub(crate) chosen: Cell<Option<u8>>,

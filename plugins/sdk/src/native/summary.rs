@@ -1,8 +1,8 @@
-//! What a fresh session starts from.
+//! The summary that a fresh session starts from.
 
 use std::cell::RefCell;
 
-/// Text built from the transcript with no model call.
+/// Text built from the transcript without a model call.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub(crate) max_tokens: u32,
@@ -10,12 +10,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// How much of it the host keeps, in tokens.
+    /// The maximum number of tokens that the host keeps.
     pub fn max_tokens(&self) -> u32 {
         self.max_tokens
     }
 
-    /// Adds text at the end.
+    /// Appends text.
     pub fn append(&self, text: &str) {
         self.text.borrow_mut().push_str(text);
     }

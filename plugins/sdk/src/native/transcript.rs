@@ -1,21 +1,21 @@
-//! The request as a policy reads it.
+//! The request as seen by a policy.
 
 use std::{cell::RefCell, ops::Range, rc::Rc, sync::Arc};
 
 use pmk_core::{Block, Lookup, text};
 
-/// The request as it would be sent if nothing were done, oldest message first.
+/// The request as it would be sent with an empty plan, oldest message first.
 ///
-/// Columns are read by range; ranges are cut to what is there, and an index past the end gives nothing. Read them
-/// from the newest back, best by [`segments`](Transcript::segments), and a decision costs what is kept, not what is
-/// stored.
+/// Columns are read by range; ranges are limited to the messages that exist, and an index past the end gives nothing.
+/// Read from the newest message back, preferably by [`segments`](Transcript::segments), so that a decision costs what
+/// is kept, not what is stored.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     pub(crate) inner: Arc<pmk_core::Transcript>,
     pub(crate) draft: Rc<RefCell<Draft>>,
 }
 
-/// What a decision has written and looked up so far.
+/// The edits and archive queries of a decision so far.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) plan: pmk_core::Plan,
@@ -42,7 +42,7 @@ impl Transcript {
         self.inner.tokens()[self.range(start, end)].to_vec()
     }
 
-    /// Characters of text and tool results of each message in `start..end`, as they stand now.
+    /// Characters of text and tool results of each message in `start..end`, in their current form.
     pub fn chars(&self, start: u32, end: u32) -> Vec<u32> {
         self.inner.entries()[self.range(start, end)].iter().map(|entry| entry.chars).collect()
     }
@@ -62,7 +62,7 @@ impl Transcript {
         self.inner.flags()[self.range(start, end)].to_vec()
     }
 
-    /// For each message in `start..end` the index of the first message of its tool group, or its own.
+    /// For each message in `start..end`, the index of the first message of its tool group, or its own index.
     pub fn groups(&self, start: u32, end: u32) -> Vec<u32> {
         self.inner.structure().groups[self.range(start, end)].to_vec()
     }
@@ -77,7 +77,7 @@ impl Transcript {
         self.inner.turns() as u32
     }
 
-    /// Where the current turn begins: the index of the new message, or `length` when there is none.
+    /// The start of the current turn: the index of the new message, or `length` if there is none.
     pub fn current(&self) -> u32 {
         self.inner.current() as u32
     }
@@ -116,14 +116,14 @@ impl Transcript {
             .collect()
     }
 
-    /// How many messages were recorded in this conversation before the current turn. They have numbers in the order in
-    /// which they were said, from 0; those that still are in the request are among them.
+    /// How many messages were recorded in this conversation before the current turn. They are numbered from 0 in the
+    /// order in which they were recorded; those still in the request are included.
     pub fn archived(&self) -> u32 {
         self.inner.archived()
     }
 
-    /// The numbers of at most `max` archived messages that speak of what the query does, best first: of what is neither
-    /// in the request nor would be by the edits so far. At most 8 searches a decision.
+    /// Searches the archive, best match first: the numbers of at most `max` matching messages that are not in the
+    /// request, or would not be after the edits so far. At most 8 searches per decision.
     pub fn search(&self, query: &str, max: u32) -> Vec<u32> {
         let Draft { plan, lookup } = &mut *self.draft.borrow_mut();
         lookup.search(&self.inner, plan, query, max)

@@ -1,4 +1,4 @@
-//! Conversations to try policies on.
+//! Conversations for testing policies.
 
 use std::sync::Arc;
 
@@ -27,28 +27,28 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// An empty one.
+    /// Creates an empty conversation.
     pub fn new() -> Self {
         Conversation::default()
     }
 
-    /// The knowledge-base seed and its acknowledgement; they come first.
+    /// Adds the knowledge-base seed and its acknowledgement; they come first.
     pub fn seed(self, content: &str) -> Self {
         self.message(Message::text(Role::User, Origin::Seed, format!("{}\n{content}", SEED_PREFIXES[0])))
             .message(Message::text(Role::Assistant, Origin::SeedAck, "了解"))
     }
 
-    /// A question and its answer.
+    /// Adds a question and its answer.
     pub fn turn(self, question: &str, answer: &str) -> Self {
         self.message(Message::user(question)).answer(answer)
     }
 
-    /// The model's words.
+    /// Adds an answer of the model.
     pub fn answer(self, text: &str) -> Self {
         self.message(Message::assistant(text))
     }
 
-    /// A call of a tool and its result.
+    /// Adds a tool call and its result.
     pub fn tool(mut self, name: &str, result: &str) -> Self {
         self.tools += 1;
         let id = format!("call{}", self.tools);
@@ -58,30 +58,30 @@ impl Conversation {
             .message(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] })
     }
 
-    /// The result of a code search, as the gateway stores it.
+    /// Adds the result of a code search, as the gateway stores it.
     pub fn mra_result(self, result: &str) -> Self {
         self.message(Message::text(Role::User, Origin::MraResult, result))
     }
 
-    /// The new message. What follows belongs to the current turn.
+    /// Adds the new message. What follows belongs to the current turn.
     pub fn ask(mut self, question: &str) -> Self {
         self.current = Some(self.messages.len());
         self.message(Message::user(question))
     }
 
-    /// Any message.
+    /// Adds any message.
     pub fn message(mut self, message: Message) -> Self {
         self.messages.push(message);
         self
     }
 
-    /// The channel that the new message comes from.
+    /// Sets the channel that the new message comes from.
     pub fn channel(mut self, name: &str) -> Self {
         self.channel = name.to_owned();
         self
     }
 
-    /// The request as a policy sees it. What the policy drops of it, it can search.
+    /// The request as a policy sees it. The policy can search what it removes.
     pub fn transcript(self) -> Arc<Transcript> {
         let current = self.current.unwrap_or(self.messages.len());
         let entries: Vec<Entry> =
@@ -92,7 +92,7 @@ impl Conversation {
 }
 
 impl From<Vec<Message>> for Conversation {
-    /// Stored messages, none of them new.
+    /// A conversation of stored messages, without a new one.
     fn from(messages: Vec<Message>) -> Self {
         Conversation { messages, ..Conversation::default() }
     }

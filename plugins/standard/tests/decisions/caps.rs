@@ -49,7 +49,7 @@ proptest! {
     ) {
         let verdict = Harness::<Standard>::new().cap(Origin::ToolResult, "grep", &text, limit);
         let capped = cap::apply(&text, verdict, "tool-result", "m1", Language::English);
-        // The share is of characters as they are on average; a text can be denser where it is kept.
+        // The share is computed from the average characters per token; the kept part can be denser.
         prop_assert!(!capped.capped || u64::from(tokens::estimate(&text)) > limit / 4);
         prop_assert!(capped.capped || u64::from(tokens::estimate(&text)) <= limit / 4 + 1);
     }

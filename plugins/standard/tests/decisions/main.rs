@@ -1,4 +1,4 @@
-//! What standard decides, run natively.
+//! The decisions of standard, run natively.
 
 mod caps;
 mod prune;

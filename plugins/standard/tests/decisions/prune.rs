@@ -237,7 +237,7 @@ proptest! {
         let seed_stays = (0..transcript.seed_end() as u32).all(|at| floor.kept.contains(&at));
         let marked = floor.turns_dropped == 0 || floor.marker.is_some();
         let markers_stay = floor.marker.is_some() || transcript.markers().iter().all(|at| floor.kept.contains(at));
-        // The floor may take the current turn apart for the sake of the marker; a plan may not.
+        // The floor may remove parts of the current turn because of the marker; a plan may not.
         let (seed_end, current) = (transcript.seed_end(), transcript.current());
         let seed_tokens = if seed_may_go { 0 } else { transcript.tokens_in(0, seed_end) };
         let too_large = seed_tokens + transcript.tokens_in(current, transcript.len()) > limit;

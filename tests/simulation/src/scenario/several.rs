@@ -1,5 +1,5 @@
-//! What happens in a world of several hosts on one database. Its times are shorter than those of one host: each of them looks
-//! at the database several times a second.
+//! Plans a world of several hosts with one database. Its times are shorter than with one host: each of the hosts polls
+//! the database several times a second.
 
 use fastrand::Rng;
 
@@ -11,7 +11,7 @@ use crate::{
     wire::Fuse,
 };
 
-/// What goes on for longer than such a world lasts, and what is of a disk that these have none of, is left to worlds of one host.
+/// Excluded here: trouble that lasts longer than such a world, and trouble of the disk, which these hosts do not use.
 const NOT_HERE: [Trouble; 6] = [
     Trouble::Refuses,
     Trouble::PlaceDown,
@@ -24,13 +24,13 @@ const NOT_HERE: [Trouble; 6] = [
 const HARMS: [Harm; 6] =
     [Harm::Stopped, Harm::Stopped, Harm::Stopped, Harm::OffDatabase, Harm::OffSlack, Harm::OffModel];
 
-/// So long after the last trouble conversations are tried.
+/// How long after the last trouble conversations are probed.
 const PROBED_AFTER: u64 = 60_000;
 
-/// Their numbers begin here, behind those of all else that happens.
+/// The numbers of suspensions begin here, after those of all other events.
 pub const FIRST_OF_STOPS: usize = 1_000;
 
-/// By how much a clock may be wrong.
+/// Possible clock errors, in milliseconds.
 const WRONG: [i64; 6] = [0, 0, 0, -3_600_000, 3_600_000, 90_000];
 
 impl Scenario {
@@ -38,7 +38,7 @@ impl Scenario {
         let mut rng = dice(seed, "several");
         let mut setting = Setting::of(&mut rng, seed);
         setting.wrong_clocks = (0..hosts).map(|_| one_of(&mut rng, &WRONG)).collect();
-        // Whether a silence means that a prompt is too long is asked again an hour later.
+        // After a silent overflow, the gateway probes the bound an hour later.
         if setting.overflow == Overflow::Silence {
             setting.overflow = Overflow::Words;
         }
@@ -61,7 +61,7 @@ impl Scenario {
             let (harm, host) = (one_of(&mut rng, &HARMS), rng.usize(..hosts));
             let most = if harm == Harm::OffSlack { 60_000 } else { 15_000 };
             let (from, lasts) = (rng.u64(0..lasts), rng.u64(200..most));
-            // The database itself is away from all.
+            // Sometimes no host can reach the database.
             let hit = if harm == Harm::OffDatabase && rng.u8(0..3) == 0 { 0..hosts } else { host..host + 1 };
             events.extend(hit.map(|host| (from, What::Harm { harm, host, lasts })));
         }
@@ -82,7 +82,7 @@ impl Scenario {
         let calm_at = calm_after(&events).max(calm_after(&stops));
         let probes = probes(&events, calm_at + PROBED_AFTER);
         events.extend(probes);
-        // On which hosts others decide from when on is no matter of one moment.
+        // When a swap takes effect differs between hosts.
         let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
         events.extend(deeds);
         let mut events = numbered(events);
@@ -93,7 +93,7 @@ impl Scenario {
     }
 }
 
-/// Hosts are stopped just when they are about to answer, and until others have: what is under way then may come late.
+/// Suspends hosts just when they are about to answer, until others have answered: their calls may then arrive late.
 fn stops_at_work(seed: u64, hosts: usize, events: &[(u64, What)]) -> Vec<(u64, What)> {
     let mut rng = dice(seed, "stops at work");
     let asked: Vec<u64> = events.iter().filter(|(_, what)| matches!(what, What::Says(_))).map(|(at, _)| *at).collect();
@@ -107,7 +107,7 @@ fn stops_at_work(seed: u64, hosts: usize, events: &[(u64, What)]) -> Vec<(u64, W
     (0..rng.usize(1..5)).map(|_| stop(&mut rng)).collect()
 }
 
-/// Many ask at once: then what hosts write shares transactions.
+/// Many people ask at once, so that the hosts' writes share transactions.
 fn rushes(seed: u64, lasts: u64) -> Vec<(u64, What)> {
     let mut rng = dice(seed, "rushes");
     if rng.bool() {

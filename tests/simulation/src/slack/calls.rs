@@ -1,4 +1,4 @@
-//! What becomes of a call of the bot's on its way there and back, and who knows then of what it has done.
+//! The transport of the bot's calls and their responses, and who knows about the effect of a call.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use super::{
 };
 use crate::scenario::{Point, Trouble};
 
-/// A call that is not answered within this has failed for the bot.
+/// A call without a response within this time has failed for the bot.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Within this a host has taken away what came too late.
+/// Within this time a host deletes a post that arrived too late.
 const TAKES_BACK: u64 = 30_000;
 
-/// A host that is about to end tries again within this to take something back: a call that is not answered, and a pause.
+/// A host that is shutting down retries a deletion within this time: one call without a response, and a pause.
 const TRIES_AGAIN: u64 = 12_000;
 
-/// Who knows that a message is there.
+/// Who knows that a message exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     ToWhoeverLooks,
-    /// Others may have looked before it came: none but this host takes it away.
+    /// Others may have searched before it was posted: only this host will delete it.
     OnlyTo(usize),
     ToNobody,
 }
 
 impl Slack {
-    /// What a call takes, and what may become of it before it is carried out.
+    /// The duration of a call, and what may happen to it before it is executed.
     pub(super) async fn before(&self, channel: Option<&str>) -> Result<Came, FrontError> {
         let world = &self.world;
         world.step(Point::Slack).await;
@@ -53,7 +53,7 @@ impl Slack {
         Ok(came)
     }
 
-    /// The same of a call that a process makes only while it may.
+    /// The same for a call that a host makes only while its lease holds.
     pub(super) async fn before_saying(&self, channel: Option<&str>) -> Result<Came, FrontError> {
         let footing = self.footings()[self.world.host()].clone();
         if let Some(footing) = footing {
@@ -62,7 +62,7 @@ impl Slack {
         self.before(channel).await
     }
 
-    /// What may become of it afterwards.
+    /// What may happen to the response.
     pub(super) async fn after(&self) -> Result<(), FrontError> {
         self.world.step(Point::Slack).await;
         let is_lost = self.world.hosts() > 1 && {
@@ -81,7 +81,7 @@ impl Slack {
         }
     }
 
-    /// The host that works was killed: of what it alone has just heard of nobody knows any more.
+    /// The running host was killed: nobody knows any more about a post that only it had just learnt of.
     pub fn forgets(&self) {
         let (now, only_to) = (self.world.time(), Known::OnlyTo(self.world.host()));
         let mut state = self.state();
@@ -89,7 +89,7 @@ impl Slack {
         posts.for_each(|post| post.known = Known::ToNobody);
     }
 
-    /// The host that works ends by itself: what it has tried to take back to the last, while Slack did not answer, stays.
+    /// The running host ends: a post that it was still trying to delete while Slack did not respond stays.
     pub fn gives_up(&self) {
         let (now, only_to) = (self.world.time(), Known::OnlyTo(self.world.host()));
         let mut state = self.state();
@@ -98,7 +98,7 @@ impl Slack {
         posts.for_each(|post| post.known = Known::ToNobody);
     }
 
-    /// It could not be taken back.
+    /// It could not be deleted.
     pub(super) fn keeps(&self, ts: &str) {
         let now = self.world.time();
         if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {

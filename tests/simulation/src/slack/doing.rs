@@ -1,4 +1,4 @@
-//! What people do besides asking, as Slack tells of it: events of edits, deletions, reactions and buttons.
+//! What people do besides asking, as reported by Slack: events of edits, deletions, reactions and buttons.
 
 use pmk_host::{
     chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, Reaction},
@@ -14,16 +14,16 @@ use crate::{
     world::{EPOCH_MS, World},
 };
 
-/// What an event tells of.
+/// The content of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carried {
-    /// A question, by its place among all.
+    /// A question, by its index.
     Question(usize),
-    /// Something that was done, likewise.
+    /// An action, by its index.
     Done(usize),
 }
 
-/// Something that is to be done.
+/// An action that is planned.
 #[derive(Clone, Debug)]
 pub(super) struct Due {
     pub number: usize,
@@ -31,18 +31,18 @@ pub(super) struct Due {
     pub deed: Deed,
 }
 
-/// Something that was done.
+/// An action that was done.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// The questions that it is about, by their numbers; an answer may be for several.
+    /// The numbers of the questions that it is about; an answer may be for several.
     pub about: Vec<usize>,
     pub news: News,
-    /// When the gateway first said that it knows, and when it was told of it for that.
+    /// When the gateway first accepted it, and when that delivery was sent.
     pub accepted_at: Option<u64>,
     pub told_at: Option<u64>,
 }
 
-/// What Slack tells of it.
+/// What Slack reports.
 #[derive(Clone, Debug)]
 pub enum News {
     Edited {
@@ -53,29 +53,29 @@ pub enum News {
         channel: String,
         ts: String,
     },
-    /// An answer, of which these calls of the model are part.
+    /// An answer was deleted; these are the model calls that it consists of.
     AnswerDeleted {
         channel: String,
         ts: String,
         calls: Vec<u64>,
     },
-    /// It is wished that an answer stops.
+    /// A person wants an answer to stop.
     Stop(Reaction),
     Again(Reaction),
     Thumb(Reaction),
     Press(Press),
 }
 
-/// An answer that is that old is known to have gone out.
+/// An answer of this age is known to have been delivered.
 const OLD_ENOUGH: u64 = 60_000;
 
-/// Slack's name of a moment.
+/// Slack's timestamp of a moment.
 fn ts(at: u64, number: usize) -> String {
     format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, at % 1_000 * 1_000 / 2 + number as u64 % 500)
 }
 
 impl State {
-    /// People do what it is time for.
+    /// Does what is due.
     pub(super) fn do_what_is_due(&mut self, world: &World, now: u64) {
         while self.due.first().is_some_and(|due| due.at <= now) {
             let due = self.due.remove(0);
@@ -84,7 +84,7 @@ impl State {
     }
 
     fn act(&mut self, world: &World, Due { number, at, deed }: Due, now: u64) {
-        // Somebody may have been about to while nobody listened; they do it now, as far as it still makes sense.
+        // An action that was due while nobody was connected happens now, if it still makes sense.
         let at = at.max(now);
         let Some(place) = self.questions.iter().position(|question| question.number == deed.about) else { return };
         let question = self.questions[place].clone();
@@ -150,7 +150,7 @@ impl State {
         })
     }
 
-    /// Somebody writes this where they have asked something.
+    /// A person writes this in the conversation of a question.
     fn write(&mut self, number: usize, at: u64, question: &Question, text: &str, due: u64) -> usize {
         let (event_id, own_ts) = (format!("Ev{number:03}"), ts(at, number));
         let Inbound { key, user, reply_to, .. } = question.inbound.clone();
@@ -179,13 +179,13 @@ impl State {
             format!("{}{} what, rather, of part {asked}?", model::name(asked), witness::version(asked, version));
         text.push_str(&" 輪軸 gear".repeat((number + version as usize) % 40));
         let message = Inbound { event_id: format!("Ev{asked:03}e{version}"), text, ..question.inbound.clone() };
-        // In a channel an edit comes as the mention once more.
+        // In a channel, an edit is delivered as another mention.
         let comes_alone = !message.reply_to.channel.starts_with('D');
         let edit = Edit { message, at: ts(at, version as usize), is_for_us: true, comes_alone, manner: None };
         News::Edited { version, edit: Box::new(edit) }
     }
 
-    /// Presses what there is to press about a question, or else the last button that anybody has.
+    /// Presses a button of a message about the question, otherwise the last button there is.
     fn press(&mut self, world: &World, number: usize, question: &Question, due: u64) {
         let offers = |post: &super::Post| post.is_there() && !post.buttons.is_empty();
         let of_question = self.posts.iter().rfind(|post| offers(post) && post.shows.is_about(question));
@@ -202,7 +202,7 @@ impl State {
             choice,
         };
         let about = self.asked_by(&post.shows.event_id.clone(), post.shows.numbers().collect());
-        // Slack tells of a press once.
+        // Slack delivers a press once.
         self.tell(number, &about, News::Press(press.clone()), due, 0);
         if rng.bool() {
             let press = Press { id: format!("Pr{number}b"), ..press };
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// The questions that an answer is to, also where it was asked for again.
+    /// The questions that an answer is for, including after it was requested again.
     fn asked_by(&self, event_id: &str, mut about: Vec<usize>) -> Vec<usize> {
         if let Some(wish) = event_id.strip_prefix(":again:") {
             let wished = self.done.iter().filter(|done| match &done.news {
@@ -234,7 +234,7 @@ impl State {
         self.deliveries.push(Sending { tries, ..Sending::new(carries, event_id, due) });
     }
 
-    /// What somebody reads who looks for what was asked while they were away.
+    /// What is returned when missed messages are read back.
     pub(super) fn past(&self, place: &BackfillRequest, now: u64) -> Past {
         let is_there = |question: &&Question| {
             let Inbound { reply_to, ts, .. } = &question.inbound;
@@ -252,7 +252,7 @@ impl State {
         Past { messages: open.into_iter().map(message).collect(), is_whole: true, ..Past::default() }
     }
 
-    /// All of a conversation may have come to their end.
+    /// All questions of a conversation may have been finished.
     pub(super) fn settle_all_of(&self, world: &World, like: &Question) {
         let same = self.questions.iter().filter(|question| question.inbound.key == like.inbound.key);
         same.for_each(|question| world.witness.settle(question.number));
@@ -283,7 +283,7 @@ fn deleted(channel: String, ts: String, of: DeletedAuthor) -> Change {
 }
 
 impl Slack {
-    /// Tells of something that was done; whether that was taken in.
+    /// Delivers an action; returns whether it was accepted.
     pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
         let (world, sent_at) = (&self.world, self.world.time());
         let Done { about, news, .. } = self.state().done[place].clone();
@@ -314,12 +314,12 @@ impl Slack {
             }
             News::Stop(reaction) => {
                 for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
-                    // It may come before what it is about.
+                    // It may arrive before the message that it is about.
                     let is_known = question.accepted_at.is_some_and(|accepted| accepted < sent_at);
                     if is_known && reaction.ts == question.inbound.ts {
                         world.witness.stopped(question.number);
                     }
-                    // What is answered together is stopped together.
+                    // Messages that are answered together are stopped together.
                     state.settle_all_of(world, question);
                 }
             }

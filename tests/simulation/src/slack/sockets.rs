@@ -1,4 +1,4 @@
-//! The sockets of several hosts: each event goes to one of them, and to another where nobody acknowledges it there.
+//! The sockets of several hosts: each event is sent to one of them, and to another one if it is not acknowledged.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,22 +7,22 @@ use tokio::time::Instant;
 use super::{Sending, State};
 use crate::{random::one_of, scenario::Harm, world::World};
 
-/// So long Slack waits for an acknowledgement.
+/// How long Slack waits for an acknowledgement.
 const PATIENCE: u64 = 3_000;
 
-/// How often it looks for somebody who listens.
+/// How often it looks for a connected host.
 const LOOK_EVERY: u64 = 1_000;
 
-/// What takes so much longer than it should has stood still meanwhile.
+/// A delay beyond this means that the host was suspended in the meantime.
 const STOOD_STILL: Duration = Duration::from_millis(500);
 
-/// A call that does not get through is not answered for up to that long.
+/// A call that does not get through fails after at most this time.
 const NOTHING_WITHIN: u64 = 10_000;
 
 #[derive(Default)]
 pub(super) struct Sockets {
     open: BTreeSet<usize>,
-    /// What hosts have in their sockets that was sent to others since.
+    /// Events in the sockets of hosts that have been sent to other hosts since.
     stale: Vec<Sending>,
 }
 
@@ -47,7 +47,7 @@ impl Sockets {
 }
 
 impl State {
-    /// Hands what is due to whoever listens; to whom something was handed.
+    /// Sends what is due to connected hosts; returns those hosts.
     pub(super) fn hand_out(&mut self, world: &World, now: u64) -> Vec<usize> {
         let reaches = |host: usize| !world.scenario.is_hit(Harm::OffSlack, host, now);
         let open: Vec<usize> = self.sockets.open.iter().copied().filter(|host| reaches(*host)).collect();
@@ -71,7 +71,7 @@ impl State {
         handed_out
     }
 
-    /// When there may be something that no host waits for.
+    /// When there may be something to send that no host waits for.
     pub(super) fn looks_again(&self, world: &World, now: u64) -> Option<u64> {
         let when = |sending: &Sending| match sending.to {
             Some((to, since)) => keeps_silent(world, to, now).then_some(now.max(since + PATIENCE) + 1),
@@ -86,16 +86,16 @@ fn keeps_silent(world: &World, host: usize, now: u64) -> bool {
     world.hosts() > 1 && [Harm::Stopped, Harm::OffSlack].iter().any(|harm| world.scenario.is_hit(*harm, host, now))
 }
 
-/// How something has come through between a host and Slack.
+/// When something arrived, sent between a host and Slack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
     InTime,
-    /// Others may have done what the host was about to do.
+    /// Other hosts may have done what this one was about to do.
     Late,
 }
 
-/// Whether something comes through that takes so long. What was under way when the host was stopped is lost, or comes when it
-/// goes on.
+/// Whether something with this delay arrives. If the host is suspended in the meantime, it is lost or arrives when the
+/// host continues.
 pub(super) async fn arrives(world: &World, takes: Duration) -> Option<Came> {
     if world.is_hit(Harm::OffSlack) {
         let waits = world.dice("no answer").u64(10..NOTHING_WITHIN);

@@ -1,4 +1,4 @@
-//! What must hold of what people have changed, and of what they have wished for.
+//! Checks the effects of people's changes and wishes.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,23 +13,24 @@ use crate::{
     witness::Witness,
 };
 
-/// What was done in so many milliseconds before or after a stop may be why something was given up.
+/// An action within this many milliseconds of a stop may be the reason why a request was cancelled.
 const AROUND: u64 = 10_000;
 
 impl Verdict<'_> {
-    /// Whether somebody has deleted it, as far as the gateway may know.
+    /// Whether it was deleted, as far as the gateway may know.
     pub(super) fn is_called_off(&self, number: usize) -> bool {
         let deletes = |news: &News| matches!(news, News::Deleted { .. });
         self.done.iter().any(|done| deletes(&done.news) && done.about.contains(&number))
     }
 
-    /// Whether somebody has wished that its answer stops.
+    /// Whether somebody wants its answer to stop.
     pub(super) fn is_to_stop(&self, number: usize) -> bool {
         let stops = |news: &News| matches!(news, News::Stop(_));
         self.done.iter().any(|done| stops(&done.news) && done.about.contains(&number))
     }
 
-    /// How often something was to be asked again where a question was asked: what was answered together is asked together.
+    /// How often a question of this conversation was to be asked again: what was answered together is asked again
+    /// together.
     pub(super) fn wishes_in(&self, question: &Question) -> usize {
         let is_here = |number: &usize| {
             let mut questions = self.questions.iter();
@@ -48,7 +49,7 @@ impl Verdict<'_> {
         self.done.iter().filter(move |done| asks(&done.news)).map(|done| done.about.as_slice())
     }
 
-    /// A wish is fulfilled once, and what was pressed is done.
+    /// Each wish must be fulfilled once, and each press be processed.
     pub(super) fn judge_wishes(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
         let again = self.posts.iter().filter(|post| post.is_there() && is_answer(post));
@@ -59,7 +60,7 @@ impl Verdict<'_> {
         for (wish, answers) in answers.into_iter().filter(|(_, answers)| *answers > 1 && !is_repeated) {
             breaches.push(format!("{wish} was answered {answers} times"));
         }
-        // The same message asks once by its button.
+        // A button's message causes at most one repetition.
         let mut wishes: Vec<String> = self
             .done
             .iter()
@@ -82,8 +83,9 @@ impl Verdict<'_> {
 }
 
 impl Verdict<'_> {
-    /// Where one question is answered after the other, what is under way goes on when another one is stopped. Judged where
-    /// nothing else can be why it was given up: in a process that was never ended, by what nobody else did then.
+    /// Where questions are answered one after the other, stopping a waiting one must not cancel the one in progress.
+    /// This is checked only where there is no other possible reason for a cancellation: the process was never
+    /// restarted, and nobody did anything else at that time.
     pub(super) fn judge_stops(&self, breaches: &mut Vec<String>) {
         if self.world.scenario.setting.queue != "sequential" {
             return;
@@ -118,7 +120,7 @@ impl Verdict<'_> {
     }
 }
 
-/// What is left in a database of what was deleted, in whatever table: what is found by are columns of those.
+/// The deleted texts that are still in a database, in any table, including the columns of search terms.
 pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> Vec<String> {
     if !witness.has_deleted() {
         return vec![];
@@ -138,7 +140,7 @@ pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> 
     left
 }
 
-/// What is left in a store of what was deleted, in whatever table or index.
+/// The deleted texts that are still in a store, in any table or index.
 pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
     if !witness.has_deleted() {
         return vec![];
@@ -150,7 +152,7 @@ pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
         statement.query_map([], |row| row.get(0)).expect("readable").map(|name| name.expect("a name")).collect();
     let mut left = Vec::new();
     for table in tables {
-        // A summary says what it says.
+        // Summaries are exempt.
         let kept = if table == "message" { "WHERE origin <> 'summary'" } else { "" };
         let mut statement = store.prepare(&format!("SELECT * FROM {table} {kept}")).expect("readable");
         let columns = statement.column_count();

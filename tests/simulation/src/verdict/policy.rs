@@ -1,4 +1,4 @@
-//! What must hold of policies that are swapped while turns run, and of the arms of an experiment.
+//! Checks policies that are swapped while turns run, and the arms of an experiment.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::{Verdict, is_answer};
 use crate::scenario::What;
 
 impl Verdict<'_> {
-    /// All that is told of one turn was decided by the policies that it began with, and a conversation keeps its arm.
+    /// All decisions of one turn must be made by the policies it began with, and a conversation keeps its arm.
     pub(super) fn judge_policies(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let setting = &self.world.scenario.setting;
         let swaps = self.world.scenario.events.iter().filter_map(|event| match event.what {
             What::Swap(to) => Some((event.at, to)),
             _ => None,
         });
-        // Since when, until when, and by what.
+        // From when until when, and by which policies.
         let mut served: Vec<(u64, u64, Vec<String>)> = vec![(0, u64::MAX, self.policies.digests(setting.policies))];
         for (at, to) in swaps {
             if let Some(last) = served.last_mut() {
@@ -57,7 +57,7 @@ impl Verdict<'_> {
                 continue;
             }
             let mut asked = self.questions.iter().filter(|question| post.shows.is_about(question));
-            // What was missed is read back, and may be answered before Slack sends it.
+            // A missed message is read back, and may be answered before Slack delivers it.
             let sent_at = asked.next().and_then(|question| question.first_sent_at).unwrap_or(0);
             let since = sent_at.min(post.posted_at);
             let serves = |(from, until, layers): &(u64, u64, Vec<String>)| {
@@ -72,7 +72,7 @@ impl Verdict<'_> {
 
     fn judge_arms(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let is_stop = |line: &Value| line["type"] == "experiment.arm-stopped";
-        // Lines of several hosts are in no order in which one could see what came before it.
+        // The lines of several hosts are in no order from which one could tell what came before.
         if self.world.hosts() > 1 && lines.iter().any(is_stop) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What must hold of what people are told of the gateway's coming and going.
+//! Checks what people are told of the gateway's end and return.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::Verdict;
 use crate::scenario::What;
 
-/// How long somebody is left in peace after such a message, in milliseconds.
+/// The minimum time between two such messages to the same place, in milliseconds.
 const PEACE: u64 = 60 * 60 * 1_000;
 
 impl Verdict<'_> {
-    /// Nobody is told more than once an hour, and each start says that it is one.
+    /// A place must be told at most once an hour, and each start must be recorded.
     pub(super) fn judge_presence(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let is_set = self.world.scenario.events.iter().any(|event| matches!(event.what, What::Clock { .. }));
         if !self.world.scenario.setting.presence || is_set {
@@ -20,7 +20,7 @@ impl Verdict<'_> {
         }
         let mut told: BTreeMap<&str, u64> = BTreeMap::new();
         for post in &self.posts {
-            // What admins are told is no news of that kind.
+            // Notices to admins are of another kind.
             let is_broadcast = post.tag.kind == Kind::Notice && post.tag.event_id.is_empty();
             if !is_broadcast || post.place.channel == "DADMIN" || !is_of_presence(&post.text) {
                 continue;

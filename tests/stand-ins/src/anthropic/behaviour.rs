@@ -1,4 +1,4 @@
-//! How the stand-in answers a valid request: well, badly, or not at all.
+//! The responses of the stand-in to a valid request, including failures.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -12,50 +12,50 @@ use tokio::sync::Semaphore;
 
 use super::rules;
 
-/// What happens to one request.
+/// The response to one request.
 #[derive(Clone, Debug)]
 pub enum Behaviour {
-    /// Repeats the question: `You said: …`. What happens when nothing is queued.
+    /// Repeats the question: `You said: …`. The default when nothing is queued.
     Echo,
     /// Streams this text and ends with this stop reason, pausing before each piece.
     Answer { text: String, stop_reason: String, pause: Duration },
-    /// Streams this text in four pieces, each once the gate has let it through.
+    /// Streams this text in four pieces, each after a permit of the gate.
     Gated { text: String, gate: Arc<Semaphore> },
     /// Calls one tool.
     ToolUse { id: String, name: String, input: Value },
-    /// Says this first, if anything, and calls these tools in one round, with ids that the request does not have.
+    /// Answers with this text, if any, and calls these tools in one round, with ids that are not in the request.
     Calls { text: String, calls: Vec<(String, Value)> },
-    /// Answers with a status, headers and a body, and no stream.
+    /// Responds with a status, headers and a body, without a stream.
     Error { status: u16, headers: Vec<(String, String)>, body: String },
-    /// Begins the answer with this text, then sends an `error` event.
+    /// Begins an answer with this text, then sends an `error` event.
     ErrorEvent { text: String, code: String, message: String },
-    /// Takes the request and never sends a status.
+    /// Receives the request and never responds.
     Silence,
-    /// Begins the answer with this text, then sends nothing more and keeps the connection open.
+    /// Begins an answer with this text, then sends nothing more and keeps the connection open.
     Stall { text: String },
-    /// Begins the answer with this text, then breaks the connection.
+    /// Begins an answer with this text, then breaks the connection.
     Cut { text: String },
-    /// Streams everything but the end, and ends the response in good order.
+    /// Streams everything but the end, and ends the response normally.
     Truncated { text: String },
     /// Sends these bytes as the event stream.
     Raw(Vec<u8>),
 }
 
-/// What a model says that would rather call a tool and may not.
+/// The answer of a model that would call a tool but may not.
 pub const WITHOUT_TOOLS: &str = "This is what I have found so far.";
 
 impl Behaviour {
-    /// A whole answer.
+    /// A complete answer.
     pub fn answer(text: impl Into<String>) -> Self {
         Behaviour::stopping(text, "end_turn")
     }
 
-    /// An answer that comes slowly.
+    /// An answer that is sent slowly.
     pub fn slow(text: impl Into<String>, pause: Duration) -> Self {
         Behaviour::Answer { text: text.into(), stop_reason: "end_turn".into(), pause }
     }
 
-    /// An answer of four pieces that comes as the test wants it: a piece for each permit of the gate.
+    /// An answer in four pieces, controlled by the test: each piece needs a permit of the gate.
     pub fn gated(text: impl Into<String>) -> (Self, Arc<Semaphore>) {
         let gate = Arc::new(Semaphore::new(0));
         (Behaviour::Gated { text: text.into(), gate: Arc::clone(&gate) }, gate)
@@ -66,13 +66,13 @@ impl Behaviour {
         Behaviour::Answer { text: text.into(), stop_reason: stop_reason.into(), pause: Duration::ZERO }
     }
 
-    /// Calls of tools in one round.
+    /// Tool calls in one round.
     pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let calls = calls.into_iter().map(|(name, input)| (name.to_owned(), input)).collect();
         Behaviour::Calls { text: String::new(), calls }
     }
 
-    /// An error in the API's own form.
+    /// An error in the API's format.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": code, "message": message}, "request_id": "req_stand_in"});
         let headers = vec![("content-type".into(), "application/json".into())];
@@ -98,7 +98,7 @@ impl Behaviour {
         }
     }
 
-    /// What goes over the connection, one after the other; nothing where there is no stream.
+    /// The steps of the stream; none where there is no stream.
     fn steps(self, request: &Value, prompt_tokens: u64) -> Vec<Step> {
         let begun = |text: &str, pause| {
             let mut steps = vec![start(request, prompt_tokens), event("ping", json!({"type": "ping"}))];
@@ -111,7 +111,7 @@ impl Behaviour {
             steps.push(last);
             steps
         };
-        // As the API promises of `tool_choice: none`.
+        // As the API guarantees for `tool_choice: none`.
         let must_answer = request["tool_choice"]["type"] == "none";
         match self {
             Behaviour::ToolUse { .. } if must_answer => Behaviour::answer(WITHOUT_TOOLS).steps(request, prompt_tokens),
@@ -165,7 +165,7 @@ impl Behaviour {
     }
 }
 
-/// One thing that happens on an open connection.
+/// One step on an open connection.
 #[derive(Debug)]
 enum Step {
     Send(Bytes),
@@ -243,7 +243,7 @@ fn end(stop_reason: &str, said: &str) -> [Step; 2] {
     [event("message_delta", json!({"delta": delta, "usage": usage})), event("message_stop", json!({}))]
 }
 
-/// A text in a few pieces, cut between characters.
+/// Splits a text into a few pieces, between characters.
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     let chars: Vec<char> = text.chars().collect();
     let size = chars.len().div_ceil(4).max(1);

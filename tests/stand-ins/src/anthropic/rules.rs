@@ -1,4 +1,4 @@
-//! What the Messages API refuses, in its own words (Anthropic's documentation and error messages).
+//! The requests that the Messages API refuses, with its messages (from Anthropic's documentation and error messages).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::images;
 
-/// Why a request is not served.
+/// Why a request is refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub status: u16,
@@ -24,15 +24,15 @@ impl Refusal {
     }
 }
 
-/// The tokens of a prompt as this stand-in counts them, on purpose not as the product does: one for
-/// each character from U+2E80 on, one for every four bytes of the rest, and five for each block.
+/// The tokens of a prompt as this stand-in counts them, deliberately unlike the product: one for each character from
+/// U+2E80 on, one for every four bytes of the rest, and five for each block.
 pub fn count_tokens(body: &Value) -> u64 {
     let system = blocks(&body["system"]).map(block_tokens);
     let messages = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"])).map(block_tokens);
     system.chain(messages).sum()
 }
 
-/// The tokens up to the last mark for the cache.
+/// The tokens up to the last cache mark.
 pub fn cached_tokens(body: &Value) -> u64 {
     let messages = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
     let mut sum = 0;
@@ -63,7 +63,7 @@ fn block_tokens(block: &Value) -> u64 {
     (wide.len() + bytes.div_ceil(4) + 5) as u64
 }
 
-/// What is in an image's block.
+/// Checks the content of an image block.
 fn image(block: &Value, of: usize) -> Option<Result<(usize, usize), String>> {
     let source = &block["source"];
     let word = |key: &str| source[key].as_str().unwrap_or_default();
@@ -73,7 +73,7 @@ fn image(block: &Value, of: usize) -> Option<Result<(usize, usize), String>> {
     })
 }
 
-/// How many images a request holds.
+/// The number of images in a request.
 pub fn count_images(body: &Value) -> usize {
     let blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
     blocks.filter(|block| is(block, "image")).count()
@@ -88,13 +88,13 @@ pub fn question(body: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// How many tool calls a request holds.
+/// The number of tool calls in a request.
 pub fn count_calls(body: &Value) -> usize {
     let blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
     blocks.filter(|block| is(block, "tool_use")).count()
 }
 
-/// The system prompt, and everything after the model's last words.
+/// The system prompt, and everything after the model's last message.
 pub fn said_now(body: &Value) -> String {
     let messages = array(&body["messages"]);
     let since = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
@@ -105,7 +105,7 @@ pub fn said_now(body: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The content of a message or of the system prompt: a string counts as one block.
+/// The blocks of a message or of the system prompt: a string counts as one block.
 fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     let alone = content.is_string().then_some(content);
     alone.into_iter().chain(array(content))
@@ -130,7 +130,7 @@ pub fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Refuses, where there are no tools, whatever offers any or has calls or results in its history.
+/// Where there are no tools, refuses any request that offers some or has tool calls or results in its history.
 pub fn check_tools(body: &Value, without_tools: Option<&Refusal>) -> Result<(), Refusal> {
     let mut blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
     let speaks_of_tools = ["tools", "tool_choice"].iter().any(|key| body.get(*key).is_some())
@@ -138,7 +138,7 @@ pub fn check_tools(body: &Value, without_tools: Option<&Refusal>) -> Result<(), 
     without_tools.filter(|_| speaks_of_tools).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
 
-/// Refuses whatever has images, where there are no eyes.
+/// Where images are not supported, refuses any request with images.
 pub fn check_images(body: &Value, without_images: Option<&Refusal>) -> Result<(), Refusal> {
     without_images.filter(|_| count_images(body) > 0).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
@@ -185,7 +185,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     require(marks <= 4, &format!("A maximum of 4 blocks with cache_control may be provided. Found {marks}."))
 }
 
-/// Neighbours of the same role are one message to the API.
+/// Merges adjacent messages of the same role, as the API does.
 fn merged(messages: &[Value]) -> Result<Vec<(&str, Vec<&Value>)>, Refusal> {
     let mut out: Vec<(&str, Vec<&Value>)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -261,8 +261,8 @@ fn is_tool_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Every call is answered at the beginning of the next message, once, and every answer has its call
-/// in the message before.
+/// Checks that every call has exactly one result at the beginning of the next message, and every result its call in the
+/// message before.
 fn check_pairs(messages: &[(&str, Vec<&Value>)]) -> Result<(), Refusal> {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut calls: Vec<&str> = Vec::new();

@@ -1,6 +1,6 @@
-//! The stand-in Slack as a program, for clients that are not written in Rust: tells on standard output where
-//! it listens and with which tokens, does what standard input tells it, a JSON line each, and when that ends
-//! says what it saw.
+//! The stand-in Slack as a program, for clients that are not written in Rust: prints its address and tokens on standard
+//! output, executes the orders on standard input, one JSON object per line, and reports what it saw when the input
+//! ends.
 
 use std::{
     io::{Write, stdout},
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 
-/// What is to happen in the workspace.
+/// An order for the workspace.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Order {
@@ -24,7 +24,7 @@ enum Order {
     Dm { user: String, text: String },
     /// A person mentions the bot in a channel.
     Mention { channel: String, user: String, text: String },
-    /// A person edits what they wrote.
+    /// A person edits a message.
     Edit { channel: String, ts: String, text: String },
     /// A message is deleted.
     Delete { channel: String, ts: String },
@@ -32,24 +32,24 @@ enum Order {
     React { user: String, channel: String, ts: String, reaction: String },
     /// Somebody clicks a button of a message.
     Click { user: String, channel: String, ts: String, action: String, value: String },
-    /// The acknowledgement of something is waited for; how long it took is told.
+    /// Waits for the acknowledgement of an event, and reports how long it took.
     Acked { id: String },
-    /// What a person is shown to begin with is told.
+    /// Reports the suggested prompts of a person.
     Suggested { user: String },
-    /// So many replies in a channel are waited for, and told.
+    /// Waits for this many replies in a channel, and reports them.
     Replies { channel: String, least: usize },
-    /// Every socket is announced to close, and closed a moment later.
+    /// Announces on every socket that it will be closed, and closes it a moment later.
     Disconnect { reason: String },
-    /// Every connection breaks.
+    /// Breaks every connection.
     Drop,
-    /// So many acknowledgements are waited for: a client that has sent one does not know when it is read.
+    /// Waits for this many acknowledgements: a client that has sent one does not know when it is read.
     Acks { least: usize },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let rules = SlackRules {
-        // So that a renewal of the sockets is over within a test.
+        // So that a renewal of the sockets takes place within a test.
         warning_grace: Duration::from_secs(1),
         retry_delays: [100, 1_000, 5_000].map(Duration::from_millis).to_vec(),
         ..SlackRules::default()
@@ -111,13 +111,13 @@ async fn carry_out(slack: &Slack, order: Order) -> Value {
     }
 }
 
-/// The message of that `ts`.
+/// The message with this `ts`.
 fn message(slack: &Slack, channel: &str, ts: &str) -> Message {
     let found = slack.messages(channel).into_iter().find(|message| message.ts == ts);
     found.expect("the message is there")
 }
 
-/// When nobody reads it any more, nobody gives orders either.
+/// If nobody reads the output any more, nobody sends orders either.
 fn say(line: &Value) {
     writeln!(stdout(), "{line}").ok();
 }

@@ -1,4 +1,4 @@
-//! A PgBouncer before the tests' PostgreSQL, which hands out connections by the transaction. It ends with the test.
+//! A PgBouncer in front of the tests' PostgreSQL, with transaction pooling. It ends with the test.
 
 use std::{
     fs,
@@ -10,13 +10,13 @@ use std::{
 use super::{Server, as_nobody, asked_to_do_without, free_port, given_to_nobody};
 use crate::patience::until;
 
-/// Tests may do without PgBouncer where this is `none`.
+/// With the value `none`, tests run without PgBouncer.
 const VARIABLE: &str = "PMK_TEST_PGBOUNCER";
 
-/// Fewer than two hosts have connections, so that they have to share them.
+/// Fewer than the connections of two hosts, so that they have to share them.
 const POOL_SIZE: usize = 2;
 
-/// A pooler that runs.
+/// A running pooler.
 pub struct Pooler<'s> {
     server: &'s Server,
     program: PathBuf,
@@ -26,10 +26,11 @@ pub struct Pooler<'s> {
 }
 
 impl Server {
-    /// A pooler before this server, with these lines more in its settings; `None` where tests are to do without, which is said.
+    /// Starts a pooler for this server, with these additional settings; `None`, with a message, if tests are to run
+    /// without it.
     ///
     /// # Panics
-    /// There is none on this machine, and nobody has said that tests are to do without.
+    /// If PgBouncer is not installed, and tests were not asked to run without it.
     pub fn pooler(&self, settings: &[&str]) -> Option<Pooler<'_>> {
         if asked_to_do_without(VARIABLE) {
             eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried through PgBouncer");
@@ -52,14 +53,14 @@ impl Server {
 }
 
 impl Pooler<'_> {
-    /// The way through it to the database of an address.
+    /// The address of the same database through the pooler.
     pub fn address(&self, address: &str) -> String {
         let (direct, pooled) = (format!(":{}/", self.server.port), format!(":{}/", self.port));
         assert!(address.contains(&direct), "{address} is none of this server's");
         address.replacen(&direct, &pooled, 1)
     }
 
-    /// What its console says to a command.
+    /// Runs a command in its console and returns the output.
     pub fn console(&self, command: &str) -> String {
         self.try_console(command).unwrap_or_else(|error| panic!("{command}: {error}"))
     }
@@ -68,11 +69,11 @@ impl Pooler<'_> {
         self.server.psql_at(self.folder.path(), self.port, "pgbouncer", command)
     }
 
-    /// Has it look for the server at another port from now on, with nobody there; or where that is again.
+    /// Makes it look for the server at a port where nobody listens, or at the right port again.
     pub fn leads_to_the_server(&self, leads: bool) {
         let path = self.folder.path().join("pgbouncer.ini");
         let settings = fs::read_to_string(&path).expect("its settings");
-        // Nobody listens at the lowest port.
+        // Nobody listens on the lowest port.
         let (right, wrong) = (format!("port={}\n", self.server.port), "port=1\n".to_owned());
         let (from, to) = if leads { (wrong, right) } else { (right, wrong) };
         assert!(settings.contains(&from), "{settings}");
@@ -83,7 +84,7 @@ impl Pooler<'_> {
         }
     }
 
-    /// Ends it as a crash does, and starts it again: whoever was connected is cut off.
+    /// Ends it like a crash, and starts it again: all clients are disconnected.
     pub fn restart(&mut self) {
         self.end();
         self.child = run(&self.program, self.folder.path());
@@ -94,7 +95,7 @@ impl Pooler<'_> {
         until("the pooler comes", || self.try_console("SHOW VERSION").ok());
     }
 
-    /// How often it has looked for the server in vain since its last start.
+    /// How often it has failed to connect to the server since its last start.
     pub fn failures(&self) -> usize {
         self.log().matches("connect failed").count()
     }
@@ -104,7 +105,7 @@ impl Pooler<'_> {
     }
 
     fn end(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         self.child.wait().expect("it is gone");
     }
@@ -116,7 +117,7 @@ impl Drop for Pooler<'_> {
     }
 }
 
-/// Where it is: on the PATH, or where Debian has it.
+/// The path of the program: in `PATH`, or where Debian installs it.
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);

@@ -1,11 +1,11 @@
-//! Two servers, of which one follows the other: what is committed on the first is on the second before anybody hears of it.
+//! Two servers, one of which replicates the other synchronously: a commit is on both before it is reported.
 
 use std::process::{Child, Command};
 
 use super::{Commits, Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
 use crate::patience::until;
 
-/// A server, and its standby. Both end with the test.
+/// A server and its standby. Both end with the test.
 pub struct Pair {
     pub primary: Server,
     pub standby: Server,
@@ -13,10 +13,10 @@ pub struct Pair {
     standby_child: Child,
 }
 
-/// A pair of their own; `None` where tests are to do without, which is said.
+/// Starts a separate pair; `None`, with a message, if tests are to run without it.
 ///
 /// # Panics
-/// PostgreSQL is not on this machine, and nobody has said that tests are to do without.
+/// If PostgreSQL is not installed, and tests were not asked to run without it.
 pub fn pair() -> Option<Pair> {
     if asked_to_do_without(VARIABLE) {
         eprintln!("NOT RUN: {VARIABLE}=none, so no standby took over");
@@ -33,18 +33,18 @@ pub fn pair() -> Option<Pair> {
 }
 
 impl Pair {
-    /// A new database on both, and its address, which leads to whichever of them takes writes.
+    /// Creates a database on both, and returns its address, which leads to whichever of them accepts writes.
     pub fn database(&self) -> String {
         let first = self.primary.database();
         let (before, name) = first.rsplit_once('/').expect("an address");
         format!("{before},127.0.0.1:{}/{name}?target_session_attrs=read-write", self.standby.port)
     }
 
-    /// Ends the first as a crash does, and has the second take its place.
+    /// Ends the primary like a crash, and promotes the standby.
     pub fn fail_over(&mut self) {
         end(&mut self.primary_child);
         self.standby.psql("postgres", "SELECT pg_promote()").expect("promoted");
-        // Its own standby is nowhere.
+        // It has no standby itself.
         self.standby.psql("postgres", "ALTER SYSTEM RESET synchronous_standby_names").expect("set");
         self.standby.psql("postgres", "SELECT pg_reload_conf()").expect("reloaded");
     }
@@ -59,7 +59,7 @@ impl Pair {
 }
 
 impl Server {
-    /// One that follows another.
+    /// Starts a server that follows another one.
     fn following(other: &Server) -> (Server, Child) {
         let server = Server { programs: other.programs.clone(), folder: own_folder(), port: free_port() };
         let data = server.folder.join("data");
@@ -78,7 +78,7 @@ impl Server {
     }
 }
 
-/// The shell takes the server with it.
+/// The shell ends the server as well.
 fn end(shell: &mut Child) {
     let told = Command::new("kill").args(["-TERM", &shell.id().to_string()]).status();
     assert!(told.is_ok_and(|status| status.success()), "it runs");

@@ -1,16 +1,16 @@
-//! What `claude -p --output-format stream-json` prints, as scripts' steps.
+//! The output of `claude -p --output-format stream-json`, as steps of a script.
 //!
-//! Beside the steps of every script: `answer TEXT` (`\n` in it is a line feed) and
-//! `failure STATUS`, for 400 (prompt too long), 401, 413, 429 and 529.
+//! In addition to the general steps: `answer TEXT` (with `\n` for a line feed) and `failure STATUS`, for 400 (prompt
+//! too long), 401, 413, 429 and 529.
 
 use serde_json::{Value, json};
 
 use super::Step;
 
-/// Reads a line of a script.
+/// Parses a line of a script.
 ///
 /// # Errors
-/// A line that is no step, as text.
+/// If the line is not a step; the error is a message.
 pub fn step(line: &str) -> Result<Vec<Step>, String> {
     match line.split_once(' ') {
         Some(("answer", text)) => Ok(lines(&answer(&text.replace("\\n", "\n")))),
@@ -59,7 +59,7 @@ fn answer(text: &str) -> Vec<Value> {
     ]
 }
 
-/// A failure of the API is a "success" with `is_error`, and exit code 1.
+/// A failure of the API has the subtype `success`, with `is_error` set, and exit code 1.
 fn failure(status: u16) -> Result<Vec<Value>, String> {
     let (text, terminal_reason, error) = match status {
         400 => {

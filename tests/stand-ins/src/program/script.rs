@@ -1,4 +1,4 @@
-//! What a script can do.
+//! The steps of a script.
 
 use std::{
     fs,
@@ -16,29 +16,29 @@ pub enum Step {
     Out(String),
     /// `err TEXT`: a line on standard error.
     Err(String),
-    /// `flood BYTES`: so much on standard output, in lines of 100 bytes.
+    /// `flood BYTES`: this many bytes on standard output, in lines of 100 bytes.
     Flood(usize),
     /// `raw HEX`: these bytes on standard output.
     Raw(Vec<u8>),
     /// `sleep MS`
     Sleep(Duration),
-    /// `mark NAME`: a file of that name beside the script, which says that this step was reached.
+    /// `mark NAME`: creates a file with this name beside the script, to show that this step was reached.
     Mark(String),
-    /// `wait NAME`: until there is a file of that name beside the script.
+    /// `wait NAME`: waits for a file with this name beside the script.
     Wait(String),
-    /// `spawn`: a process that outlives this one unless somebody kills it; prints `grandchild PID`.
+    /// `spawn`: starts a process that outlives this one unless it is killed; prints `grandchild PID`.
     Spawn,
-    /// `hang`: nothing, for ever.
+    /// `hang`: does nothing, forever.
     Hang,
     /// `exit CODE`
     Exit(u8),
 }
 
 impl Step {
-    /// Reads a line of a script.
+    /// Parses a line of a script.
     ///
     /// # Errors
-    /// A line that is no step, as text.
+    /// If the line is not a step; the error is a message.
     pub fn parse(line: &str) -> Result<Step, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let number = || rest.trim().parse::<usize>().map_err(|error| format!("`{line}`: {error}"));
@@ -62,8 +62,8 @@ impl Step {
     }
 }
 
-/// Does the steps beside the script and gives the exit code. A reader that went away ends the program, as it would
-/// any other.
+/// Executes the steps and returns the exit code. If the reader of the output is gone, the program ends, like any other
+/// program.
 pub(super) fn run(script: &Path, steps: &[Step]) -> Result<u8, String> {
     let mut out = io::stdout().lock();
     for step in steps {
@@ -97,7 +97,7 @@ fn flood(out: &mut impl io::Write, bytes: usize) -> io::Result<()> {
     out.flush()
 }
 
-/// A test that is over has taken its script away; then nobody is left to wait for.
+/// Waits for a file. If the test has ended and deleted its script, there is nothing left to wait for.
 fn wait(script: &Path, name: &str) -> io::Result<()> {
     let file = script.with_file_name(name);
     while !file.exists() && script.exists() {
@@ -106,7 +106,7 @@ fn wait(script: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// It keeps standard output open, as a forgotten helper would.
+/// Starts a process that keeps standard output open, as a forgotten helper would.
 fn spawn() -> io::Result<u32> {
     Ok(Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn()?.id())
 }

@@ -1,4 +1,4 @@
-//! What people send along with a message: files, and `attachments` as a forwarded message has them.
+//! Attachments of people's messages: files, and `attachments` as in a forwarded message.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Fault, Inner};
 
-/// What is there for who may not read files.
+/// The response to a client that may not read files.
 const LOGIN: &str = "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
 
 /// A file that a person attaches.
@@ -22,18 +22,18 @@ pub struct Upload {
     /// `hosted`, `snippet`, `tombstone`, `external`.
     pub mode: String,
     pub content: Vec<u8>,
-    /// How long it is said to be.
+    /// Its declared size.
     pub size: usize,
-    /// Where it is said to be, where that is not here.
+    /// Its declared address, if that is not here.
     pub address: Option<String>,
-    /// Where who asks for it is sent on to.
+    /// The address to which a download is redirected.
     pub redirect: Option<String>,
-    /// A smaller picture of it.
+    /// A preview image.
     pub preview: Option<Vec<u8>>,
 }
 
 impl Upload {
-    /// A file of that type.
+    /// A file of this type.
     pub fn new(name: &str, mimetype: &str, content: impl Into<Vec<u8>>) -> Upload {
         let content = content.into();
         Upload {
@@ -49,7 +49,7 @@ impl Upload {
     }
 }
 
-/// Somebody asked for an attached file.
+/// A request for an attached file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
     /// The file's name.
@@ -57,7 +57,7 @@ pub struct Fetch {
     pub token: Option<String>,
 }
 
-/// Takes files in, and tells them as an event does.
+/// Stores files, and returns them as in an event.
 pub(super) fn attach(inner: &Inner, user: &str, files: Vec<Upload>) -> Vec<Value> {
     let mut state = inner.state();
     let told = files.into_iter().map(|file| {
@@ -83,14 +83,14 @@ pub(super) fn attach(inner: &Inner, user: &str, files: Vec<Upload>) -> Vec<Value
     told.collect()
 }
 
-/// Adds what came with a message to what is told of it.
+/// Adds attachments to the JSON of a message.
 pub(super) fn add(message: &mut Value, along: &Value) {
     if let (Some(message), Some(along)) = (message.as_object_mut(), along.as_object()) {
         message.extend(along.clone());
     }
 }
 
-/// An attached file, for who has the bot's token and may read files.
+/// Returns an attached file to a client with the bot's token and the scope for files.
 pub(super) async fn download(
     Shared(inner): Shared<Arc<Inner>>,
     Path((id, name)): Path<(String, String)>,
@@ -99,7 +99,7 @@ pub(super) async fn download(
     hand_out(&inner, &id, name, &headers, |file| file.content)
 }
 
-/// The smaller picture of one.
+/// Returns the preview image of a file.
 pub(super) async fn preview(
     Shared(inner): Shared<Arc<Inner>>,
     Path((id, name)): Path<(String, String)>,

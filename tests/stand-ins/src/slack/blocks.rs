@@ -1,4 +1,4 @@
-//! Blocks of messages, as Slack takes them; and the clicks of what is in them.
+//! Blocks of messages, as Slack accepts them, and clicks on their elements.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,13 +14,13 @@ const LONGEST_MARKDOWN: usize = 12_000;
 const LONGEST_LABEL: usize = 75;
 const LONGEST_VALUE: usize = 2_000;
 const LONGEST_ID: usize = 255;
-/// Nobody has written this one down; it was met between 13,202 and 13,297.
+/// The limit on the texts of all blocks and the plain text together. Not documented; measured between 13,202 and 13,297.
 const LONGEST_TOGETHER: usize = 13_200;
 
-/// Blocks that are taken as they are.
+/// Block types that are accepted without further checks.
 const OTHERS: [&str; 8] = ["context", "divider", "file", "header", "image", "rich_text", "table", "video"];
 
-/// The blocks of a message that is posted or edited: `None` where nothing is said of them.
+/// The blocks of a message that is posted or edited: `None` if the call does not contain any.
 pub(super) fn read(inner: &Inner, body: &Value) -> Result<Option<Vec<Value>>, &'static str> {
     let mut blocks = match body.get("blocks") {
         None | Some(Value::Null) => return Ok(None),
@@ -45,7 +45,7 @@ pub(super) fn read(inner: &Inner, body: &Value) -> Result<Option<Vec<Value>>, &'
     Ok(Some(blocks))
 }
 
-/// What blocks say, but for the words on buttons.
+/// The text of blocks, except the labels of buttons.
 pub(super) fn text(blocks: &[Value]) -> String {
     blocks.iter().map(text_of).collect()
 }
@@ -89,7 +89,7 @@ fn is_button(element: &Value) -> bool {
         && (element["style"].is_null() || element["style"] == "primary" || element["style"] == "danger")
 }
 
-/// The two thumbs.
+/// Whether it is the pair of feedback buttons.
 fn is_feedback(element: &Value) -> bool {
     let is_thumb = |thumb: &Value| {
         has_only(thumb, &["text", "value", "accessibility_label"])
@@ -108,7 +108,7 @@ fn has_id(element: &Value) -> bool {
     element["action_id"].is_null() || is_text(&element["action_id"], LONGEST_ID)
 }
 
-/// Whether no two elements of a block have one action id.
+/// Whether the elements of a block have different action ids.
 fn are_apart(elements: &[Value]) -> bool {
     let ids: Vec<&str> = elements.iter().filter_map(|element| element["action_id"].as_str()).collect();
     ids.iter().collect::<HashSet<_>>().len() == ids.len()
@@ -135,7 +135,7 @@ fn has_only(object: &Value, names: &[&str]) -> bool {
     object.as_object().is_some_and(|object| object.keys().all(|name| names.contains(&name.as_str())))
 }
 
-/// What there is to click: action id, value, block and element.
+/// The clickable elements: action id, value, block and element.
 pub(super) fn clickable(blocks: &[Value]) -> impl Iterator<Item = (&str, &str, &Value, &Value)> {
     let of = |block| elements(block).flat_map(move |element| values(element).map(move |value| (block, element, value)));
     blocks
@@ -153,10 +153,10 @@ fn values(element: &Value) -> impl Iterator<Item = Option<&str>> {
     [element["value"].as_str()].into_iter().chain(thumbs).filter(Option::is_some)
 }
 
-/// A person clicks something in a message that they see; the id of the click.
+/// A person clicks an element of a message that they see; returns the id of the click.
 ///
 /// # Panics
-/// It is not in that message.
+/// If the message has no such element.
 pub(super) fn click(inner: &Arc<Inner>, user: &str, message: &Message, action_id: &str, value: &str) -> String {
     let clicked = clickable(&message.blocks).find(|(id, said, ..)| *id == action_id && *said == value);
     let (_, _, block, element) = clicked.unwrap_or_else(|| panic!("no `{action_id}` says `{value}` in {message:?}"));

@@ -1,8 +1,9 @@
-//! What people do to messages that are there: they edit and delete them.
+//! Edits and deletions of messages by people.
 //!
-//! As Slack tells it: an edit is a `message_changed` with the message as it is and as it was, dated to the second; where
-//! it mentions the bot in a channel, the mention comes once more, with `edited`. A message with replies leaves a tombstone,
-//! which is told as an edit by Slackbot. In channels the app hears of it only where it is subscribed to their messages.
+//! As in Slack, an edit is reported as `message_changed`, with the message after and before, and a time in whole
+//! seconds; where it mentions the bot in a channel, the mention is sent again, with `edited`. A message with replies
+//! leaves a tombstone, which is reported as an edit by Slackbot. In channels the app is told only if it is subscribed
+//! to their messages.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::{
     state::Message,
 };
 
-/// A person edits what they wrote; the ids of the events, the mention's last.
+/// A person edits a message; returns the ids of the events, the mention's last.
 pub(super) fn edit(inner: &Arc<Inner>, channel: &str, ts: &str, text: &str) -> Vec<String> {
     let (before, after) = {
         let mut state = inner.state();
@@ -55,7 +56,7 @@ pub(super) fn unfold(inner: &Arc<Inner>, channel: &str, ts: &str) -> String {
     changed(inner, channel, &at, now, as_json(&message))
 }
 
-/// Somebody deletes a message; the id of the event, where the app is told.
+/// Somebody deletes a message; returns the id of the event, if the app gets one.
 pub(super) fn delete(inner: &Arc<Inner>, channel: &str, ts: &str) -> Option<String> {
     let has_replies = inner.state().channel(channel).iter().any(|other| other.thread_ts.as_deref() == Some(ts));
     if !has_replies {
@@ -92,7 +93,7 @@ fn changed(inner: &Arc<Inner>, channel: &str, at: &str, message: Value, before: 
     )
 }
 
-/// The message of that `ts`.
+/// The message with this `ts`.
 pub(super) fn message(inner: &Inner, channel: &str, ts: &str) -> Option<Message> {
     inner.state().message_mut(channel, ts).map(|message| message.clone())
 }

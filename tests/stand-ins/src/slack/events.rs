@@ -1,4 +1,4 @@
-//! What people do, delivered to the app until it is acknowledged.
+//! Actions of people, delivered to the app until they are acknowledged.
 
 use std::{
     sync::Arc,
@@ -19,13 +19,13 @@ use super::{
     state::{Ack, Attempt, Awaited, Envelope, Message, Sent},
 };
 
-/// A person says something in a channel. A mention is two events where the app is subscribed to both, and what is none is
-/// none where it is not.
+/// A person writes in a channel. A mention causes two events if the app is subscribed to both; a message without a
+/// mention causes none if the app is not subscribed.
 pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
     say_with(inner, (channel, user), text, thread, &Value::Null)
 }
 
-/// The same, with what comes along with it: `attachments`, `files`, as Slack has them.
+/// As [`say`], with attachments: `attachments`, `files`, in Slack's format.
 pub(super) fn say_with(
     inner: &Arc<Inner>,
     (channel, user): (&str, &str),
@@ -68,7 +68,7 @@ pub(super) fn say_with(
     sent
 }
 
-/// A person says something that something comes with, and the app is told nothing.
+/// A person writes a message with attachments, without an event.
 pub(super) fn talk_with(
     inner: &Inner,
     (channel, user): (&str, &str),
@@ -83,12 +83,12 @@ pub(super) fn talk_with(
     sent
 }
 
-/// A person says something, and the app is told nothing.
+/// A person writes a message, without an event.
 pub(super) fn talk(inner: &Inner, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
     talked(inner, Duration::ZERO, (channel, user), text, thread)
 }
 
-/// The same, so long ago.
+/// As [`talk`], but this long ago.
 pub(super) fn talked(
     inner: &Inner,
     ago: Duration,
@@ -126,7 +126,7 @@ pub(super) fn react(inner: &Arc<Inner>, user: &str, message: &Message, reaction:
     )
 }
 
-/// The bot has posted something, of which it is told as everybody is. It may have a file.
+/// The bot has posted a message, possibly with a file; it gets the event like everybody else.
 pub(super) fn posted(inner: &Arc<Inner>, message: &Message, file: Option<&str>) {
     let mut event = as_json(message);
     event["event_ts"] = json!(message.ts);
@@ -137,7 +137,7 @@ pub(super) fn posted(inner: &Arc<Inner>, message: &Message, file: Option<&str>) 
     echo(inner, &message.channel, event);
 }
 
-/// The bot has edited what it had posted.
+/// The bot has edited its message.
 pub(super) fn edited(inner: &Arc<Inner>, before: &Message, after: &Message) {
     let ts = inner.state().ts();
     let mut message = as_json(after);
@@ -149,7 +149,7 @@ pub(super) fn edited(inner: &Arc<Inner>, before: &Message, after: &Message) {
     echo(inner, &after.channel, event);
 }
 
-/// A message was deleted; the id of the event, where the app is told.
+/// A message was deleted; returns the id of the event, if the app gets one.
 pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) -> Option<String> {
     let ts = inner.state().ts();
     let event = json!({
@@ -159,7 +159,7 @@ pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) -> Option<String> {
     echo(inner, &message.channel, event)
 }
 
-/// Sends an event about what nobody waits for, where the app is told what is said in the channel.
+/// Sends an event that need not be acknowledged, if the app is told of messages in the channel.
 fn echo(inner: &Arc<Inner>, channel: &str, mut event: Value) -> Option<String> {
     let conversation = Kind::of(inner, channel);
     conversation.is_told(inner).then(|| {
@@ -210,12 +210,12 @@ fn store(inner: &Inner, event: Value) -> String {
     event_id
 }
 
-/// Delivers an event, and again until it is acknowledged or has been delivered often enough.
+/// Delivers an event, repeatedly until it is acknowledged or has been delivered often enough.
 pub(super) fn redeliver(inner: &Arc<Inner>, event_id: &str) {
     deliver(inner, event_id, true);
 }
 
-/// What nobody waits for may be lost: the bot knows what it has posted itself.
+/// Delivers an event. If it does not matter, it may be lost: the bot knows what it has posted itself.
 fn deliver(inner: &Arc<Inner>, event_id: &str, matters: bool) {
     let inner = Arc::clone(inner);
     let event_id = event_id.to_owned();
@@ -236,7 +236,7 @@ fn deliver(inner: &Arc<Inner>, event_id: &str, matters: bool) {
     });
 }
 
-/// One delivery, over one socket; whether it was acknowledged in time.
+/// Delivers an event once, over one socket; returns whether it was acknowledged in time.
 async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
     let (acked, ack) = oneshot::channel();
     let envelope_id = {
@@ -270,7 +270,7 @@ async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
     in_time
 }
 
-/// Takes an acknowledgement in.
+/// Processes an acknowledgement.
 pub(super) fn acknowledge(inner: &Inner, frame: &str) {
     let mut state = inner.state();
     let envelope_id = serde_json::from_str::<Value>(frame)

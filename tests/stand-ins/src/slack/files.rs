@@ -1,5 +1,5 @@
-//! A file in three steps: an address for it, its content, and then its place in a conversation. None may be
-//! left out.
+//! The three steps of an upload: request an address, upload the content, and share the file in a conversation. None may
+//! be left out.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::{
     state::Message,
 };
 
-/// A file on its way, or shared.
+/// A file that is being uploaded, or is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     pub id: String,
     pub name: String,
-    /// What was announced.
+    /// The announced length.
     pub length: usize,
-    /// None until it has come.
+    /// `None` until it has been uploaded.
     pub content: Option<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn announce(inner: &Inner, body: &Value) -> Answer {
     Ok(json!({"upload_url": format!("http://{}/upload/{id}", inner.address), "file_id": id}))
 }
 
-/// The content, at the address that was given for it.
+/// Receives the content, at the address that was returned for it.
 pub(super) async fn upload(
     Shared(inner): Shared<Arc<Inner>>,
     Path(id): Path<String>,
@@ -59,7 +59,7 @@ pub(super) async fn upload(
     (StatusCode::OK, format!("OK - {}", file.length))
 }
 
-/// `files.completeUploadExternal`: once for each file, and only with its content.
+/// `files.completeUploadExternal`: once for each file, and only after its content was uploaded.
 pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = body["channel_id"].as_str().ok_or("channel_not_found")?.to_owned();
     let thread_ts = body["thread_ts"].as_str().map(str::to_owned);

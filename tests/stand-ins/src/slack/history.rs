@@ -1,4 +1,4 @@
-//! Reading a conversation back, page by page.
+//! Reads conversations, page by page.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use super::{
     state::{Message, State},
 };
 
-/// The most messages a page holds.
+/// The maximum number of messages per page.
 const MAX_PAGE: usize = 1_000;
 
-/// `conversations.history`: what is not in a thread, the newest first.
+/// `conversations.history`: the messages outside of threads, newest first.
 pub(super) fn history(inner: &Inner, channel: &str, body: &Value) -> Answer {
     let mut messages: Vec<Message> = inner.state().channel(channel).to_vec();
     messages.retain(|message| message.thread_ts.as_ref().is_none_or(|thread| *thread == message.ts));
@@ -20,7 +20,7 @@ pub(super) fn history(inner: &Inner, channel: &str, body: &Value) -> Answer {
     page(inner, body, messages, |_| false)
 }
 
-/// `conversations.replies`: a thread, the oldest first; its parent is always there.
+/// `conversations.replies`: a thread, oldest first; its parent is always included.
 pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
     let ts = scalar(body, "ts").ok_or("thread_not_found")?;
     let of_thread = |message: &&Message| message.ts == ts || message.thread_ts.as_ref() == Some(&ts);
@@ -31,7 +31,7 @@ pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
     page(inner, body, messages, |message| message.ts == ts)
 }
 
-/// Who has replied in the thread that a message begins, where it does.
+/// The authors of the replies in the thread that a message begins, if it does.
 fn repliers<'a>(state: &'a State, parent: &Message) -> Option<Vec<&'a str>> {
     if parent.thread_ts.as_ref().is_some_and(|thread| *thread != parent.ts) {
         return None;

@@ -1,25 +1,25 @@
-//! Rate limits: how often, then 429.
+//! Rate limits, and 429 beyond them.
 
 use std::{
     collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
-/// How much Slack takes.
+/// Slack's rate limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Tier 3: this many `chat.update` a minute in the whole workspace.
+    /// Tier 3: this many `chat.update` calls per minute in the whole workspace.
     pub updates_a_minute: usize,
-    /// This many posts at once into one channel, and then one a second.
+    /// This many posts at once in one channel, and then one per second.
     pub post_burst: usize,
-    /// Tier 3: this many pages of one method that reads conversations, a minute.
+    /// Tier 3: this many pages per minute of one method that reads conversations.
     pub pages_a_minute: usize,
-    /// This many statuses a minute in the whole workspace; Slack calls this limit special, and documents no number.
+    /// This many statuses per minute in the whole workspace; Slack calls this limit special, and documents no number.
     pub statuses_a_minute: usize,
-    /// Tiers 2 and 4: so many streams are begun and ended a minute, and so many pieces added.
+    /// Tiers 2 and 4: this many streams started and stopped per minute, and this many pieces appended.
     pub streams_a_minute: usize,
     pub pieces_a_minute: usize,
-    /// Tiers 3 and 4 of every other method: so many calls of one a minute.
+    /// Tiers 3 and 4 of every other method: this many calls of one method per minute.
     pub tier_3: usize,
     pub tier_4: usize,
 }
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// What has been called lately.
+/// The recent calls.
 #[derive(Default)]
 pub(super) struct Traffic {
     updates: VecDeque<Instant>,
@@ -49,7 +49,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Counts a call; the wait before another may be made, when there have been too many.
+    /// Counts a call; returns the wait before the next one if there have been too many.
     pub(super) fn call(&mut self, method: &str, channel: &str, limits: &Limits) -> Result<(), Duration> {
         match method {
             "chat.update" => take(&mut self.updates, limits.updates_a_minute, Duration::from_secs(60)),
@@ -74,13 +74,13 @@ impl Traffic {
         }
     }
 
-    /// So many calls of a method a minute.
+    /// Allows this many calls of a method per minute.
     fn minute(&mut self, method: &str, count: usize) -> Result<(), Duration> {
         take(self.methods.entry(method.to_owned()).or_default(), count, Duration::from_secs(60))
     }
 }
 
-/// At most `count` in any `window`.
+/// Allows at most `count` calls in any `window`.
 fn take(calls: &mut VecDeque<Instant>, count: usize, window: Duration) -> Result<(), Duration> {
     let now = Instant::now();
     while calls.front().is_some_and(|first| now.duration_since(*first) >= window) {

@@ -25,9 +25,9 @@ use super::{
     statuses, streams, text, whispers,
 };
 
-/// What `chat.update` takes, in bytes.
+/// The maximum size of a text in `chat.update`, in bytes.
 const MAX_UPDATE_BYTES: usize = 4_000;
-/// What `chat.postMessage` takes, in characters; the rest is cut off.
+/// The maximum length of a text in `chat.postMessage`, in characters; the rest is cut off.
 const MAX_POST_CHARS: usize = 40_000;
 
 pub(super) fn router(inner: Arc<Inner>) -> Router {
@@ -40,7 +40,7 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
         .with_state(inner)
 }
 
-/// Why `chat.update` refuses a text, and everybody a text would notify.
+/// Why `chat.update` refuses a text, and everybody whom a text would notify.
 pub fn judge_text(text: &str) -> (Option<&'static str>, Vec<&str>) {
     let refused = if text.trim().is_empty() {
         Some("no_text")
@@ -52,7 +52,7 @@ pub fn judge_text(text: &str) -> (Option<&'static str>, Vec<&str>) {
     (refused, text::mentions(text))
 }
 
-/// The answer of a method: what it returns, or its error code.
+/// The result of a method, or its error code.
 pub(super) type Answer = Result<Value, &'static str>;
 
 async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, request: Request) -> Response {
@@ -125,7 +125,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     response
 }
 
-/// What time it is, with a clock that is so many seconds ahead.
+/// The current time, according to a clock that is this many seconds ahead.
 fn date(ahead: i64) -> HeaderValue {
     let now = Timestamp::now() + SignedDuration::from_secs(ahead);
     let date = rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).expect("a year of four digits");
@@ -156,7 +156,7 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "assistant.threads.setSuggestedPrompts" => places::suggest(inner, body),
         "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
         "conversations.replies" => readable(inner, body).and_then(|channel| history::replies(inner, channel, body)),
-        // Slack takes this one only as a form.
+        // Slack accepts this method only as a form.
         "files.getUploadURLExternal" if asked.is_json => Err("invalid_arguments"),
         "files.getUploadURLExternal" => files::announce(inner, body),
         "files.completeUploadExternal" => files::share(inner, body),
@@ -164,7 +164,7 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
     }
 }
 
-/// The app token opens connections, the bot token does everything else.
+/// Checks the token: the app token opens connections, the bot token does everything else.
 fn authorize(inner: &Inner, method: &str, token: Option<&str>) -> Result<(), &'static str> {
     let token = token.ok_or("not_authed")?;
     let (app, bot) = inner.tokens();
@@ -181,13 +181,13 @@ fn authorize(inner: &Inner, method: &str, token: Option<&str>) -> Result<(), &'s
 }
 
 fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
-    // A user's id stands for the direct message with them.
+    // A user's id stands for the direct message with that user.
     let channel = match body["channel"].as_str() {
         Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
         _ => channel(body)?.to_owned(),
     };
     if inner.state().kept_out.contains(&channel) {
-        // Of other people's direct messages a bot does not even learn that they are there.
+        // A bot does not even learn that other people's direct messages exist.
         return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
     }
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
@@ -255,7 +255,7 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let before = message.clone();
     message.history.push(std::mem::replace(&mut message.text, text.clone()));
-    // Without a word about them they stay.
+    // Without blocks in the call, they stay.
     if let Some(blocks) = blocks {
         message.blocks = blocks;
     }
@@ -296,7 +296,7 @@ fn react(inner: &Arc<Inner>, body: &Value) -> Answer {
     Ok(json!({}))
 }
 
-/// The direct message with one person.
+/// Returns the direct message channel of one person.
 fn open(body: &Value) -> Answer {
     let user = body["users"].as_str().filter(|user| user.starts_with(['U', 'W']) && !user.contains(','));
     let user = user.ok_or("user_not_found")?;
@@ -307,7 +307,7 @@ pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
 }
 
-/// The channel, where the bot may read it: only its members do.
+/// The channel, if the bot may read it, which requires membership.
 fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str> {
     let channel = channel(body)?;
     match inner.rules.foreign_channels.contains(&channel) {
@@ -316,7 +316,7 @@ fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str>
     }
 }
 
-/// What an app keeps with a message.
+/// The metadata that an app stores with a message.
 pub(super) fn metadata(body: &Value) -> Result<Option<Value>, &'static str> {
     match body.get("metadata") {
         None => Ok(None),
@@ -327,7 +327,7 @@ pub(super) fn metadata(body: &Value) -> Result<Option<Value>, &'static str> {
     }
 }
 
-/// The text, which may be missing where there are blocks.
+/// The text, which may be missing if there are blocks.
 pub(super) fn said(body: &Value, blocks: &[Value]) -> Result<String, &'static str> {
     match body["text"].as_str().filter(|text| !text.trim().is_empty()) {
         None if blocks.is_empty() => Err("no_text"),

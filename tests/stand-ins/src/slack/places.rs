@@ -1,17 +1,17 @@
-//! What kind of conversation a channel is, what of it the app is told, and what people begin with.
+//! The kinds of conversations, which of their events the app gets, and suggested prompts.
 
 use serde_json::{Value, json};
 
 use super::{Inner, methods::Answer};
 
-/// The most prompts that are shown.
+/// The maximum number of suggested prompts.
 const MAX_PROMPTS: usize = 4;
 
-/// What kind of conversation a channel is.
+/// The kind of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Direct,
-    /// A direct message of several people: its id begins as that of any channel.
+    /// A direct message of several people: its id looks like that of any channel.
     Group,
     Private,
     Public,
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// As events call it.
+    /// Its name in events.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Direct => "im",
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// The scope that what is said there is read with.
+    /// The scope required to read it.
     pub(super) fn scope(self) -> &'static str {
         match self {
             Kind::Direct => "im:history",
@@ -47,13 +47,13 @@ impl Kind {
         }
     }
 
-    /// Whether what is said there comes as `message`.
+    /// Whether the app gets its messages as `message` events.
     pub(super) fn is_told(self, inner: &Inner) -> bool {
         let is_subscribed = self == Kind::Direct || inner.rules.channel_messages;
         is_subscribed && inner.rules.scopes.contains(&self.scope())
     }
 
-    /// Whether a mention there comes as `app_mention`.
+    /// Whether the app gets its mentions as `app_mention` events.
     pub(super) fn tells_mentions(self, inner: &Inner) -> bool {
         match self {
             Kind::Direct => false,
@@ -78,7 +78,7 @@ pub(super) fn suggest(inner: &Inner, body: &Value) -> Answer {
     }
     let mut state = inner.state();
     if body.get("thread_ts").is_some() {
-        // Of an app with `agent_view` nobody sees them then.
+        // Nobody sees them for an app with `agent_view`.
         state.violations.push("prompts were suggested in a thread, where nobody sees them".to_owned());
     } else {
         state.suggested.insert(channel.to_owned(), prompts.clone());

@@ -1,5 +1,5 @@
-//! How a call reaches the Web API: as JSON, as a form, or in the address, with the token beside the parameters
-//! or, but for JSON, among them.
+//! Parses calls of the Web API: JSON, a form, or the query string, with the token in a header or, except for JSON,
+//! among the parameters.
 
 use axum::{
     body::Bytes,
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 /// Parameters that are JSON even in a form.
 const JSON_PARAMETERS: [&str; 6] = ["attachments", "blocks", "files", "loading_messages", "metadata", "prompts"];
 
-/// A call, read.
+/// A parsed call.
 pub(super) struct Asked {
     pub(super) token: Option<String>,
     pub(super) parameters: Value,
-    /// Whether it came as JSON, which some methods do not take.
+    /// Whether it was sent as JSON, which some methods do not accept.
     pub(super) is_json: bool,
 }
 
 impl Asked {
-    /// Reads a call, or says why it cannot be read, in Slack's words.
+    /// Parses a call, or returns Slack's error code.
     pub(super) async fn read(request: Request) -> Result<Asked, &'static str> {
         let bearer = bearer(request.headers());
         let mut pairs = Query::<Pairs>::try_from_uri(request.uri()).map_err(|_| "invalid_arguments")?.0;
@@ -51,14 +51,14 @@ impl Asked {
     }
 }
 
-/// What a form or an address says.
+/// The parameters of a form or a query string.
 type Pairs = Vec<(String, String)>;
 
 async fn bytes(request: Request) -> Result<Bytes, &'static str> {
     Bytes::from_request(request, &()).await.map_err(|_| "request_timeout")
 }
 
-/// The parameters of a body that is JSON; one without any is empty.
+/// The parameters in a JSON body; an empty body has none.
 async fn object(request: Request) -> Result<Map<String, Value>, &'static str> {
     let body = bytes(request).await?;
     if body.is_empty() {
@@ -84,7 +84,7 @@ async fn fields(request: Request) -> Result<Pairs, &'static str> {
     Ok(fields)
 }
 
-/// The content of a file: all of a body, or the only part of a form.
+/// The content of a file: the whole body, or the only part of a form.
 pub(super) async fn content(request: Request) -> Option<Vec<u8>> {
     if kind(request.headers()).as_deref() != Some("multipart/form-data") {
         return bytes(request).await.ok().map(Into::into);
@@ -98,13 +98,13 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::to_owned)
 }
 
-/// The type of the body, without its parameters.
+/// The content type of the body, without its parameters.
 fn kind(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     kind.split(';').next().map(|kind| kind.trim().to_ascii_lowercase())
 }
 
-/// A parameter that is one value, whichever way it came.
+/// A scalar parameter, from any format.
 pub(super) fn scalar(parameters: &Value, name: &str) -> Option<String> {
     match &parameters[name] {
         Value::String(text) => Some(text.clone()),

@@ -1,41 +1,41 @@
-//! What kind of Slack the stand-in is, and what goes wrong with it.
+//! Configuration of the stand-in, and its faults.
 
 use std::time::Duration;
 
 use super::{Limits, places::Kind};
 
-/// What kind of Slack this is. The default is as strict and as slow as Slack.
+/// The configuration. The default is as strict and as slow as Slack.
 #[derive(Clone, Debug)]
 pub struct SlackRules {
     pub app_token: String,
     pub bot_token: String,
-    /// How long an acknowledgement may take.
+    /// The time limit for an acknowledgement.
     pub ack_deadline: Duration,
-    /// The waits before each redelivery; as many as there are redeliveries.
+    /// The delay before each redelivery; as many as there are redeliveries.
     pub retry_delays: Vec<Duration>,
-    /// How long a socket lives on after a `disconnect` warning.
+    /// How long a socket stays open after a `disconnect` warning.
     pub warning_grace: Duration,
-    /// How often sockets are pinged.
+    /// The interval of pings on sockets.
     pub ping_every: Duration,
     /// Rate limits; `None` for benchmarks.
     pub limits: Option<Limits>,
-    /// Whether the app is subscribed to `message.channels` and its like, so that a mention arrives twice.
+    /// Whether the app is subscribed to `message.channels` and similar events, so that a mention arrives twice.
     pub channel_messages: bool,
-    /// Whether threads show what the bot is doing (`assistant.threads.setStatus`).
+    /// Whether threads can show a status (`assistant.threads.setStatus`).
     pub statuses: bool,
     /// Whether there are streams (`chat.startStream`), and whether they keep metadata.
     pub streams: bool,
     pub stream_metadata: bool,
-    /// Whether a mention in a direct message of several people arrives as such, too. Slack's pages do not say; clients have
-    /// seen that it does not.
+    /// Whether a mention in a direct message of several people also arrives as such. Slack's documentation does not
+    /// say; clients have observed that it does not.
     pub group_mentions: bool,
-    /// What the bot token may do.
+    /// The scopes of the bot token.
     pub scopes: Vec<&'static str>,
     /// Channels that the bot is not a member of.
     pub foreign_channels: Vec<&'static str>,
-    /// So many seconds its clock is ahead, as its `Date` header and its messages say.
+    /// How many seconds its clock is ahead, as visible in its `Date` header and its messages.
     pub clock_ahead: i64,
-    /// What the text of a message that is still to be replaced begins with.
+    /// The prefix of a placeholder's text.
     pub placeholder: String,
 }
 
@@ -62,7 +62,7 @@ impl Default for SlackRules {
     }
 }
 
-/// All that any method here asks for.
+/// All scopes that any method here requires.
 pub const ALL_SCOPES: [&str; 13] = [
     "app_mentions:read",
     "assistant:write",
@@ -91,13 +91,13 @@ pub const ALL_EVENTS: [&str; 7] = [
 ];
 
 impl SlackRules {
-    /// Without these scopes.
+    /// Removes these scopes.
     pub fn without_scopes(mut self, taken: &[&str]) -> Self {
         self.scopes.retain(|scope| !taken.contains(scope));
         self
     }
 
-    /// What a method needs in a conversation of that kind, where the token does not have it.
+    /// The scope that a method requires in this kind of conversation, if the token does not have it.
     pub(super) fn missing_scope(&self, method: &str, kind: Kind) -> Option<&'static str> {
         let needed = match method {
             "chat.postMessage"
@@ -118,8 +118,8 @@ impl SlackRules {
         (!self.scopes.contains(&needed)).then_some(needed)
     }
 
-    /// The same rules, with waits that a test can afford. An acknowledgement still has Slack's three seconds: no slow
-    /// machine breaks a rule.
+    /// The same rules, with delays suitable for tests. The time limit for acknowledgements is still Slack's three
+    /// seconds, so that no slow machine breaks a rule.
     pub fn quick() -> Self {
         SlackRules {
             retry_delays: [100, 300, 900].map(Duration::from_millis).to_vec(),
@@ -129,39 +129,39 @@ impl SlackRules {
         }
     }
 
-    /// No thread shows what the bot is doing, so that it has to post placeholders.
+    /// Threads show no status, so that the bot has to post placeholders.
     pub fn without_statuses(self) -> Self {
         SlackRules { statuses: false, ..self }
     }
 
-    /// Without rate limits.
+    /// Removes the rate limits.
     pub fn unlimited(self) -> Self {
         SlackRules { limits: None, ..self }
     }
 }
 
-/// What goes wrong with a method. `link` is the opening of a WebSocket.
+/// A fault of a method. `link` stands for the opening of a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It answers with this HTTP status.
+    /// It responds with this HTTP status.
     Status(u16),
-    /// It never answers.
+    /// It never responds.
     Stall,
-    /// It answers `ok: false` with this code.
+    /// It responds with `ok: false` and this code.
     Error(&'static str),
-    /// It answers 429 with this Retry-After, in seconds.
+    /// It responds with 429 and this Retry-After, in seconds.
     RateLimited(u64),
-    /// It answers with a page instead of JSON.
+    /// It responds with a page instead of JSON.
     Garbage,
-    /// It is carried out, but the answer never comes.
+    /// It is executed, but the response is lost.
     Lost,
-    /// The stream it is about is over before it comes, as after its five minutes.
+    /// The stream that it is about has ended before the call, as after its maximum of five minutes.
     StreamOver,
-    /// It is carried out, but only after this long.
+    /// It is executed, but only after this delay.
     Slow(Duration),
-    /// It is carried out only once somebody has looked for it in the past in vain, whether or not the caller is there still, and
-    /// the answer never comes.
+    /// It is executed only after somebody has searched the history for it in vain, whether or not the caller is still
+    /// there, and the response is lost.
     Late,
-    /// It is carried out, but only once the method is healed.
+    /// It is executed, but only after the method is healed.
     Held,
 }

@@ -22,11 +22,11 @@ use tokio::{
 
 use super::{APP_ID, Fault, Inner, events};
 
-/// How long a ticket is good for.
+/// The lifetime of a ticket.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
-/// How many sockets an app may have.
+/// The maximum number of sockets of an app.
 const MAX_SOCKETS: usize = 10;
-/// How long the other side may take to answer the end of a WebSocket.
+/// How long the other side may take to answer a WebSocket close.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// An open socket.
@@ -35,26 +35,26 @@ pub(super) struct Socket {
     pub(super) commands: mpsc::UnboundedSender<Command>,
 }
 
-/// A frame that no Slack would send.
+/// A frame that Slack would never send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
     Text(String),
     Binary(Vec<u8>),
 }
 
-/// What a socket is to do.
+/// A command to a socket.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Send(String),
-    /// Send a frame as it is.
+    /// Sends a raw frame.
     Raw(Raw),
-    /// Announce the end, for this reason, and close after the grace period.
+    /// Announces the end, with this reason, and closes after the grace period.
     Disconnect(String),
-    /// Break the connection.
+    /// Breaks the connection.
     Drop,
-    /// Say nothing any more, and read nothing. The kernel takes what is sent here.
+    /// Neither sends nor reads any more. The kernel accepts what is sent here.
     Freeze,
-    /// Read nothing any more, and go on sending.
+    /// Stops reading, and continues to send.
     Deafen,
 }
 
@@ -106,7 +106,7 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
     inner.changed.notify_waiters();
 }
 
-/// Runs a socket until one of the two sides is done with it.
+/// Runs a socket until one of the two sides closes it.
 async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::UnboundedReceiver<Command>) {
     let mut ping = interval(inner.rules.ping_every);
     let mut closing_at = None;
@@ -119,7 +119,7 @@ async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::Unbo
                     Ok(())
                 }
                 Some(Ok(Frame::Close(_))) => {
-                    // Reading on sends our own half of the farewell.
+                    // Reading on sends our own close frame.
                     farewell(inner, socket).await;
                     return;
                 }
@@ -150,7 +150,7 @@ async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::Unbo
     }
 }
 
-/// Closes a WebSocket as the protocol wants it, and remembers when the other side did not.
+/// Closes a WebSocket according to the protocol, and records if the other side did not.
 async fn close(inner: &Inner, socket: &mut WebSocket) {
     let answered = socket.send(Frame::Close(None)).await.is_ok() && farewell(inner, socket).await;
     if !answered {
@@ -158,7 +158,7 @@ async fn close(inner: &Inner, socket: &mut WebSocket) {
     }
 }
 
-/// Reads until the connection ends, taking what still comes; whether the other side said that it is done.
+/// Reads until the connection ends, processing remaining frames; returns whether the other side sent a close frame.
 async fn farewell(inner: &Inner, socket: &mut WebSocket) -> bool {
     let mut closed = false;
     let last_words = async {
@@ -181,7 +181,7 @@ async fn elapsed(at: Option<TokioInstant>) {
     }
 }
 
-/// Swallows everything that is to be sent, until the connection is to be broken.
+/// Drops everything that is to be sent, until the connection is to be broken.
 async fn freeze(orders: &mut mpsc::UnboundedReceiver<Command>) -> Result<(), axum::Error> {
     while let Some(order) = orders.recv().await {
         if matches!(order, Command::Drop) {
@@ -195,7 +195,7 @@ fn disconnect(reason: &str) -> String {
     json!({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-stand-in"}}).to_string()
 }
 
-/// A new ticket.
+/// Creates a ticket.
 pub(super) fn ticket(inner: &Inner) -> String {
     let mut state = inner.state();
     let ticket = state.id("ticket-");

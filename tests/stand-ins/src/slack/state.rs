@@ -1,4 +1,4 @@
-//! Everything the stand-in remembers.
+//! The state of the stand-in.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,22 +29,22 @@ pub struct Message {
     pub user: String,
     pub by_bot: bool,
     pub text: String,
-    /// Its blocks; people see them instead of the text, where there are any.
+    /// Its blocks; if there are any, people see them instead of the text.
     pub blocks: Vec<Value>,
-    /// When it began to be streamed, while it is.
+    /// When its stream began, while it is streamed.
     pub streaming_since: Option<Instant>,
-    /// What it said before each edit, the oldest first.
+    /// Its text before each edit, oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
 }
 
 impl Message {
-    /// What can be clicked in it: the action id and the value of each.
+    /// Its buttons: the action id and the value of each.
     pub fn buttons(&self) -> Vec<(&str, &str)> {
         blocks::clickable(&self.blocks).map(|(id, value, ..)| (id, value)).collect()
     }
 
-    /// What people read of it.
+    /// The text that people see.
     pub fn shown(&self) -> String {
         if self.blocks.is_empty() { self.text.clone() } else { blocks::text(&self.blocks) }
     }
@@ -55,10 +55,10 @@ impl Message {
     }
 }
 
-/// Something a person said.
+/// A message of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The event that asks for an answer.
+    /// The event that requires an answer.
     pub event_id: String,
     pub channel: String,
     pub ts: String,
@@ -69,7 +69,7 @@ pub struct Sent {
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub envelope_id: String,
-    /// The socket it went to; `None` when none was open.
+    /// The socket that it was sent to; `None` if none was open.
     pub socket: Option<u64>,
     pub at: Instant,
 }
@@ -83,17 +83,17 @@ pub struct Ack {
     pub after: Duration,
 }
 
-/// What the bot showed in a thread while it worked.
+/// A status that the bot showed in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub channel: String,
     pub thread_ts: String,
-    /// Empty where it was taken away.
+    /// Empty if it was cleared.
     pub status: String,
     pub lines: Vec<String>,
-    /// The last `ts` of the workspace by then.
+    /// The last `ts` of the workspace at that time.
     pub ts: String,
-    /// When that was, by the clock that statuses go by.
+    /// When that was, by the clock for statuses.
     pub(super) at: Instant,
 }
 
@@ -105,7 +105,7 @@ pub struct Call {
     pub at: Instant,
 }
 
-/// What is delivered: the type of the envelope, and what is in it.
+/// A delivery: the type of the envelope, and its payload.
 pub(super) struct Envelope {
     pub(super) kind: &'static str,
     pub(super) payload: Value,
@@ -127,9 +127,9 @@ pub(super) struct State {
     pub(super) kept_out: HashSet<String>,
     /// Channels that are direct messages of several people.
     pub(super) groups: HashSet<String>,
-    /// What people are shown to begin with, by the channels of their direct messages.
+    /// Suggested prompts, by the channel of a direct message.
     pub(super) suggested: HashMap<String, Vec<Value>>,
-    /// The app token and the bot token, once there are others than at the start, and those of before.
+    /// The current app token and bot token, if they differ from the initial ones, and the revoked ones.
     pub(super) tokens: Option<(String, String)>,
     pub(super) revoked: HashSet<String>,
     pub(super) tickets: HashMap<String, Instant>,
@@ -138,7 +138,7 @@ pub(super) struct State {
     pub(super) attempts: HashMap<String, Vec<Attempt>>,
     pub(super) awaited: HashMap<String, Awaited>,
     pub(super) acks: Vec<Ack>,
-    /// Acknowledgements of what nobody waits for, where those are no violations.
+    /// Unexpected acknowledgements, if those are not violations.
     pub(super) strays: Option<Vec<String>>,
     pub(super) given_up: Vec<String>,
     pub(super) calls: Vec<Call>,
@@ -146,56 +146,56 @@ pub(super) struct State {
     pub(super) uploads: HashMap<String, File>,
     /// Files in conversations, by the `ts` of their message.
     pub(super) shared: HashMap<String, File>,
-    /// What came with messages of people, by their `ts`: what their events and their past have beside the text.
+    /// Attachments of people's messages, by their `ts`: additional fields in events and in the history.
     pub(super) along: HashMap<String, Value>,
-    /// Files that people have attached, by id, and who asked for them with which token.
+    /// Files that people have attached, by id, and the requests for them.
     pub(super) attached: HashMap<String, Upload>,
     pub(super) fetches: Vec<Fetch>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,
-    /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.
+    /// Statuses of threads: channel, thread, status, lines; the newest last, with an empty status if it was cleared.
     pub(super) statuses: Vec<Status>,
-    /// So much more time has passed for statuses than for anything else.
+    /// How far the clock for statuses is ahead of the real time.
     pub(super) passed: Duration,
     /// Streams that a person has stopped, by their channel and `ts`.
     pub(super) stopped: HashSet<(String, String)>,
     pub(super) whispers: Vec<Whisper>,
-    /// Methods that were carried out and never answered, once for each time.
+    /// Methods that were executed without a response, one entry for each time.
     pub(super) lost: Vec<String>,
-    /// Calls that are carried out [late](super::Fault::Late).
+    /// Calls that are executed [late](super::Fault::Late).
     pub(super) late: Vec<(String, Asked)>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
-    /// Methods of which a call [waits](super::Fault::Held).
+    /// Methods with a call that [waits](super::Fault::Held).
     pub(super) held: HashSet<String>,
-    /// Calls that go well before a fault begins.
+    /// How many calls succeed before a fault begins.
     pub(super) spared: HashMap<String, usize>,
     pub(super) violations: Vec<String>,
-    /// WebSockets that were closed without an answer to it.
+    /// WebSockets whose close was not answered.
     pub(super) unanswered_ends: usize,
     pub(super) traffic: Traffic,
-    /// Seconds, as the rules say.
+    /// In seconds, as configured.
     pub(super) clock_ahead: i64,
 }
 
 impl State {
-    /// That of a workspace whose clock is so many seconds ahead.
+    /// The state of a workspace whose clock is this many seconds ahead.
     pub(super) fn new(clock_ahead: i64) -> State {
         State { clock_ahead, ..State::default() }
     }
 
-    /// A new id that begins with `prefix`.
+    /// A new id with this prefix.
     pub(super) fn id(&mut self, prefix: &str) -> String {
         self.last_id += 1;
         format!("{prefix}{:08X}", self.last_id)
     }
 
-    /// A number that nothing else has.
+    /// A unique number.
     pub(super) fn number(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The time, as no other message has it.
+    /// The current time as a unique timestamp.
     pub(super) fn ts(&mut self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_micros() as u64);
         let now = now.saturating_add_signed(self.clock_ahead * 1_000_000);
@@ -203,7 +203,7 @@ impl State {
         format!("{}.{:06}", self.last_ts_us / 1_000_000, self.last_ts_us % 1_000_000)
     }
 
-    /// The same, so long ago.
+    /// A timestamp this long ago.
     pub(super) fn ts_ago(&mut self, ago: Duration) -> String {
         self.ts();
         let then = self.last_ts_us.saturating_sub(ago.as_micros() as u64);
@@ -226,21 +226,21 @@ impl State {
         Some(messages.remove(at))
     }
 
-    /// A message, by the `ts` that orders them.
+    /// Finds a message by its `ts`, by which they are sorted.
     pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut Message> {
         let messages = self.channels.get_mut(channel)?;
         let at = messages.binary_search_by(|message| message.ts.as_str().cmp(ts)).ok()?;
         messages.get_mut(at)
     }
 
-    /// Who has begun the thread that a reply is in.
+    /// The author of the first message in the thread of a reply.
     pub(super) fn parent_user(&self, reply: &Message) -> Option<&str> {
         let thread_ts = reply.thread_ts.as_deref().filter(|thread_ts| *thread_ts != reply.ts)?;
         let parent = self.channel(&reply.channel).iter().find(|message| message.ts == thread_ts)?;
         Some(&parent.user)
     }
 
-    /// The fault of this call, if there is one.
+    /// The fault of this call, if any.
     pub(super) fn fault(&mut self, method: &str) -> Option<Fault> {
         if let Some(spared) = self.spared.get_mut(method).filter(|spared| **spared > 0) {
             *spared -= 1;
@@ -255,14 +255,14 @@ impl State {
         Some(fault)
     }
 
-    /// Tells the socket that is open longest, and returns its number.
+    /// Sends a command to the oldest open socket, and returns its id.
     pub(super) fn command_oldest(&mut self, command: Command) -> Option<u64> {
         let socket = self.sockets.first()?;
         socket.commands.send(command).ok();
         Some(socket.id)
     }
 
-    /// Tells every socket.
+    /// Sends a command to every socket.
     pub(super) fn command(&mut self, command: Command) {
         for socket in &self.sockets {
             socket.commands.send(command.clone()).ok();

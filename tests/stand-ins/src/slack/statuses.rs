@@ -1,4 +1,4 @@
-//! What a thread shows while the bot works: `assistant.threads.setStatus`.
+//! The status that a thread shows while the bot works: `assistant.threads.setStatus`.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{
 
 const MAX_LINES: usize = 10;
 
-/// One that nobody renews goes by itself.
+/// A status disappears after this time unless it is renewed.
 const LIVES: Duration = Duration::from_secs(120);
 
 pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
@@ -42,7 +42,7 @@ pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
     Ok(json!({}))
 }
 
-/// What a thread shows; nothing where it was taken away, or has stood for too long.
+/// The status of a thread; `None` if it was cleared or has expired.
 pub(super) fn standing(state: &State, channel: &str, thread_ts: &str) -> Option<Status> {
     let of_thread = |shown: &&Status| shown.channel == channel && shown.thread_ts == thread_ts;
     let last = state.statuses.iter().rev().find(of_thread)?;
@@ -50,7 +50,7 @@ pub(super) fn standing(state: &State, channel: &str, thread_ts: &str) -> Option<
     stands.then(|| last.clone())
 }
 
-/// All that is shown anywhere.
+/// All current statuses.
 pub(super) fn all_standing(state: &State) -> Vec<Status> {
     let mut threads: Vec<_> = state.statuses.iter().map(|shown| (&shown.channel, &shown.thread_ts)).collect();
     threads.sort_unstable();
@@ -58,12 +58,12 @@ pub(super) fn all_standing(state: &State) -> Vec<Status> {
     threads.into_iter().filter_map(|(channel, thread_ts)| standing(state, channel, thread_ts)).collect()
 }
 
-/// The time, as statuses have it.
+/// The current time of the clock for statuses.
 fn now(state: &State) -> Instant {
     Instant::now() + state.passed
 }
 
-/// What the bot posts in a thread takes its status away.
+/// A post by the bot clears the thread's status.
 pub(super) fn posted(state: &mut State, message: &Message) {
     let Some(thread_ts) = &message.thread_ts else { return };
     let shown =

@@ -1,4 +1,4 @@
-//! Messages that grow: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
+//! Streamed messages: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
 
 use std::{
     sync::Arc,
@@ -14,13 +14,13 @@ use super::{
     statuses,
 };
 
-/// A stream ends by itself.
+/// The maximum duration of a stream.
 const LONGEST: Duration = Duration::from_secs(300);
 const MAX_CHARS: usize = 12_000;
-/// All pieces of one together.
+/// The maximum length of all pieces together.
 const MAX_TOTAL: usize = 12_000;
 
-/// Whether pieces can be added to it.
+/// Whether pieces can still be appended.
 pub(super) fn is_open(message: &Message) -> bool {
     message.streaming_since.is_some_and(|since| since.elapsed() < LONGEST)
 }
@@ -91,7 +91,7 @@ pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     Ok(json!({"channel": after.channel, "ts": after.ts, "message": as_json(&after)}))
 }
 
-/// The stream is over, whatever it lacks.
+/// Ends the stream, whatever is missing.
 pub(super) fn end(inner: &Inner, body: &Value) {
     let (channel, ts) = (body["channel"].as_str().unwrap_or_default(), body["ts"].as_str().unwrap_or_default());
     if let Some(message) = inner.state().message_mut(channel, ts) {
@@ -99,7 +99,7 @@ pub(super) fn end(inner: &Inner, body: &Value) {
     }
 }
 
-/// A person presses Slack's own stop under a message that grows.
+/// A person presses Slack's stop button below a streamed message.
 pub(super) fn stop_by_person(state: &mut State, channel: &str, ts: &str) {
     state.stopped.insert((channel.to_owned(), ts.to_owned()));
     if let Some(message) = state.message_mut(channel, ts) {
@@ -116,7 +116,7 @@ fn grow(message: &mut Message, text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The message that is meant, which still grows.
+/// The message of a call, which must still be streamed.
 fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &'static str> {
     let ts = body["ts"].as_str().unwrap_or_default();
     if state.stopped.contains(&(channel(body)?.to_owned(), ts.to_owned())) {

@@ -1,7 +1,7 @@
-//! Slack's text, as Slack counts and reads it.
+//! Slack's rules for counting and parsing text.
 
-/// The length in bytes of UTF-8 once `&`, `<` and `>` are escaped. What is escaped already, and the
-/// control sequences in angle brackets, count as they are.
+/// The length in bytes of UTF-8 after escaping `&`, `<` and `>`. Existing escapes, and control sequences in angle
+/// brackets, count as they are.
 pub(super) fn escaped_bytes(text: &str) -> usize {
     let mut bytes = 0;
     let mut rest = text;
@@ -21,7 +21,7 @@ pub(super) fn escaped_bytes(text: &str) -> usize {
     bytes
 }
 
-/// The mentions in a text that would notify someone: of a user, a group, or everybody.
+/// The mentions in a text that would notify someone: a user, a group, or everybody.
 pub(super) fn mentions(text: &str) -> Vec<&str> {
     let starts = text.match_indices('<').map(|(at, _)| at);
     starts
@@ -30,7 +30,7 @@ pub(super) fn mentions(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The `<…>` at the start of a text.
+/// The control sequence `<…>` at the start of a text.
 fn control_sequence(text: &str) -> Option<&str> {
     let end = text.find('>')?;
     let sequence = &text[..=end];

@@ -1,4 +1,4 @@
-//! Messages that one person sees, and nobody else.
+//! Ephemeral messages, which only one person sees.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     text,
 };
 
-/// One of them.
+/// An ephemeral message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whisper {
     pub channel: String,

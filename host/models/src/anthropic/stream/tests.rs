@@ -93,7 +93,7 @@ fn why_it_ended() {
         ("max_tokens", Ok(Stop::MaxTokens)),
         ("model_context_window_exceeded", Ok(Stop::WindowFull)),
         ("refusal", Err("refused")),
-        // What was said stands, whatever the reason is called by then.
+        // The text is kept, whatever the stop reason is.
         ("pause_turn", Ok(Stop::End)),
         ("invented", Ok(Stop::End)),
     ] {

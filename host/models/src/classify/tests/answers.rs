@@ -1,4 +1,4 @@
-//! Answers that are none: the prompt filled the window, and nobody said so.
+//! Answers that are empty because the prompt filled the window, without an error.
 
 use pmk_core::Block;
 

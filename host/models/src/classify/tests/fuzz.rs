@@ -1,10 +1,10 @@
-//! Bodies nobody has thought of.
+//! Random bodies.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
 
-/// Pieces of what providers say, to be put together wrongly.
+/// Fragments of providers' messages, combined at random.
 const FRAGMENTS: &[&str] = &[
     "prompt is too long",
     ": 213462 tokens > 200000 maximum",
@@ -43,7 +43,7 @@ fn body() -> impl Strategy<Value = String> {
     vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// JSON with the keys that count, wrapped in texts some levels deep.
+/// JSON with the relevant keys, nested in texts some levels deep.
 fn nested() -> impl Strategy<Value = String> {
     let key = select(&["error", "message", "code", "type", "status", "usage", "detail", "result", "retry_after"][..]);
     (body(), vec((key, any::<bool>()), 0..14)).prop_map(|(body, wraps)| {
@@ -57,7 +57,7 @@ fn nested() -> impl Strategy<Value = String> {
     })
 }
 
-/// Sentences as people write them about windows, prompts and tokens.
+/// Sentences of people about windows, prompts and tokens.
 fn prose() -> impl Strategy<Value = String> {
     let who = select(&["I", "we", "people", "my colleagues", "he", "the team", "a friend of mine", "nobody here"][..]);
     let says =

@@ -1,4 +1,4 @@
-//! What only looks like an overflow.
+//! Messages that only look like an overflow.
 
 use super::*;
 
@@ -149,7 +149,7 @@ fn what_only_looks_like_an_overflow_is_none() {
     }
 }
 
-/// Sentences of people and models. None says what an error is, with whatever status it comes.
+/// Sentences of people and models. None is an error message, whatever the status.
 const PROSE: &[&str] = &[
     "Let's investigate the context overflow bug.",
     "let us investigate the context overflow bug",

@@ -1,9 +1,9 @@
-//! Words of which a rule once thought too much, or none: each left a conversation without an answer.
+//! Regression: messages that a rule misclassified or missed; each left a conversation without an answer.
 
 use super::overflows::{Case, all_overflow};
 
 const ONCE_MISSED: &[Case] = &[
-    // What stands in angle brackets is a tag only where it is one.
+    // Text in angle brackets is a tag only where it really is one.
     (
         "dashscope",
         Some(400),
@@ -20,7 +20,7 @@ const ONCE_MISSED: &[Case] = &[
     ),
     ("proxy", Some(400), "<|im_start|> the prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
     ("proxy", Some(400), "[400] prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
-    // A page without a title, and XML, speak between their tags.
+    // A page without a title, and XML, have their text between the tags.
     ("proxy", Some(400), "<html><body><h1>Prompt is too long</h1></body></html>", None, None),
     (
         "proxy",
@@ -29,7 +29,7 @@ const ONCE_MISSED: &[Case] = &[
         None,
         None,
     ),
-    // The present is no condition, and neither is what is advised after the fact.
+    // "Current" is not a condition, and neither is advice that follows.
     ("proxy", Some(400), r#"{"error":{"message":"當前輸入長度超過模型最大上下文長度"}}"#, None, None),
     ("proxy", Some(400), "当前对话上下文过长，请新建对话", None, None),
     ("proxy", Some(400), "当前请求的上下文长度超出限制，如果问题持续请联系客服", None, None),
@@ -44,7 +44,7 @@ const ONCE_MISSED: &[Case] = &[
         Some(32_768),
     ),
     ("proxy", Some(400), "輸入內容過長，最多 3000 字", None, None),
-    // What must be less than something.
+    // Something must be less than a value.
     (
         "vllm",
         Some(400),

@@ -1,4 +1,4 @@
-//! What providers say when the prompt is too long, each with the numbers it names.
+//! Providers' messages about a prompt that is too long, with the numbers they contain.
 
 use super::*;
 
@@ -162,7 +162,7 @@ const CASES: &[Case] = &[
         None,
         Some(4_081),
     ),
-    // Servers of one's own
+    // Self-hosted servers.
     ("deepseek", Some(400), "This model's maximum context length is 131072 tokens.", None, Some(131_072)),
     (
         "vllm",
@@ -195,7 +195,7 @@ const CASES: &[Case] = &[
         Some(70_000),
         Some(65_536),
     ),
-    // Room for the answer is part of it, so the prompt alone may be smaller.
+    // The limit includes the room for the answer, so the prompt alone may be smaller.
     (
         "llama.cpp",
         Some(400),
@@ -242,7 +242,7 @@ const CASES: &[Case] = &[
         Some(256_468),
         Some(256_000),
     ),
-    // Hosted elsewhere
+    // Other hosted providers.
     ("cerebras", Some(413), "413 status code (no body)", None, None),
     ("cerebras", Some(400), "400 status code (no body)", None, None),
     ("api.cerebras.ai", Some(400), "", None, None),
@@ -289,12 +289,12 @@ const CASES: &[Case] = &[
     ("claude-cli", None, "An API error occurred: msg_too_long", None, None),
     ("openai", None, r#"{"ok":false,"error":"msg_too_long"}"#, None, None),
     ("claude-cli", None, "the context limit was exceeded", None, None),
-    // Nothing but numbers, where the request was at fault
+    // Only numbers, where the request was at fault.
     ("new", Some(400), r#"{"error":{"message":"Requested 9000 tokens, limit 8192"}}"#, Some(9_000), Some(8_192)),
     ("new", Some(422), "Token sequence length exceeds limit (5000 > 4096)", Some(5_000), Some(4_096)),
     ("new", Some(400), r#"{"detail":[{"msg":"conversation too long, start another one"}]}"#, None, None),
     ("llama-cpp-python", None, "Requested tokens (8193) exceed context window of 8192", Some(8_193), Some(8_192)),
-    // Against a status that says something else, because waiting never helps
+    // Overrides a status that says something else, because waiting never helps.
     ("proxy", Some(500), "upstream: prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
     ("proxy", Some(429), "prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
 ];
@@ -326,7 +326,7 @@ fn json_in_a_text_in_json_is_found() {
         panic!("the numbers are in there");
     };
     assert_eq!((observed_tokens, allowed_tokens), (Some(12), Some(10)));
-    // A code as deep as it may be, and one below.
+    // A code at the maximum depth, and one level below.
     for (wraps, wanted) in [(body::MAX_DEPTH, "context_overflow"), (body::MAX_DEPTH + 1, "unknown_model")] {
         let mut body = r#"{"code":"exceed_context_size_error"}"#.to_owned();
         for _ in 0..wraps {

@@ -1,4 +1,4 @@
-//! Refusals that say nothing, and those that say enough.
+//! Refusals with and without a known reason.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn a_fault_that_is_named_is_explained() {
         (anthropic("authentication_error", "no"), "auth"),
         (openai("insufficient_quota", Some("insufficient_quota"), "no"), "billing"),
         (openai("x", Some("content_filter"), "no"), "refused"),
-        // What may be about size all the same is left to be found out.
+        // What may be about size nevertheless stays unexplained, so that it is probed.
         (invalid("prompt and max_tokens together should be smaller"), "unexplained"),
     ] {
         assert_eq!(class(Some(400), &body), wanted, "{body}");
@@ -62,7 +62,7 @@ fn only_a_refusal_of_the_request_is_one() {
 #[test]
 fn a_server_without_tools_says_so_in_its_own_words() {
     for (status, body) in [
-        // Ollama calls everything `api_error`.
+        // Ollama uses `api_error` for everything.
         (Some(400), openai("api_error", None, "registry.ollama.ai/library/gemma3:latest does not support tools")),
         (None, openai("api_error", None, "gemma3 does not support tools")),
         (

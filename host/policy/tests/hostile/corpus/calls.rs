@@ -1,4 +1,4 @@
-//! Buying the host's time below its price: each of its calls again and again, for nothing where there is such a thing.
+//! Using host time below its price: each host call in a loop, where possible as one without effect.
 
 use super::{Attack, SAME_MEMORY, forever};
 use crate::component::{
@@ -8,7 +8,7 @@ use crate::component::{
 
 pub const GROUP: &str = "Host calls";
 
-/// Where what a call gives comes back.
+/// Where the results of a call are stored.
 const BACK: &str = "(i32.const 2048)";
 
 pub fn attacks() -> Vec<Attack> {
@@ -29,7 +29,7 @@ fn again(function: &Function) -> Attack {
     Attack::new(GROUP, &format!("`{}` for ever", function.shown()), &component.realloc("", SAME_MEMORY))
 }
 
-/// Those that find something, or look for it in vain.
+/// Calls that find something, and calls that find nothing.
 fn aimed() -> Vec<Attack> {
     let counting = "(local.set $i (i32.add (local.get $i) (i32.const 1)))";
     let table = [

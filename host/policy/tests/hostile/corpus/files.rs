@@ -1,4 +1,4 @@
-//! Files that are hard to read.
+//! Component files that are hard to process.
 
 use super::{Attack, GOOD};
 use crate::{component::Component, memory::MIB};
@@ -70,7 +70,7 @@ pub fn attacks() -> Vec<Attack> {
     attacks
 }
 
-/// A component in a component in a component.
+/// Nested components.
 fn nested(depth: usize) -> Vec<u8> {
     const PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";
     const COMPONENT: u8 = 4;
@@ -83,12 +83,12 @@ fn nested(depth: usize) -> Vec<u8> {
     })
 }
 
-/// Debug information that gives each byte of code a line of its own, for so many bytes.
+/// Debug information that assigns a separate line to each byte of code, for this many bytes.
 fn line_numbers(count: usize) -> String {
-    // One unit without children: where its lines are, and the code it is about, which is all there can be.
+    // One unit without children: where its lines are, and the code it covers, which is as much as possible.
     let abbreviations = [1, 0x11, 0, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, 0];
     let unit = [&[4, 0, 0, 0, 0, 0, 4, 1], [0_u8; 8].as_slice(), &[0xff, 0xff, 0xff, 0x7f]].concat();
-    // One file; then each instruction of the line program goes on by a byte and a line.
+    // One file; then each instruction of the line program advances by one byte and one line.
     let tables = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, b'a', 0, 0, 0, 0, 0];
     let mut lines = [&[4, 0], (tables.len() as u32).to_le_bytes().as_slice(), &tables, &[0, 5, 2, 0, 0, 0, 0]].concat();
     lines.extend(vec![0x21; count]);

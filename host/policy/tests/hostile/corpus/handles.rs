@@ -1,4 +1,4 @@
-//! Handles that are not the component's to use.
+//! Handles that the component may not use.
 
 use super::{Attack, forever, pruning};
 use crate::component::Component;

@@ -1,4 +1,4 @@
-//! Taking the host's memory.
+//! Exhausting the host's memory.
 
 use pmk_policy::Limits;
 

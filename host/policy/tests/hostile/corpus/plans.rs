@@ -1,4 +1,4 @@
-//! Answers that are well formed and absurd.
+//! Well-formed but absurd answers.
 
 use super::{Attack, GOOD, SAME_MEMORY, forever, pruning, times};
 use crate::component::Component;
@@ -83,7 +83,7 @@ pub fn attacks() -> Vec<Attack> {
     attacks
 }
 
-/// What asks the archive for too much, or for what is not in it.
+/// Queries that ask the archive for too much, or for messages that do not exist.
 fn archive() -> Vec<Attack> {
     let asking = |name: &str, body: &str| {
         let component = Component::pruning(&format!("{GOOD} {body}")).version("1.2.0").realloc("", SAME_MEMORY);

@@ -1,4 +1,4 @@
-//! Texts and lists that are none, on their way in and out.
+//! Invalid texts and lists, passed in and out.
 
 use super::{Attack, GOOD, pruning, times};
 use crate::component::{Component, DATA};
@@ -104,7 +104,7 @@ pub fn attacks() -> Vec<Attack> {
     attacks
 }
 
-/// While the host hands over a list, it is called again.
+/// Calls the host again while it returns a list.
 fn calling_back() -> Component {
     let callback =
         "(call_indirect (param i32 i32 i32) (i32.const 3) (i32.const 0) (i32.const 4) (i32.const 0)) (i32.const 4096)";

@@ -1,4 +1,4 @@
-//! Taking the host's time.
+//! Using up the host's time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Every way to fall over.
+//! Every kind of trap.
 
 use super::{Attack, pruning};
 use crate::component::{Component, DATA};

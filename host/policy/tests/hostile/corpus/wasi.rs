@@ -1,4 +1,4 @@
-//! Reaching for the world outside.
+//! Access to the outside world.
 
 use super::{Attack, GOOD, SAME_MEMORY, forever, pruning, times};
 use crate::component::{Component, DATA, Imports};
@@ -112,7 +112,7 @@ const HTTP: Imports =
     Imports { text: r#"(import "wasi:http/outgoing-handler@0.2.3" (instance $http))"#, functions: &[] };
 
 pub fn attacks() -> Vec<Attack> {
-    // What a list has comes back at 260; what a result is, at 256, and its error at 260 or 257.
+    // The length of a returned list is at 260; the tag of a result is at 256, and its error at 260 or 257.
     let trap_unless_empty = "(if (i32.load (i32.const 260)) (then unreachable))";
     let denied = "(if (i32.ne (i32.load8_u (i32.const 260)) (i32.const 1)) (then unreachable)) \
                   (if (i32.ne (i32.load8_u (i32.const 256)) (i32.const 1)) (then unreachable))";
