@@ -99,6 +99,20 @@ async fn people_are_told_when_it_goes_and_when_it_is_back_by_one_message_an_hour
     assert_eq!(slack.violations(), Vec::<String>::new());
 }
 
+/// Regression: the first call that Slack's limit put off dropped the calls under way, and nobody after it was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_notice_is_put_off_keeps_it_from_nobody_else() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    let users: Vec<String> = (0..20).map(|n| format!("U{n:02}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let gateway = talking_with(&home, &slack, &users).await;
+    slack.fault_times("chat.postMessage", 1, Fault::RateLimited(30));
+    assert!(gateway.terminate().success());
+    let told: usize = users.iter().map(|user| told(&slack, &dm_channel(user)).len()).sum();
+    assert_eq!(told, users.len() - 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_people_are_told_once_however_often_it_is_killed_again() {
     let slack = Slack::start(rules().unlimited()).await;

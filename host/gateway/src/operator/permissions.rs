@@ -49,7 +49,7 @@ impl Permissions {
     pub(crate) fn admins(&self) -> Vec<String> {
         let people = self.watched.now();
         let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Venue::Nowhere).is_allowed());
-        told.cloned().collect()
+        told.map(|admin| admin.trim().to_owned()).collect()
     }
 
     /// Whether there is any contact, in any pool, other than the asker.

@@ -58,7 +58,7 @@ pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
     let Some(listeners) = listeners(ports, circle).await else { return false };
     let speech = MessageBody { text: text.to_owned(), pings: vec![] };
     let told = stream::iter(listeners).map(|listener| tell_one(ports, listener, &speech)).buffer_unordered(AT_ONCE);
-    told.all(|told| async move { told }).await
+    told.fold(true, async |all, one| all && one).await
 }
 
 /// Replaces what people were told when the gateway went away, and posts no new messages. Returns whether nobody is left

@@ -252,7 +252,7 @@ impl Tally<'_> {
         drop(self.waiting);
         let (imported, failed, there_already) = (self.done.len(), self.failures.len(), self.there_already);
         let refused = failed - there_already;
-        if imported == 0 && failed == 1 {
+        if imported == 0 && failed == 1 && self.cases.is_empty() {
             return Err(self.failures.remove(0).1);
         }
         for (name, failure) in self.failures.iter().take(MOST_TOLD) {

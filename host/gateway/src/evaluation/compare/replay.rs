@@ -350,7 +350,7 @@ impl<'a> Replay<'a> {
             }
             // Messages inserted by the host may quote it.
             let is_inserted = matches!(entry.message.origin, Origin::Summary | Origin::Recall | Origin::Retrieval);
-            is_inserted && unquoted(&entry.message.plain_text()).contains(text.trim())
+            is_inserted && !text.trim().is_empty() && unquoted(&entry.message.plain_text()).contains(text.trim())
         })
     }
 

@@ -72,13 +72,17 @@ impl Standing {
         match self.standing.get(&entry.id) {
             Some(true) => State::Kept,
             Some(false) => State::Shortened,
-            None if self.recalled.iter().any(|block| block.contains(entry.message.plain_text().trim())) => {
-                State::Recalled
-            }
+            None if quotes(&self.recalled, &entry.message.plain_text()) => State::Recalled,
             None if self.summarised.contains(&entry.id) => State::Summarised,
             None => State::Dropped,
         }
     }
+}
+
+/// Whether any of these blocks quotes a text. A message of tool calls alone has none to quote.
+fn quotes(blocks: &[String], text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty() && blocks.iter().any(|block| block.contains(text))
 }
 
 /// Returns the text of a message, and its tool calls.
@@ -92,4 +96,17 @@ pub fn words(entry: &Entry) -> String {
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quotes;
+
+    /// Regression: a dropped message of tool calls alone was shown as quoted wherever anything was.
+    #[test]
+    fn a_message_without_text_is_quoted_nowhere() {
+        let blocks = ["the launch is on Friday".to_owned()];
+        assert!(quotes(&blocks, " on Friday\n"));
+        assert!(!quotes(&blocks, "on Monday") && !quotes(&blocks, "") && !quotes(&blocks, " \n"));
+    }
 }

@@ -4,7 +4,6 @@
 //! what an event would have brought counts: everything in a direct message, mentions elsewhere, and messages in
 //! threads, of which some are followed. A question that somebody has answered since is not asked any more.
 
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,9 +29,6 @@ const MAX_PAGES: usize = 10;
 
 /// How often a rate-limited page is requested again.
 const MAX_WAITS: usize = 5;
-
-/// The pause if Slack does not specify one.
-const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Page {
@@ -92,7 +88,7 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
         match web.read(&Turn::courtesy(method), &parameters).await {
             Err(CallFailure { cause: Cause::RateLimited { retry_after }, .. }) if waits < MAX_WAITS => {
                 waits += 1;
-                sleep(retry_after.unwrap_or(DEFAULT_WAIT)).await;
+                sleep(retry_after).await;
             }
             page => return page,
         }

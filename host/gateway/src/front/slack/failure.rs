@@ -19,8 +19,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How much of an error code is shown. Slack's are words like `channel_not_found`, but the field may contain anything.
 const MOST_OF_A_CODE: usize = 80;
 
-/// Returns the wait that Slack asks for, if it is valid.
-pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
+/// The wait if a response with status 429 does not say how long: a proxy in between may leave that out.
+const UNSAID_WAIT: Duration = Duration::from_secs(5);
+
+/// Returns the wait that a response with status 429 asks for.
+pub(super) fn wait_asked_for(headers: &HeaderMap) -> Duration {
+    valid_wait(headers).unwrap_or(UNSAID_WAIT)
+}
+
+fn valid_wait(headers: &HeaderMap) -> Option<Duration> {
     // Slack specifies seconds; a proxy in between may specify a time.
     let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = said.parse().map(Duration::from_secs).ok().or_else(|| retry_after(said, Timestamp::now()))?;
@@ -60,7 +67,7 @@ pub(super) enum Cause {
         needed: Option<String>,
     },
     RateLimited {
-        retry_after: Option<Duration>,
+        retry_after: Duration,
     },
     /// A status other than 200 or 429.
     Status(u16),
@@ -243,11 +250,10 @@ impl fmt::Display for CallFailure {
             Cause::Code { code, needed: Some(needed) } => {
                 write!(f, "`{method}` with {token} failed: Slack says `{code}`, it needs `{needed}`")
             }
-            Cause::RateLimited { retry_after: Some(wait) } => {
-                let wait = wait.as_secs_f64().ceil();
+            Cause::RateLimited { retry_after } => {
+                let wait = retry_after.as_secs_f64().ceil();
                 write!(f, "`{method}` with {token} is rate limited for another {wait:.0} s")
             }
-            Cause::RateLimited { retry_after: None } => write!(f, "`{method}` with {token} is rate limited"),
             Cause::Status(status) => write!(f, "`{method}` with {token} failed: Slack answered HTTP {status}"),
             Cause::TimedOut(limit) => {
                 let limit = limit.as_secs_f64();
@@ -297,7 +303,7 @@ impl CallFailure {
     /// Returns how long to wait, if Slack says so.
     pub(super) fn wait(&self) -> Duration {
         match self.cause {
-            Cause::RateLimited { retry_after } => retry_after.unwrap_or(Duration::from_secs(1)),
+            Cause::RateLimited { retry_after } => retry_after,
             _ => Duration::ZERO,
         }
     }
@@ -362,7 +368,7 @@ impl CallFailure {
     pub(super) fn while_running(self) -> FrontError {
         let what = self.to_string();
         match self.cause {
-            Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after },
+            Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after: Some(retry_after) },
             Cause::Code { code, needed } => match kind(&code) {
                 Kind::Credentials => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
                 Kind::Passing => FrontError::Transient { what, retry_after: None },
@@ -432,16 +438,16 @@ mod tests {
         let asked = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, value.parse().expect("a header"));
-            wait_asked_for(&headers).map(|wait| wait.as_secs())
+            wait_asked_for(&headers).as_secs()
         };
-        assert_eq!(asked("30"), Some(30));
+        assert_eq!(asked("30"), 30);
         for absurd in ["301", "1000000000000", "18446744073709551615", "1e12", "Wed, 21 Oct 2201 07:28:00 GMT"] {
-            assert_eq!(asked(absurd), Some(300), "{absurd}");
+            assert_eq!(asked(absurd), 300, "{absurd}");
         }
         for none in ["-1", "soon", "", "1e300"] {
-            assert_eq!(asked(none), None, "{none}");
+            assert_eq!(asked(none), UNSAID_WAIT.as_secs(), "{none}");
         }
-        assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), Some(0), "that is over");
+        assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), 0, "that is over");
     }
 
     #[test]

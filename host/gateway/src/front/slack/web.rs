@@ -473,7 +473,7 @@ impl Web {
         // Also checked before it takes up room in the limiter.
         self.may(says).await.map_err(failure)?;
         if let Err(wait) = self.limiter.turn(lane, *urgency).await {
-            return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
+            return Err(failure(Cause::RateLimited { retry_after: wait }));
         }
         // Other hosts may have taken over while this call waited.
         self.may(says).await.map_err(failure)?;
@@ -490,8 +490,8 @@ impl Web {
             Ok(answer) => return Ok(answer),
             Err(cause) => cause,
         };
-        if let Cause::RateLimited { retry_after: Some(wait) } = cause {
-            self.limiter.refused(lane, wait);
+        if let Cause::RateLimited { retry_after } = cause {
+            self.limiter.refused(lane, retry_after);
         }
         Err(failure(cause))
     }
