@@ -387,14 +387,19 @@ impl Mirror {
         keep_beside(&file, &read_text(&file)?)
     }
 
-    /// Saves the old content of a file that was replaced, if it is not the expected one.
+    /// Saves the old content of a file that was replaced, if it is not the expected one. If that fails, the old content is put
+    /// back, as it exists nowhere else.
     fn keep_what_came(&self, file: &Path, found: &Path, expected: &TextDigest) -> Result<(), FileError> {
-        let text = read_text(found)?;
-        if TextDigest::of(&text) != *expected {
-            let kept = keep_beside(file, &text)?;
-            tell_kept(file, &kept);
+        let kept = read_text(found).and_then(|text| {
+            if TextDigest::of(&text) != *expected {
+                tell_kept(file, &keep_beside(file, &text)?);
+            }
+            Ok(())
+        });
+        if kept.is_err() {
+            fs::rename(found, file).map_err(|source| io_error(file, "written", source))?;
         }
-        Ok(())
+        kept
     }
 
     fn is_there(&mut self, path: &AtomPath, text: Option<&str>) {
@@ -683,5 +688,18 @@ mod tests {
         fs::create_dir(home.path().join("knowledge")).unwrap();
         mirror.look().unwrap();
         assert_ne!(mirror.identity(), before);
+    }
+
+    /// Regression: an edit that came between the look and the exchange, and could not be saved, was deleted.
+    #[test]
+    fn an_edit_that_cannot_be_saved_stays_where_it_was() {
+        let (_home, mirror) = home();
+        let (at, edit) = (path("erp/a.md"), vec![0xff; 3]);
+        write(&mirror, "erp/a.md", "from another host");
+        write(&mirror, "erp/came", &edit);
+        let (file, came) = (mirror.file(&at), mirror.files.root().join("erp/came"));
+        assert!(mirror.keep_what_came(&file, &came, &TextDigest::of("before")).is_err(), "it is no text");
+        assert_eq!(fs::read(&file).unwrap(), edit);
+        assert_eq!(names(&mirror, "erp"), ["a.md"]);
     }
 }

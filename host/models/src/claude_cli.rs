@@ -149,7 +149,7 @@ impl ClaudeCli {
             .await
             .map_err(|error| self.not_started(&error))?;
         if finished.end == End::TimedOut {
-            return Err(ModelError::silent_for(self.config.call_timeout));
+            return Err(ModelError::not_done_within(self.config.call_timeout));
         }
         let answered = transcript.finish().unwrap_or_else(|| {
             let stderr = finished.stderr.text();

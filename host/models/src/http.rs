@@ -174,7 +174,7 @@ impl Endpoint {
         let limit = self.limits.call_timeout;
         match timeout(limit, self.call_until::<A>(body.into(), heard_by, Instant::now() + limit)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(ModelError::silent_for(limit)),
+            Err(_) => Err(ModelError::not_done_within(limit)),
         }
     }
 

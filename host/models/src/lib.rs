@@ -218,7 +218,12 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// The gateway's own time limit was reached.
+    /// The gateway's time limit for a whole call was reached, whatever had arrived of the answer.
+    pub fn not_done_within(limit: Duration) -> Self {
+        ModelError::Timeout { message: format!("the answer was not complete within {:.1} s", limit.as_secs_f64()) }
+    }
+
+    /// The gateway's time limit for silence was reached.
     pub fn silent_for(limit: Duration) -> Self {
         ModelError::Timeout { message: format!("nothing arrived within {:.1} s", limit.as_secs_f64()) }
     }

@@ -318,7 +318,7 @@ async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
     config.limits.call_timeout = SHORT;
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config).expect("a client");
-    assert_eq!(client.ask(&question("hello")).await, Err(ModelError::silent_for(SHORT)));
+    assert_eq!(client.ask(&question("hello")).await, Err(ModelError::not_done_within(SHORT)));
 }
 
 #[tokio::test]

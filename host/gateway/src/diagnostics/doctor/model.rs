@@ -59,7 +59,7 @@ async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
     let request =
         Request { messages: vec![Arc::new(Message::user("Say: ok"))], max_answer_tokens, ..Request::default() };
     let asked = timeout(patience, model.ask(&request)).await;
-    match asked.unwrap_or_else(|_| Err(ModelError::silent_for(patience))) {
+    match asked.unwrap_or_else(|_| Err(ModelError::not_done_within(patience))) {
         Ok(_) => well(ModelFound::Answers),
         Err(error) => refused(&name, &error, messages),
     }

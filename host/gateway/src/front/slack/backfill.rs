@@ -4,7 +4,6 @@
 //! what an event would have brought counts: everything in a direct message, mentions elsewhere, and messages in
 //! threads, of which some are followed. A question that somebody has answered since is not asked any more.
 
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
