@@ -1,7 +1,7 @@
 //! Compiled components: the folder they are stored in, and the one call that turns an artifact into executable code.
 //!
 //! An artifact is executed as it is, with all rights of this process. Therefore only artifacts in a [`Folder`] that
-//! this user alone can write to ([`ownership`]) are used, complete and as this program sealed them there ([`seal`]).
+//! this user alone can write to (see `ownership.rs`) are used, complete and as this program sealed them there ([`seal`]).
 //! Anybody else who can put something there is this user already, or the administrator.
 
 #![deny(missing_docs)]

@@ -2,7 +2,7 @@
 //! in its place while the runtime's thread stands still; that is meant for a single-threaded runtime in which
 //! everything happens in one order.
 //!
-//! Nothing is left in a [session] that is shared with others, so that a pooler with transaction pooling may sit in
+//! Nothing is left in a session that is shared with others, so that a pooler with transaction pooling may sit in
 //! between. Requests whose results nobody needs, or not yet, are not waited for: they are pipelined with the next
 //! request that is waited for, at the latest the `COMMIT`. A lost connection is made anew when it is needed and the
 //! [link](Link) allows it.
