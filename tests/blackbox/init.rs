@@ -49,6 +49,23 @@ fn flags_say_all_of_it_and_the_gateway_runs_with_what_was_written() {
     assert!(answered.stdout.contains("I am sim"), "{}", answered.stdout);
 }
 
+/// Regression: `--store` was checked and not written.
+#[test]
+fn a_store_is_written_and_its_password_is_not() {
+    let home = home();
+    let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+    let init = |store: &str| home.run(&[&["--store", store], &flags[..]].concat(), "");
+    init("sqlite").ok();
+    let refused = init("postgres://pmk:hunter2@127.0.0.1/db");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.contains("contains a password") && !refused.stderr.contains("hunter2"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(written(&home)["store"], "sqlite");
+}
+
 #[test]
 fn slack_comes_with_its_manifest_and_what_has_to_be_set() {
     let home = home();

@@ -69,6 +69,22 @@ macro_rules! assert_shown {
     };
 }
 
+/// Regression: the command waited for ever, as the kernel accepts connections for a process that is stopped.
+#[test]
+fn a_gateway_that_does_not_answer_is_an_error() {
+    let home = Home::new();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    let pid = Pid::from_raw(gateway.pid().cast_signed()).expect("a process");
+    kill_process(pid, Signal::STOP).expect("it is stopped");
+    let refused = policy_use(&home, &["recall"]);
+    kill_process(pid, Signal::CONT).expect("it goes on");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains("does not answer\n  hint: "), "{}", refused.stderr);
+    let (status, _) = gateway.end();
+    assert!(status.success());
+}
+
 #[test]
 fn by_a_command_and_back() {
     let home = Home::new();

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, EditError, Json, Object},
+    database::Database,
     diagnostics::doctor::{Access, Finding, Part, State},
     front::slack::{ReplyIn, app},
     messages::Messages,
@@ -97,6 +98,7 @@ impl InitCommand {
         for warning in warnings {
             context.warn(&warning);
         }
+        let store = store_to_write(context)?;
         let is_asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !context.json;
         let answers = if is_asked {
             questions::ask(&self, self.given()?)?
@@ -104,7 +106,7 @@ impl InitCommand {
             self.without_asking(self.language.unwrap_or(context.language), self.given()?)?
         };
         let messages = Messages::new(answers.language);
-        let parted = config::edit(&context.home, |root| write(root, &answers))
+        let parted = config::edit(&context.home, |root| write(root, &answers, store))
             .map_err(|error: EditError| Failure::new(&error).hint(error.hint()))?;
         let (config, _) = Config::load(&context.home)?;
         let awaited = Awaited::by(&answers, &config);
@@ -198,7 +200,7 @@ impl Answers {
 
 /// Writes the answers; everything else in the file stays as it is. A key is never kept for a provider that it does not
 /// belong to: returns the provider whose key or address was removed, if any.
-fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditError> {
+fn write(root: &mut Object, answers: &Answers, store: Option<&str>) -> Result<Option<Provider>, EditError> {
     let model = answers.model.to_string();
     let before = config::whose(root.get("model").and_then(Json::as_str));
     let is_parted = before != config::whose(Some(&model)) && {
@@ -207,6 +209,9 @@ fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditE
     };
     root.set("language", answers.language.tag());
     root.set("model", model.as_str());
+    if let Some(store) = store {
+        root.set("store", store);
+    }
     if let Some(key) = &answers.api_key {
         root.set("apiKey", key.json());
     }
@@ -221,6 +226,16 @@ fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditE
         root.object_at(&["slack"])?.set(kind.key(), given.json());
     }
     Ok(is_parted.then_some(before))
+}
+
+/// Returns the store to write, which is that of `--store`. What the environment names stays there.
+fn store_to_write(context: &Context) -> Result<Option<&str>, Failure> {
+    let Some(store) = context.store.as_deref() else { return Ok(None) };
+    if store != config::SQLITE && Database::parse(store)?.has_password() {
+        return Err(Failure::new("`--store` contains a password, which would be written to gateway.json")
+            .hint("omit it, and set `storePassword` in gateway.json, or use PGPASSFILE"));
+    }
+    Ok(Some(store))
 }
 
 /// The base URL of a model.

@@ -21,27 +21,37 @@ use pmk_system::{
 /// How long a gateway may take to start.
 const START: Duration = Duration::from_secs(30);
 
+/// How long a gateway that runs may take to say so.
+const ALIVE: Duration = Duration::from_secs(5);
+
 /// How often to check whether it has started.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Sends a request to the gateway of this home and waits for its answer. If the gateway is starting, waits for that
-/// first.
+/// Sends a request to the gateway of this home and waits for its answer, as long as the work takes. If the gateway is
+/// starting, waits for that first.
 ///
 /// # Errors
-/// No gateway runs there, or the connection fails.
+/// No gateway runs there, it does not answer, or the connection fails.
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
     let waiting = Spinner::when_long("waiting for the gateway to start");
     let begun = Instant::now();
-    let stream = loop {
+    loop {
         // Checked before connecting: once it has started, it accepts connections.
         let is_starting = is_starting(home);
         match UnixStream::connect(home::control_socket(home)) {
-            Ok(stream) => break stream,
+            Ok(_) => break,
             Err(_) if is_starting && begun.elapsed() < START => thread::sleep(LOOK_EVERY),
             Err(error) => return Err(unreachable(home, &error)),
         }
-    };
+    }
     drop(waiting);
+    // The kernel accepts connections for a process that is stopped.
+    if ask_within(home, &Request::Status, ALIVE).is_err() {
+        return Err(Failure::new(format!("the gateway in `{}` does not answer", home.display()))
+            .hint("it may be stopped or overloaded: see its log, and `pmk-host status`"));
+    }
+    let stream = UnixStream::connect(home::control_socket(home)).map_err(|error| unreachable(home, &error))?;
+    let _waiting = Spinner::when_long("waiting for the gateway");
     answered(exchange(&stream, request))
 }
 
