@@ -368,7 +368,10 @@ impl Swapper {
             self.taken_over(&mut self.chosen(), SwapTrigger::Promotion, from, serving.clone(), before.clone());
             match self.publish(serving.stack()).await {
                 Ok(version) => self.chosen().shared_choice.made(version),
-                Err(failure) => tracing::warn!("the promoted arm decides on this host only: {failure}"),
+                Err(failure) => {
+                    let (why, hint) = (failure.message(), failure.advice());
+                    tracing::warn!(hint, "the promoted arm decides on this host only: {why}");
+                }
             }
         }
     }
@@ -457,7 +460,8 @@ impl Swapper {
     }
 
     pub(super) fn refused(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
-        tracing::warn!(by = by.name(), "policies not swapped, the previous ones still decide: {failure}");
+        let (why, hint) = (failure.message(), failure.advice());
+        tracing::warn!(by = by.name(), hint, "policies not swapped, the previous ones still decide: {why}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });

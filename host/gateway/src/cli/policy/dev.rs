@@ -107,6 +107,8 @@ struct Told {
     count: usize,
     /// The component that existed before the first build.
     before: Option<PathBuf>,
+    /// The last good build is in a file of its own, which a failed build does not touch.
+    is_kept: bool,
 }
 
 impl Dev {
@@ -146,7 +148,7 @@ impl Dev {
             }
         }
         let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
-        let told = Told { all, count: sessions.len(), before: None };
+        let told = Told { all, count: sessions.len(), before: None, is_kept: false };
         Ok((Desk::new(loader, config.policy, sessions, questions), told))
     }
 
@@ -209,6 +211,7 @@ impl Dev {
         let mut desk = Some(desk);
         if builder.component().exists() {
             told.before = Some(builder.component().to_owned());
+            told.is_kept = builder.keeps_apart();
             let component = builder.component().to_owned();
             aside(&mut desk, move |desk| desk.begin_with(&component)).await?;
         }
@@ -223,10 +226,11 @@ impl Dev {
             if self.once {
                 return round.verdict();
             }
+            told.is_kept |= round.verdict().is_ok() && builder.keeps_apart();
             if number == 1 {
                 let (folder, component) = (self.dir.display(), shown(builder.component()));
                 context.notice(
-                    &format!("watching `{folder}`, press Ctrl-C to stop; the last good build is `{component}`"),
+                    &format!("watching `{folder}`, press Ctrl-C to stop; good builds are written to `{component}`"),
                     None,
                 );
             }

@@ -222,7 +222,8 @@ impl RunningExperiment {
     }
 
     fn refuse(&self, name: String, failure: &Failure) {
-        tracing::error!(experiment = name, "the experiment was not started: {failure}");
+        let (why, hint) = (failure.message(), failure.advice());
+        tracing::error!(experiment = name, hint, "the experiment was not started: {why}");
         self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });

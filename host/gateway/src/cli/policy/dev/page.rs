@@ -42,7 +42,7 @@ pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
                 page.text(&format!("{}\n", failed.said));
             }
             page.tell(&build, &format!("FAILED: {}", failed.failure.message()));
-            if round.number > 1 || told.before.is_some() {
+            if told.is_kept {
                 page.tell("", "the last good one stays");
             }
         }
