@@ -54,7 +54,7 @@ impl History {
             Ok(object) if is_message(&object) => History::of_values(None, in_list(vec![object])),
             Ok(_) => Err(HistoryError::NoMessages),
             Err(source) => match lines(text).next().and_then(|(_, line)| serde_json::from_str(line).ok()) {
-                Some(first) if is_message(&first) => {
+                Some(Value::Object(first)) if !first.contains_key("messages") => {
                     let values = lines(text)
                         .map(|(line, text)| match serde_json::from_str(text) {
                             Ok(value) => Ok((Some(line), value)),
@@ -209,6 +209,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Regression: the error was about the line after it, and JSON.
+    #[test]
+    fn a_first_line_that_is_not_a_message_is_what_is_wrong() {
+        let error =
+            History::parse("{\"text\":\"hello\"}\n{\"role\":\"user\",\"content\":\"x\"}\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 1: "), "{error}");
+        let error = History::parse("{\"messages\":[]}\nfoo").unwrap_err().to_string();
+        assert!(error.starts_with("it is not JSON"), "{error}");
+    }
 
     #[test]
     fn pmk_sessions_get_their_origins_back() {
