@@ -294,7 +294,7 @@ fn whoever_leaves_a_question_has_their_terminal_back() {
 #[test]
 fn every_question_fits_a_terminal_of_forty_columns() {
     for (language, questions, left_out) in
-        [("en", ["Bot token", "App-level token"], "skipped"), ("zh-TW", ["機器人的 token", "App 層級的 token"], "略過")]
+        [("en", ["Bot token", "App-level token"], "skipped"), ("zh-TW", ["bot token", "app token"], "略過")]
     {
         let home = home();
         let flags = ["init", "--offline", "--front", "slack", "--model", "sim", "--language", language];

@@ -333,3 +333,14 @@ fn help_and_status_are_in_the_language_of_the_home() {
     }
     insta::assert_snapshot!(shown);
 }
+
+/// Regression: what a start says of its choices was in the language of the gateway under `--json`, too.
+#[test]
+fn notices_of_a_start_are_english_for_programs() {
+    let home = Home::new();
+    let start = |arguments: &[&str]| home.run(arguments, "").ok().stderr;
+    let said = start(&["run", "--model", "sim", "--json"]);
+    assert!(said.contains("front: console, because there are no Slack tokens"), "{said}");
+    let said = start(&["run", "--model", "sim"]);
+    assert!(said.contains("front：console"), "{said}");
+}

@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     config::Config,
-    operator::admin::{self, Change, LogEntry},
+    messages::Messages,
+    operator::{
+        admin::{self, Change, LogEntry},
+        command::show::why,
+    },
 };
 
 /// The most characters of a reason in a line of the log.
@@ -118,7 +122,15 @@ fn row(entry: &LogEntry, context: &Context) -> Vec<String> {
     let LogEntry { at, actor, origin, action, args, ok, reason } = entry;
     let done = match (ok, reason) {
         (true, _) => context.translated("yes").into_owned(),
-        (false, Some(reason)) => context.translated(&format!("no: {}", one_line(reason, LISTED_CHARS))).into_owned(),
+        (false, Some(reason)) => {
+            let mut known = why(&Messages::new(context.language), reason);
+            // It does not begin the sentence here.
+            if let Some(first) = known.as_mut().and_then(|why| why.get_mut(..1)) {
+                first.make_ascii_lowercase();
+            }
+            let reason = one_line(known.as_ref().unwrap_or(reason), LISTED_CHARS);
+            context.translated(&format!("no: {reason}")).into_owned()
+        }
         (false, None) => context.translated("no").into_owned(),
     };
     let texts = [at, actor, origin, action, args].map(|text| one_line(text, LISTED_CHARS));

@@ -143,7 +143,7 @@ fn page(case: &Case, language: Language) -> String {
     let title = page.translated(&format!("case {}", case.id));
     page.text(&format!("{title}{}{}\n", language.pick(": ", "："), one_line(&case.title, 200)));
     page.line("channel", printable(&case.channel));
-    by(&mut page, "opened", case.opened_at_ms, case.opened_by.as_deref());
+    by(&mut page, language.pick("opened", "開案"), case.opened_at_ms, case.opened_by.as_deref());
     if let Some((at_ms, user)) = &case.closed {
         by(&mut page, "closed", *at_ms, user.as_deref());
     }

@@ -94,17 +94,24 @@ struct Remark(Language);
 /// The message of an event, and its other fields.
 struct Said {
     language: Language,
+    /// In English.
     message: String,
+    /// The policy that it is about, if any.
+    policy: String,
     besides: String,
 }
 
 impl Visit for Said {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let value = format!("{value:?}");
-        let value = terminal::translated(&value, self.language);
         match field.name() {
-            "message" => self.message = value.into_owned(),
-            name => self.besides += &format!(" {name}={value}"),
+            "message" => self.message = value,
+            name => {
+                self.besides += &format!(" {name}={}", terminal::translated(&value, self.language));
+                if name == "policy" {
+                    self.policy = value;
+                }
+            }
         }
     }
 }
@@ -120,10 +127,16 @@ where
             Level::WARN => self.0.pick("warning: ", "警告："),
             _ => "",
         })?;
-        let mut said = Said { language: self.0, message: String::new(), besides: String::new() };
+        let mut said = Said { language: self.0, message: String::new(), policy: String::new(), besides: String::new() };
         event.record(&mut said);
+        let Said { message, policy, besides, .. } = &said;
+        if let Some(("policy skipped", why)) = message.split_once(": ") {
+            // A reader needs the name of the policy; its other fields are for the log.
+            return writeln!(writer, "{}", terminal::translated(&format!("policy `{policy}` skipped: {why}"), self.0));
+        }
+        let message = terminal::translated(message, self.0);
         // The hint comes last.
-        let (line, hint) = said.message.split_at(said.message.find('\n').unwrap_or(said.message.len()));
-        writeln!(writer, "{line}{}{hint}", said.besides)
+        let (line, hint) = message.split_at(message.find('\n').unwrap_or(message.len()));
+        writeln!(writer, "{line}{besides}{hint}")
     }
 }

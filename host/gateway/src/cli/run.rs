@@ -3,6 +3,7 @@
 use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
+use pmk_core::Language;
 use pmk_knowledge::Library;
 use pmk_models::{Environment, Provider};
 use pmk_system::{
@@ -167,8 +168,10 @@ impl Run {
         let at_a_terminal = matches!(connection, Connection::Chat);
         // The first screen of the chat has the content of the other notices.
         notes.retain(|notice| !at_a_terminal || matches!(notice, Notice::DryRun(_) | Notice::NoTokens));
+        // JSON is English.
+        let notices = Messages::new(if context.json { Language::English } else { config.language });
         for notice in notes {
-            let (what, hint) = messages.notice(notice);
+            let (what, hint) = notices.notice(notice);
             context.notice(&what, Some(&hint));
         }
         let named_model = format!("{}:{}", model.provider(), model.name());

@@ -171,7 +171,7 @@ mod tests {
     fn the_words_of_seed_003() {
         let messages = Messages::new(Language::TraditionalChinese);
         assert!(messages.may_not(Reason::NotADirectMessage).starts_with(":no_entry_sign: "));
-        assert!(messages.may_not(Reason::NotADirectMessage).contains("只能在 DM"));
+        assert!(messages.may_not(Reason::NotADirectMessage).contains("只能在私訊"));
         assert!(messages.may_not(Reason::NotAnAdmin).contains("限管理員"));
         assert!(messages.unknown_command(true, "frob").starts_with(":grey_question: 未知的 admin 子指令 `frob`"));
     }

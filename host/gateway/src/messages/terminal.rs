@@ -29,6 +29,8 @@ const MOST_NESTED: usize = 6;
 /// example, matches whole sentences of others. It only applies if everything in its holes is known, a number or code.
 /// If it has no letters at all, something in its holes must be known.
 const FEW_LETTERS: usize = 5;
+/// A number before these belongs to a name, as in “case 3 is closed”.
+const VERBS: [&str; 4] = ["is", "was", "has", "cannot"];
 /// The quotation marks of names.
 const QUOTES: [char; 2] = ['`', '\''];
 
@@ -106,8 +108,13 @@ impl Catalogue {
     /// Translates a text that matches a template, or that ends in one which begins with a separator.
     fn known(&self, text: &str, nested: usize) -> Option<String> {
         let nested = nested.checked_sub(1)?;
-        let whole = self.0.iter().find_map(|row| self.filled(row, &row.holes(text)?, nested));
-        whole.or_else(|| {
+        let found = |tears: bool| {
+            self.0.iter().find_map(|row| {
+                let holes = row.holes(text).filter(|holes| row.tears(holes) == tears)?;
+                self.filled(row, &holes, nested)
+            })
+        };
+        found(false).or_else(|| found(true)).or_else(|| {
             self.0.iter().filter(|row| row.is_tail()).find_map(|row| {
                 let at = text.rfind(row.english.first()?.as_str()).filter(|at| *at > 0)?;
                 let (head, tail) = text.split_at(at);
@@ -173,6 +180,16 @@ impl Row {
         QUOTES.into_iter().find(|quote| before.ends_with(*quote) && after.starts_with(*quote))
     }
 
+    /// Whether the first hole ends in a number that counts the words after it, as in “as with x, in 6 conversations”.
+    /// What stands before the number is then of another template, and these words are only its end.
+    fn tears(&self, holes: &[&str]) -> bool {
+        let [first, after, ..] = &self.english[..] else { return false };
+        let word = after.strip_prefix(' ').and_then(|words| words.split(' ').next()).unwrap_or_default();
+        let counts = first.is_empty() && word.starts_with(char::is_alphabetic) && !VERBS.contains(&word);
+        let count = holes.first().and_then(|hole| hole.rsplit_once(' '));
+        counts && count.is_some_and(|(_, count)| is_number(count))
+    }
+
     fn is_tail(&self) -> bool {
         self.english.first().is_some_and(|first| first.starts_with([' ', ',', ';']))
     }
@@ -208,10 +225,12 @@ fn join(text: &mut String, next: &str) {
     let Some(begins) = next.chars().next() else { return };
     let is_chinese = |char: char| ('\u{3400}'..='\u{9fff}').contains(&char);
     let is_latin = |char: char| char.is_ascii_alphanumeric() || char == '`';
+    let begins_latin = is_latin(begins)
+        || next.strip_prefix('-').is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()));
     if text.ends_with(' ') && is_chinese(begins) && text.trim_end().ends_with(is_chinese) {
         text.truncate(text.trim_end().len());
     }
-    if text.ends_with(is_chinese) && is_latin(begins) || text.ends_with(is_latin) && is_chinese(begins) {
+    if text.ends_with(is_chinese) && begins_latin || text.ends_with(is_latin) && is_chinese(begins) {
         text.push(' ');
     }
     let next = match next.strip_prefix(' ') {

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::super::{
     context::Context,
     output::{print, print_json},
+    page::Page,
 };
 use crate::evaluation::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError, VENDORED, Written};
 
@@ -57,17 +58,15 @@ impl New {
             return print_json(&json!({"folder": folder, "files": own, "vendored": vendored, "next": next}));
         }
         let indented = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
-        let brought = match vendored {
-            0 => String::new(),
-            _ => format!("and in `{VENDORED}` what they stand on, which nobody has to read\n"),
-        };
-        print(&format!(
-            "wrote `{}`, {} files:\n{}{brought}next:\n{}",
-            folder.display(),
-            own.len(),
-            indented(&own),
-            indented(&next)
-        ))
+        let mut page = Page::new(context.language);
+        page.say(&format!("wrote `{}`, {} files:", folder.display(), own.len()));
+        page.text(&indented(&own));
+        if vendored > 0 {
+            page.say(&format!("plus its dependencies in `{VENDORED}`, which you need not read"));
+        }
+        page.say("next:");
+        page.text(&indented(&next));
+        print(&page.done())
     }
 }
 

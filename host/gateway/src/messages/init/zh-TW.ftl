@@ -12,10 +12,10 @@ init-name = 模型名稱
 init-key-about = 金鑰不會顯示。如果閘道會設定 { $variable }，請留空。
 init-own-key-about = 金鑰不會顯示。如果伺服器不需要，或閘道會設定 { $variable }，請留空。
 init-key = 金鑰
-init-app-token-about = App 層級的 token，開頭是 xapp-，不會顯示。如果閘道會設定 { $variable }，請留空。
-init-app-token = App 層級的 token
-init-bot-token-about = 機器人的 token，開頭是 xoxb-，不會顯示。如果閘道會設定 { $variable }，請留空。
-init-bot-token = 機器人的 token
+init-app-token-about = app token，開頭是 xapp-，不會顯示。如果閘道會設定 { $variable }，請留空。
+init-app-token = app token
+init-bot-token-about = bot token，開頭是 xoxb-，不會顯示。如果閘道會設定 { $variable }，請留空。
+init-bot-token = bot token
 init-wrong-kind = 這是別的 token：應以 { $begins } 開頭
 init-taken = 收到
 init-left-out = 略過
@@ -28,7 +28,7 @@ init-front-console = 就在這個終端機
 app-description = 回答問題，並記得團隊回答過的事
 app-command = 查看並調整閘道
 manifest-steps = 1. https://api.slack.com/apps?new_app=1，選「From a manifest」：選工作區，貼上上面的 JSON
-    2. 「Install App」：安裝，取得機器人的 token（xoxb-…）
+    2. 「Install App」：安裝，取得 bot token（xoxb-…）
     3. 「Basic Information」的「App-Level Tokens」：建立一個，scope 是 `{ $scope }`，取得它（xapp-…）
 manifest-next = 4. 交給 `pmk-host init`，或設 PMK_SLACK_BOT_TOKEN 與 PMK_SLACK_APP_TOKEN；然後 `pmk-host run`
 init-written = 已寫入 { $path }；只有你能讀

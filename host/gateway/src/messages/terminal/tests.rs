@@ -178,6 +178,37 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
     }
 }
 
+/// Regression: “conversations that are built in” took the whole sentence that ends so, and tore it at the number.
+#[test]
+fn a_sentence_is_not_torn_at_a_number_in_it() {
+    let cases = [
+        ("as with `m.wasm` as it was, in 6 conversations that are built in", "6 個內建的對話都與原本的 `m.wasm` 一樣"),
+        (
+            "from `m.wasm` as it was in 5 of 6 conversations that are built in",
+            "6 個內建的對話裡有 5 個與原本的 `m.wasm` 不同",
+        ),
+        ("as with the last good build, in 6 conversations of `h`", "`h` 的 6 個對話都與上一次成功的建置一樣"),
+        ("6 conversations that are built in", "6 個內建的對話"),
+    ];
+    for (english, expected) in cases {
+        assert_eq!(chinese(english), expected);
+    }
+}
+
+#[test]
+fn what_libraries_say_is_translated_and_numbers_stand_apart() {
+    let cases = [
+        ("file is not a database", "這個檔案不是資料庫"),
+        ("unexpected end-of-file (at offset 0x5b9)", "檔案還沒完就結束了（位置 0x5b9）"),
+        ("line 3: string values must be quoted, expected literal string", "第 3 行：文字值要加引號"),
+        ("policy `strict 1.0.0` skipped: trap", "略過策略 `strict 1.0.0`：trap"),
+        ("`a` is -1, not a string", "`a` 是 -1，不是文字"),
+    ];
+    for (english, expected) in cases {
+        assert_eq!(chinese(english), expected);
+    }
+}
+
 #[test]
 fn names_stay_as_they_are_whatever_they_spell() {
     assert_eq!(chinese("there is no conversation `try again`"), "沒有對話 `try again`");

@@ -22,7 +22,8 @@ fn is_door(entry: &Entry, action: Action) -> bool {
 pub fn usage(messages: &Messages, asked: &ParsedCommand) -> String {
     match asked {
         ParsedCommand::Entry { entry, given } => {
-            let wrong = words::read(entry, given).err().map(|what| wrong(messages, entry, &what) + "\n");
+            // A blank line: Markdown joins lines that nothing separates.
+            let wrong = words::read(entry, given).err().map(|what| wrong(messages, entry, &what) + "\n\n");
             wrong.unwrap_or_default() + &messages.usage() + &lines(messages, [*entry].into_iter())
         }
         ParsedCommand::Group { words } => {
@@ -91,7 +92,7 @@ mod tests {
             ("status now", "Unexpected argument `now`"),
         ] {
             let said = usage(&messages, &ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command"));
-            assert!(said.contains(wanted) && said.contains("\nUsage:\n"), "{text}: {said}");
+            assert!(said.contains(wanted) && said.contains("\n\nUsage:\n"), "{text}: {said}");
         }
         assert!(usage(&messages, &ParsedCommand::of("/pmk open").expect("a command")).contains("`TITLE` is missing"));
     }

@@ -107,7 +107,8 @@ pub fn log(messages: &Messages, entries: &[LogEntry]) -> String {
     let line = |LogEntry { at, actor, origin, action, args, ok, reason }: &LogEntry| {
         let mark = if *ok { ":white_check_mark:" } else { ":x:" };
         let what = format!("{action} {args}");
-        let why = reason.as_deref().map(|reason| format!(" ({})", why(messages, reason))).unwrap_or_default();
+        let why = |reason| why(messages, reason).unwrap_or_else(|| one_line(reason));
+        let why = reason.as_deref().map(|reason| format!(" ({})", why(reason))).unwrap_or_default();
         format!("- {mark} {} {} ({}) {}{why}", one_line(at), code(actor), one_line(origin), code(what.trim()))
     };
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -194,18 +195,14 @@ const REASONS: &[(&str, &str, &[&str])] = &[
     ("not an admin", "refused-person", &[]),
 ];
 
-/// Translates a reason from the log into the reader's language. An unknown reason is returned as it is.
-fn why(messages: &Messages, reason: &str) -> String {
+/// Translates a reason from the log into the reader's language, if it is known.
+pub fn why(messages: &Messages, reason: &str) -> Option<String> {
     let (words, given): (Vec<_>, Vec<_>) = reason.split('`').enumerate().partition(|(at, _)| at % 2 == 0);
     let form = words.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("``");
-    match REASONS.iter().find(|(known, _, names)| *known == form && names.len() == given.len()) {
-        Some((_, sentence, names)) => {
-            let filled: Vec<_> = names.iter().copied().zip(given.into_iter().map(|(_, given)| given)).collect();
-            // The line of the log has its own mark.
-            messages.changed(sentence, &filled).trim_start_matches(":x: ").to_owned()
-        }
-        None => one_line(reason),
-    }
+    let (_, sentence, names) = REASONS.iter().find(|(known, _, names)| *known == form && names.len() == given.len())?;
+    let filled: Vec<_> = names.iter().copied().zip(given.into_iter().map(|(_, given)| given)).collect();
+    // The line of the log has its own mark.
+    Some(messages.changed(sentence, &filled).trim_start_matches(":x: ").to_owned())
 }
 
 /// Formats text by others as code, which is shown literally.
@@ -246,14 +243,14 @@ mod tests {
         reasons.extend([Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin].map(|it| it.name().to_owned()));
         let (chinese, english) = (Messages::new(Language::TraditionalChinese), Messages::new(Language::English));
         for reason in &reasons {
-            let said = why(&chinese, reason);
+            let said = why(&chinese, reason).expect("a known reason");
             assert!(
                 said.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c)) && !said.starts_with(':'),
                 "{reason}: {said}"
             );
             assert!(reason.split('`').skip(1).step_by(2).all(|given| said.contains(&format!("`{given}`"))), "{said}");
-            assert_ne!(said, why(&english, reason));
+            assert_ne!(Some(said), why(&english, reason));
         }
-        assert_eq!(why(&chinese, "the disk is full"), "the disk is full");
+        assert_eq!(why(&chinese, "the disk is full"), None);
     }
 }
