@@ -111,7 +111,7 @@ pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_loopback(&url) || !has_key => Ok(url),
-        "http" => Err(bad("would send the key in clear text")),
+        "http" => Err(bad("would send a key in clear text")),
         _ => Err(bad("is neither https nor http")),
     }
 }

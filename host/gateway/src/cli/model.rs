@@ -163,6 +163,9 @@ impl Case {
     fn parse(line: &[u8]) -> Result<Case, String> {
         let mut case: Map<String, Value> =
             serde_json::from_slice(line).map_err(|_| "it is not a JSON object".to_owned())?;
+        if !case.contains_key("id") {
+            return Err("`id` is missing".to_owned());
+        }
         let mut take = |key| case.remove(key).unwrap_or_default();
         let wrong = |key: &str, value: &Value, wanted| format!("`{key}` is {}, not {wanted}", json::kind(value));
         let id = take("id");

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use pmk_system::{error::Failure, home::HomeLock};
+use pmk_system::{
+    error::Failure,
+    home::{HomeError, HomeLock},
+};
 use serde_json::json;
 
 use super::{
@@ -154,7 +157,11 @@ fn put(
     if let Some(database) = context.place()?.database {
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
-    let lock = HomeLock::take(&context.home)?;
+    let lock = HomeLock::take(&context.home).map_err(|error| {
+        let is_in_use = matches!(error, HomeError::InUse { .. });
+        let failure = Failure::from(error);
+        if is_in_use { failure.hint("stop it first: `pmk-host stop`") } else { failure }
+    })?;
     let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)
 }
