@@ -315,7 +315,7 @@ fn refusal(problems: &[Problem]) -> String {
     let first = grave.next().map_or("it cannot be read", |problem| &problem.what);
     match grave.count() {
         0 => first.to_owned(),
-        more => format!("{first}; and {more} more"),
+        more => format!("{first} (and {more} more)"),
     }
 }
 
@@ -462,7 +462,7 @@ mod tests {
         assert!(config.is_none());
         assert_eq!(
             refusal(&problems),
-            "unknown key `limits.x`; there are `modelIdleSeconds`, `modelTotalSeconds`, `slackCallSeconds`, `progressSeconds`; and 1 more"
+            "unknown key `limits.x`; there are `modelIdleSeconds`, `modelTotalSeconds`, `slackCallSeconds`, `progressSeconds` (and 1 more)"
         );
         let (_, told) = read(&text.replace(r#""queue":{"most":0},"limits":{"x":1},"#, ""));
         assert_eq!(

@@ -48,9 +48,11 @@ fn forget(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
     }
-    context.say(&format!(
-        "forgot how {forgotten} models count, and whether they accept tools; a running gateway is not affected until it is restarted"
-    ));
+    let models = match forgotten {
+        1 => "1 model counts, and whether it accepts tools".to_owned(),
+        more => format!("{more} models count, and whether they accept tools"),
+    };
+    context.say(&format!("forgot how {models}; a running gateway is not affected until it is restarted"));
     Ok(())
 }
 

@@ -272,8 +272,11 @@ impl Decided {
         let (before, after) = (applied.tokens_before, applied.tokens_after);
         out.tell("tokens", &format!("{before} before, {after} after, {limit} allowed"));
         let (kept, dropped, shortened) = (applied.kept.len(), applied.removed.len(), applied.replaced.len());
-        let turns = applied.turns_dropped;
-        out.tell("messages", &format!("{kept} kept, {dropped} dropped ({turns} turns), {shortened} shortened"));
+        let turns = match applied.turns_dropped {
+            1 => "1 turn".to_owned(),
+            turns => format!("{turns} turns"),
+        };
+        out.tell("messages", &format!("{kept} kept, {dropped} dropped ({turns}), {shortened} shortened"));
         if !recorded.left_out.is_empty() {
             let messages = recorded.left_out.len();
             out.tell("repaired", &format!("{messages} messages left out that no request can hold"));

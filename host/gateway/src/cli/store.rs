@@ -143,7 +143,11 @@ fn check(context: &Context) -> Result<(), Failure> {
     if !context.json {
         problems.iter().for_each(|problem| context.warn(problem));
     }
-    Err(Failure::new(format!("the store `{}` is damaged in at least {} places", path.display(), problems.len())).hint(
+    let places = match problems.len() {
+        1 => "1 place".to_owned(),
+        more => format!("{more} places"),
+    };
+    Err(Failure::new(format!("the store `{}` is damaged in at least {places}", path.display())).hint(
         "everything that does not need these places works; to repair, stop pmk-host, then use `pmk-host store restore \
          FILE` with a backup, or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
     ))

@@ -78,7 +78,8 @@ impl SecretGiven {
             Some(("file", path)) if !path.is_empty() => Ok(SecretGiven::File(path.to_owned())),
             Some(("cmd", command)) if !command.trim().is_empty() => Ok(SecretGiven::Command(command.to_owned())),
             Some((kind @ ("env" | "file" | "cmd"), _)) => {
-                Err(Failure::new(format!("nothing follows `{kind}:` in `{flag}`"))
+                let kind = format!("{kind}:");
+                Err(Failure::new(format!("nothing follows `{kind}` in `{flag}`"))
                     .hint("say where to find it: `env:NAME`, `file:PATH` or `cmd:COMMAND`"))
             }
             _ => Err(Failure::new(format!(
