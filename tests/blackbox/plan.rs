@@ -266,6 +266,9 @@ fn a_budget_over_the_window_was_planned_for_a_model_that_takes_no_such_prompt() 
         finished.stderr
     );
     assert!(finished.stderr.contains("\n  hint: use a larger `--window`"), "{}", finished.stderr);
+    let empty = home.write("empty.json", r#"{"messages":[]}"#).display().to_string();
+    let finished = home.run(&["plan", "--history", &empty], "");
+    assert!(finished.stderr.ends_with("hint: end the history with a message of role `user`\n"), "{}", finished.stderr);
     // A budget alone is of a model that takes it.
     home.run(&["plan", "--history", &path, "--budget", "300000"], "").ok();
 }

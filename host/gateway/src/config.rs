@@ -404,6 +404,7 @@ mod tests {
             (r#"{"version":1,"policy":{"file":"x"}}"#, "unknown key `policy.file`; did you mean `files`?"),
             (r#"{"version":1,"queue":{"zzz":1}}"#, "unknown key `queue.zzz`; there are `mode`, `debounceMs`, `most`"),
             (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds` is -1, not a number of"),
+            (r#"{"version":1,"limits":{"modelIdleSeconds":0}}"#, "is 0, not a number of seconds above 0"),
             (
                 r#"{"version":1,"limits":{"modelIdleSeconds":"60"}}"#,
                 "`limits.modelIdleSeconds` is a string, not a number",
