@@ -215,7 +215,7 @@ fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_
     assert_eq!((&audit["atoms"]["pending"], &audit["flags"]), (&json!(1), &json!([])));
     atom("stuck-one", "");
     let audit = home.run(&["--json", "audit"], "").ok().json();
-    assert_eq!(audit["flags"], json!(["1 atoms have been pending for more than 24 h: `atoms list` promotes them"]));
+    assert_eq!(audit["flags"], json!(["1 atom has been pending for more than 24 h: `atoms list` promotes it"]));
 }
 
 /// A file of the ledger of a month that many months ago, with one turn in it.

@@ -302,6 +302,9 @@ async fn a_configuration_that_cannot_be_gone_by_leaves_the_rest_out() {
         shown += &(clinic.complaints(clinic.command(&[])).await + "\n");
     }
     insta::assert_snapshot!(shown);
+    clinic.home.write("gateway.json", "{");
+    let damaged = clinic.complaints(clinic.command(&[])).await;
+    assert!(damaged.contains("- store         not checked, because of gateway.json"), "{damaged}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -139,7 +139,7 @@ fn what_is_not_allowed_is_not_run_at_the_desk_either() {
     let home = Home::new();
     let strict = component("strict");
     let open = home.run(&["policy", "inspect", &strict], "").ok().stdout;
-    assert!(open.contains("allowed   not asked: gateway.json has no `policy.allow`\n"), "{open}");
+    assert!(open.contains("allowed   not checked: gateway.json has no `policy.allow`\n"), "{open}");
     let document = home.run(&["--json", "policy", "inspect", &strict], "").ok().json();
     assert_eq!(document["allowed"], Value::Null);
     home.write("gateway.json", json!({"version": 1, "policy": {"allow": []}}).to_string());

@@ -50,7 +50,7 @@ fn a_store_deleted_while_it_is_open_ends_the_gateway_and_is_not_begun_anew() {
     let lost: Vec<Value> = home.ledger().into_iter().filter(|event| event["type"] == "store.lost").collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
     let audit = home.run(&["audit"], "").ok();
-    assert!(audit.stdout.contains("WARN 1 times the store was lost while it was open"), "{}", audit.stdout);
+    assert!(audit.stdout.contains("WARN 1 time the store was lost while it was open"), "{}", audit.stdout);
     assert!(audit.stderr.contains("no longer exists"), "{}", audit.stderr);
 
     let refused = run(&home, &question("Ev3", "hello"));

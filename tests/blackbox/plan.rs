@@ -260,8 +260,15 @@ fn a_budget_over_the_window_was_planned_for_a_model_that_takes_no_such_prompt() 
     let path = home.write("history.json", session(3, 100).to_string()).display().to_string();
     let finished = home.run(&["plan", "--history", &path, "--budget", "300000", "--window", "200000"], "");
     assert_eq!(finished.status.code(), Some(1));
-    assert!(finished.stderr.contains("a window of 200000 tokens cannot leave 300000"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("a budget of 300000 tokens does not fit into a window of 200000"),
+        "{}",
+        finished.stderr
+    );
     assert!(finished.stderr.contains("\n  hint: use a larger `--window`"), "{}", finished.stderr);
+    let empty = home.write("empty.json", r#"{"messages":[]}"#).display().to_string();
+    let finished = home.run(&["plan", "--history", &empty], "");
+    assert!(finished.stderr.ends_with("hint: end the history with a message of role `user`\n"), "{}", finished.stderr);
     // A budget alone is of a model that takes it.
     home.run(&["plan", "--history", &path, "--budget", "300000"], "").ok();
 }

@@ -190,7 +190,7 @@ async fn where_files_are_refused_an_answer_without_end_is_not_posted_without_end
     assert_eq!((cut.len(), &cut[0]["session"]), (1, &key.into()));
     assert!(scene.home.events("reply.undelivered").is_empty());
     let audit = scene.home.run(&["audit"], "").ok().stdout;
-    assert!(audit.contains("1 replies were too long and could not be posted as a file"), "{audit}");
+    assert!(audit.contains("1 reply was too long and could not be posted as a file"), "{audit}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

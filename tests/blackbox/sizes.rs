@@ -97,7 +97,7 @@ fn a_message_that_alone_does_not_fit_leaves_the_conversation_as_it_was() {
     assert!((0..4).all(|n| last.contains(&format!("Fact {n}:"))) && !last.contains("Fact 4:"), "{last}");
     assert!(refused(&requests).is_sorted_by(|a, b| a > b), "{:?}", refused(&requests));
     let page = audit(&home);
-    assert!(page.contains("1 messages could not be answered because of their size: split them"), "{page}");
+    assert!(page.contains("1 message could not be answered because of its size: split it"), "{page}");
 }
 
 /// One person's message was refused; everybody's were refused from half its size on, unasked and uncounted.

@@ -315,7 +315,7 @@ fn refusal(problems: &[Problem]) -> String {
     let first = grave.next().map_or("it cannot be read", |problem| &problem.what);
     match grave.count() {
         0 => first.to_owned(),
-        more => format!("{first}; and {more} more"),
+        more => format!("{first} (and {more} more)"),
     }
 }
 
@@ -404,6 +404,7 @@ mod tests {
             (r#"{"version":1,"policy":{"file":"x"}}"#, "unknown key `policy.file`; did you mean `files`?"),
             (r#"{"version":1,"queue":{"zzz":1}}"#, "unknown key `queue.zzz`; there are `mode`, `debounceMs`, `most`"),
             (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds` is -1, not a number of"),
+            (r#"{"version":1,"limits":{"modelIdleSeconds":0}}"#, "is 0, not a number of seconds above 0"),
             (
                 r#"{"version":1,"limits":{"modelIdleSeconds":"60"}}"#,
                 "`limits.modelIdleSeconds` is a string, not a number",
@@ -462,7 +463,7 @@ mod tests {
         assert!(config.is_none());
         assert_eq!(
             refusal(&problems),
-            "unknown key `limits.x`; there are `modelIdleSeconds`, `modelTotalSeconds`, `slackCallSeconds`, `progressSeconds`; and 1 more"
+            "unknown key `limits.x`; there are `modelIdleSeconds`, `modelTotalSeconds`, `slackCallSeconds`, `progressSeconds` (and 1 more)"
         );
         let (_, told) = read(&text.replace(r#""queue":{"most":0},"limits":{"x":1},"#, ""));
         assert_eq!(

@@ -101,7 +101,7 @@ pub(crate) trait Assemble: Default + Send {
 /// or without a key), or contains a user name, a password, a query or a fragment.
 pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url, OpenError> {
     let bad = |why| OpenError::BadBaseUrl { variable, why };
-    let url = Url::parse(text.trim()).map_err(|_| bad("is not a URL"))?;
+    let url = Url::parse(text.trim()).map_err(|_| bad("must be a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(bad("contains a user name or a password"));
     }
@@ -111,7 +111,7 @@ pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_loopback(&url) || !has_key => Ok(url),
-        "http" => Err(bad("would send the key in clear text")),
+        "http" => Err(bad("would send a key in clear text")),
         _ => Err(bad("is neither https nor http")),
     }
 }

@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(open(None, "http://gpu.example.com:11434/v1"), Ok((32_000, true)));
         assert_eq!(open(Some(" "), "http://gpu.example.com:11434/v1"), Ok((32_000, true)));
         let error = open(Some("sk-secret"), "http://gpu.example.com:11434/v1").expect_err("a key in clear text");
-        assert_eq!(error.to_string(), "OPENAI_BASE_URL would send the key in clear text");
+        assert_eq!(error.to_string(), "`OPENAI_BASE_URL` would send a key in clear text");
     }
 
     #[test]

@@ -35,9 +35,9 @@ pub enum OpenError {
     #[error("the key of the model provider contains invalid characters")]
     BadKey,
     /// An address that may not be used.
-    #[error("{variable} {why}")]
+    #[error("`{variable}` {why}")]
     BadBaseUrl {
-        /// The variable with the address.
+        /// The variable or option with the address.
         variable: &'static str,
         /// What is wrong with it, as the rest of a sentence.
         why: &'static str,

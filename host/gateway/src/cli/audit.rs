@@ -103,7 +103,7 @@ fn page(audit: &Audit, language: Language) -> String {
     let talk = &audit.conversations;
     page.line("turns", talk.turns);
     if talk.orders > 0 {
-        page.tell("orders", &format!("{}, with no model asked", talk.orders));
+        page.tell("commands", &format!("{}, with no model asked", talk.orders));
     }
     page.counts("by user", &talk.by_user);
     page.counts("by audience", &talk.by_audience);

@@ -172,7 +172,7 @@ impl CompareCommand {
         let (home, kept) = (&context.home, recorded::of_home(context.place()?)?);
         if kept.is_empty() {
             return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
-                .hint("specify a home with conversations, or a folder of recorded ones with `--histories`"));
+                .hint("specify a home with conversations, or a folder of recorded ones with `--histories DIR`"));
         }
         Ok((kept, vec![]))
     }
@@ -288,9 +288,19 @@ fn page(report: &Report, language: Language) -> String {
     let (conversations, asked, model, seed) =
         (results.conversations.len(), results.asked, &subject.model, subject.seed);
     let mut page = Page::new(language);
-    page.say(&format!(
-        "{conversations} conversations, {turns} turns, {asked} questions; `{model}` with {limit}, seed {seed}"
-    ));
+    let conversations = match conversations {
+        1 => "1 conversation".to_owned(),
+        more => format!("{more} conversations"),
+    };
+    let turns = match turns {
+        1 => "1 turn".to_owned(),
+        more => format!("{more} turns"),
+    };
+    let questions = match asked {
+        1 => "1 question".to_owned(),
+        more => format!("{more} questions"),
+    };
+    page.say(&format!("{conversations}, {turns}, {questions}; `{model}` with {limit}, seed {seed}"));
     page.text("\n");
     page.columns(&report::table::rows(report, language));
     page.text("\n");

@@ -111,7 +111,15 @@ impl Context {
 
 /// Parses the address of a database, with the password of gateway.json if the address has none.
 fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
-    let database = Database::parse(address)?;
+    let database = Database::parse(address).map_err(|failure| {
+        if Database::is_meant(address) {
+            return failure;
+        }
+        // The text before an @ may contain a password.
+        let shown = if address.contains('@') { "…@…" } else { address };
+        Failure::new(format!("the store is `{shown}`, not `sqlite` or `postgres://USER@HOST/DATABASE`"))
+            .hint("set it with `--store`, PMK_STORE or `store` in gateway.json")
+    })?;
     let password = match password {
         Some(password) if !database.has_password() => Some(password.resolve()?),
         _ => None,

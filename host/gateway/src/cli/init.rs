@@ -244,7 +244,12 @@ struct Address(String);
 impl Address {
     /// Parses the URL by the rules of gateway.json.
     fn read(text: &str) -> Result<Address, Failure> {
-        pmk_models::http::base_url("baseUrl", text, true)?;
+        pmk_models::http::base_url("--base-url", text, true).map_err(|error| {
+            Failure::new(error).hint(
+                "use an `https://` address, or an `http://` address of this machine; for a server on another machine \
+                 that needs no key, set OPENAI_BASE_URL instead",
+            )
+        })?;
         Ok(Address(text.trim().to_owned()))
     }
 }

@@ -48,9 +48,11 @@ fn forget(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
     }
-    context.say(&format!(
-        "forgot how {forgotten} models count, and whether they accept tools; a running gateway is not affected until it is restarted"
-    ));
+    let models = match forgotten {
+        1 => "1 model counts, and whether it accepts tools".to_owned(),
+        more => format!("{more} models count, and whether they accept tools"),
+    };
+    context.say(&format!("forgot how {models}; a running gateway is not affected until it is restarted"));
     Ok(())
 }
 
@@ -163,6 +165,9 @@ impl Case {
     fn parse(line: &[u8]) -> Result<Case, String> {
         let mut case: Map<String, Value> =
             serde_json::from_slice(line).map_err(|_| "it is not a JSON object".to_owned())?;
+        if !case.contains_key("id") {
+            return Err("`id` is missing".to_owned());
+        }
         let mut take = |key| case.remove(key).unwrap_or_default();
         let wrong = |key: &str, value: &Value, wanted| format!("`{key}` is {}, not {wanted}", json::kind(value));
         let id = take("id");

@@ -64,7 +64,7 @@ impl PlanCommand {
     fn limit(&self, preamble: &Preamble) -> Result<u64, Failure> {
         match (self.budget, self.window) {
             (Some(budget), Some(window)) if budget > window => {
-                Err(Failure::new(format!("a window of {window} tokens cannot leave {budget}"))
+                Err(Failure::new(format!("a budget of {budget} tokens does not fit into a window of {window}"))
                     .hint("use a larger `--window`, or a smaller `--budget`"))
             }
             (Some(budget), _) => Ok(budget),
@@ -92,7 +92,7 @@ impl PlanCommand {
         }
         if recorded.transcript.is_empty() {
             let why = if recorded.total == 0 { "it has no messages" } else { "it contains no user message" };
-            return Err(self.nothing(why));
+            return Err(self.nothing(why, "end the history with a message of role `user`"));
         }
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
         let limit = self.limit(&preamble)?;
@@ -110,21 +110,23 @@ impl PlanCommand {
             print(&page.done())?;
         }
         if decided.applied.kept.is_empty() {
-            return Err(self.nothing(&format!(
+            let why = format!(
                 "it has no new message, which is always kept, and `{}` keeps nothing else within {limit} tokens",
                 decided.decided_by
-            )));
+            );
+            let hint = "end the history with a message of role `user`, or raise the limit with `--budget`";
+            return Err(self.nothing(&why, hint));
         }
         if decided.applied.tokens_after > limit {
-            return Err(self.nothing(&format!("the new message alone exceeds the limit of {limit} tokens")));
+            let why = format!("the new message alone exceeds the limit of {limit} tokens");
+            return Err(self.nothing(&why, "raise the limit with `--budget`"));
         }
         Ok(())
     }
 
     /// The failure if there would be no request.
-    fn nothing(&self, why: &str) -> Failure {
-        Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display()))
-            .hint("end the history with a message of role `user`, or raise `--budget` or `--window`")
+    fn nothing(&self, why: &str, hint: &str) -> Failure {
+        Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display())).hint(hint)
     }
 
     fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64, seed_may_go: bool) -> Decided {
@@ -270,8 +272,11 @@ impl Decided {
         let (before, after) = (applied.tokens_before, applied.tokens_after);
         out.tell("tokens", &format!("{before} before, {after} after, {limit} allowed"));
         let (kept, dropped, shortened) = (applied.kept.len(), applied.removed.len(), applied.replaced.len());
-        let turns = applied.turns_dropped;
-        out.tell("messages", &format!("{kept} kept, {dropped} dropped ({turns} turns), {shortened} shortened"));
+        let turns = match applied.turns_dropped {
+            1 => "1 turn".to_owned(),
+            turns => format!("{turns} turns"),
+        };
+        out.tell("messages", &format!("{kept} kept, {dropped} dropped ({turns}), {shortened} shortened"));
         if !recorded.left_out.is_empty() {
             let messages = recorded.left_out.len();
             out.tell("repaired", &format!("{messages} messages left out that no request can hold"));

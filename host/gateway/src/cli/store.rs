@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use pmk_system::{error::Failure, home::HomeLock};
+use pmk_system::{
+    error::Failure,
+    home::{HomeError, HomeLock},
+};
 use serde_json::json;
 
 use super::{
@@ -140,7 +143,11 @@ fn check(context: &Context) -> Result<(), Failure> {
     if !context.json {
         problems.iter().for_each(|problem| context.warn(problem));
     }
-    Err(Failure::new(format!("the store `{}` is damaged in at least {} places", path.display(), problems.len())).hint(
+    let places = match problems.len() {
+        1 => "1 place".to_owned(),
+        more => format!("{more} places"),
+    };
+    Err(Failure::new(format!("the store `{}` is damaged in at least {places}", path.display())).hint(
         "everything that does not need these places works; to repair, stop pmk-host, then use `pmk-host store restore \
          FILE` with a backup, or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
     ))
@@ -154,7 +161,11 @@ fn put(
     if let Some(database) = context.place()?.database {
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
-    let lock = HomeLock::take(&context.home)?;
+    let lock = HomeLock::take(&context.home).map_err(|error| {
+        let is_in_use = matches!(error, HomeError::InUse { .. });
+        let failure = Failure::from(error);
+        if is_in_use { failure.hint("stop it first: `pmk-host stop`") } else { failure }
+    })?;
     let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)
 }

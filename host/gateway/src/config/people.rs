@@ -30,9 +30,12 @@ pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -
 pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Pools {
     let Some(part) = object(root, "escalation", warnings) else { return Pools::default() };
     let mut ids = |at: &str, value: &Value| -> Vec<String> {
-        let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let Some(items) = value.as_array() else {
+            warnings.push(format!("`{at}` is not a list of user ids; it is ignored"));
+            return vec![];
+        };
         let kept: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        if !value.is_array() || kept.len() < items.len() {
+        if kept.len() < items.len() {
             warnings.push(format!("`{at}` contains something that is not a user id; it is ignored"));
         }
         kept
@@ -81,6 +84,7 @@ mod tests {
         assert_eq!(pools.contacts(Some("web"), |contact| contact != "U1"), ["U7"]);
         assert_eq!(warnings.len(), 4, "{warnings:?}");
         assert!(warnings[0].contains("`audience.users.U2`") && warnings[0].contains("`king`"), "{warnings:?}");
+        assert_eq!(warnings[3], "`escalation.repos.web` is not a list of user ids; it is ignored");
     }
 
     #[test]

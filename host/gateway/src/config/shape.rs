@@ -265,7 +265,7 @@ impl Shape {
             Shape::Person => "a user id".to_owned(),
             Shape::Flag => "true or false".to_owned(),
             Shape::Whole(range) => format!("a whole number from {} to {}", range.start(), range.end()),
-            Shape::Seconds => "a number of seconds".to_owned(),
+            Shape::Seconds => "a number of seconds above 0".to_owned(),
             Shape::Word { words, .. } => {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 match words.split_last() {

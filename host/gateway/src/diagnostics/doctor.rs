@@ -98,9 +98,10 @@ pub struct Parts {
 /// Runs all checks.
 pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> {
     let Subject { home, place, config, parts, offline } = subject;
+    let config_is_bad = parts.is_none();
     let about_home = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || look_in(&home, &place, &messages)
+        move || look_in(&home, &place, config_is_bad, &messages)
     });
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
@@ -131,11 +132,11 @@ struct OfHome {
     store: Finding,
 }
 
-fn look_in(home: &Path, place: &Result<Place, Failure>, messages: &Messages) -> OfHome {
+fn look_in(home: &Path, place: &Result<Place, Failure>, config_is_bad: bool, messages: &Messages) -> OfHome {
     let about_home = home::look(home, messages);
     let home_is_bad = is_bad(&about_home);
     let prompts = if home_is_bad { vec![] } else { prompts::look(home, messages) };
-    OfHome { home: about_home, prompts, store: store::look(place, home_is_bad, messages) }
+    OfHome { home: about_home, prompts, store: store::look(place, home_is_bad, config_is_bad, messages) }
 }
 
 fn is_bad(findings: &[Finding]) -> bool {

@@ -32,8 +32,8 @@ pub enum BadQuestion {
     #[error("the repository is empty")]
     NoRepo,
     #[error(
-        "`{0}` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, `/` stands between the parts of a \
-         nested one, it is not a path out of anything and no part begins with `-`"
+        "`{0}` is not the name of a repository: use letters, digits, `.`, `_` and `-`, with `/` between the parts of a \
+         nested one; no part may begin with `-`, or be `.` or `..`"
     )]
     BadRepo(String),
     #[error("the question is empty")]

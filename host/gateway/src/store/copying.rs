@@ -94,6 +94,9 @@ const COLUMNS: [&str; 2] = [
      WHERE attrelid = CAST(?1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
 ];
 
+/// What to do about a home that cannot be used.
+const HINT: &str = "`--from` and `--to` name a home, `sqlite` or `postgres://USER@HOST/DATABASE`";
+
 /// A column of events on PostgreSQL only: the home whose ledger files they go to.
 const HOME: &str = "home";
 
@@ -240,12 +243,16 @@ impl Side {
 
     fn open_file(home: &Path, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
         let path = Store::path(home);
-        home::check_folder(home).map_err(CopyError::Place)?;
+        home::check_folder(home).map_err(|failure| CopyError::Place(failure.hint(HINT)))?;
         if wanted == OpenMode::Made {
             home::create_private_dir(home)
                 .map_err(|error| StoreError::Io { path: path.clone(), message: error.to_string() })?;
         }
-        home::check_exists(home).and_then(|()| home::check_trusted(home)).map_err(CopyError::Place)?;
+        let is_missing = matches!(home.try_exists(), Ok(false));
+        home::check_exists(home)
+            .map_err(|failure| if is_missing { failure.hint(HINT) } else { failure })
+            .and_then(|()| home::check_trusted(home))
+            .map_err(CopyError::Place)?;
         if run_is_alive(home) {
             return Err(CopyError::InUse { name, owner: "`pmk-host run`".into() });
         }

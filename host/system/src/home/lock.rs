@@ -31,12 +31,12 @@ const MOST_OF_A_COMMAND: usize = 200;
 /// Why a home cannot be used.
 #[derive(Debug, Error)]
 pub enum HomeError {
-    /// Another `run` is active in this home.
-    #[error("`{}` is in use by another `pmk-host run`{}", home.display(), holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default())]
+    /// A `run` is active in this home.
+    #[error("`{}` is in use by `pmk-host run` ({})", home.display(), holder.as_ref().map_or_else(|| "pid unknown".to_owned(), ToString::to_string))]
     InUse {
         /// The home as it was named.
         home: PathBuf,
-        /// The other `run`, if it can be determined.
+        /// That `run`, if it can be determined.
         holder: Option<Holder>,
     },
     /// A file or folder of the home cannot be created or read.
@@ -222,7 +222,7 @@ mod tests {
         let shown = Failure::from(refused).to_string();
         let program = std::env::current_exe().unwrap();
         let program = program.file_name().unwrap().to_string_lossy();
-        let (_, who) = shown.split_once(&format!("in use by another `pmk-host run` (pid {pid}: ")).expect(&shown);
+        let (_, who) = shown.split_once(&format!("in use by `pmk-host run` (pid {pid}: ")).expect(&shown);
         assert!(cfg!(not(target_os = "linux")) || who.contains(&*program), "{shown}");
         assert!(shown.contains("hint: stop it first"), "{shown}");
         drop(first);

@@ -77,6 +77,11 @@ impl SecretGiven {
             Some(("env", name)) if !name.is_empty() => Ok(SecretGiven::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(SecretGiven::File(path.to_owned())),
             Some(("cmd", command)) if !command.trim().is_empty() => Ok(SecretGiven::Command(command.to_owned())),
+            Some((kind @ ("env" | "file" | "cmd"), _)) => {
+                let kind = format!("{kind}:");
+                Err(Failure::new(format!("nothing follows `{kind}` in `{flag}`"))
+                    .hint("say where to find it: `env:NAME`, `file:PATH` or `cmd:COMMAND`"))
+            }
             _ => Err(Failure::new(format!(
                 "`{flag}` does not accept the secret itself: others could read it on the command line"
             ))

@@ -100,11 +100,11 @@ impl Use {
         page.tell(
             "restart",
             &match survival {
-                Survival::Yes => "survives it".to_owned(),
+                Survival::Yes => "still in use afterwards".to_owned(),
                 Survival::No(_) if !swapped.hosts.is_empty() => {
-                    "survives it as long as one of the hosts works".to_owned()
+                    "still in use afterwards as long as one of the hosts works".to_owned()
                 }
-                Survival::No(otherwise) => format!("does not survive it: {otherwise}"),
+                Survival::No(otherwise) => format!("not in use afterwards: {otherwise}"),
             },
         );
         print(&page.done())

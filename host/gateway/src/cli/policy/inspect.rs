@@ -95,7 +95,7 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
         "allowed",
         match allowed {
             true => "yes, by `policy.allow`",
-            false => "not asked: gateway.json has no `policy.allow`",
+            false => "not checked: gateway.json has no `policy.allow`",
         },
     );
     if description.settings.is_empty() {

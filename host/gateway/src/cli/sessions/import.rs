@@ -293,14 +293,15 @@ impl Tally<'_> {
         let all = conversations(imported + failed);
         match (there_already, refused) {
             (0, 0) => Ok(()),
-            (0, _) => Err(Failure::new(format!("{failed} of {all} not imported"))
-                .hint("see the warnings for the reasons; fix them and import only the files that they name")),
+            (0, _) => Err(Failure::new(format!("{failed} of {all} not imported")).hint(
+                "the warnings say what is wrong and where; correct that, then import only what was not imported",
+            )),
             (_, 0) => Err(Failure::new(format!("{failed} of {all} not imported because they already exist"))
                 .hint("`--replace` empties their live windows first; their archives stay")),
             _ => Err(Failure::new(format!(
                 "{failed} of {all} not imported: {there_already} already there, {refused} refused"
             ))
-            .hint("see the warnings for the reasons; fix them and import only the files that they name")),
+            .hint("the warnings say what is wrong and where; correct that, then import only what was not imported")),
         }
     }
 }

@@ -232,62 +232,112 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
     };
     let bounds: usize = now.learnt.iter().map(|learnt| bounds::shown(&learnt.bounds).len()).sum();
     [
-        (stuck as u64, "atoms have been pending for more than 24 h: `atoms list` promotes them"),
-        (forgotten as u64, "threads have waited for an answer for more than 48 h: ask somebody else"),
-        (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that continues"),
+        (
+            stuck as u64,
+            "atom has been pending for more than 24 h: `atoms list` promotes it",
+            "atoms have been pending for more than 24 h: `atoms list` promotes them",
+        ),
+        (
+            forgotten as u64,
+            "thread has waited for an answer for more than 48 h: ask somebody else",
+            "threads have waited for an answer for more than 48 h: ask somebody else",
+        ),
+        (
+            exceeded,
+            "prompt was refused as too long: lower `max-session-tokens` or a cap if that continues",
+            "prompts were refused as too long: lower `max-session-tokens` or a cap if that continues",
+        ),
         (
             suspected(": helped"),
-            "prompts got no answer, without a reason, until they were made smaller: set `--window` to the model's real window",
+            "prompt got no answer, without a reason, until it was made smaller: set `--window` to the model's real \
+             window",
+            "prompts got no answer, without a reason, until they were made smaller: set `--window` to the model's \
+             real window",
         ),
         (
             suspected(": did not help"),
-            "prompts got no answer, without a reason, whatever their size: see `context.suspected` in the ledger and the log",
+            "prompt got no answer, without a reason, whatever its size: see `context.suspected` in the ledger and the \
+             log",
+            "prompts got no answer, without a reason, whatever their size: see `context.suspected` in the ledger and \
+             the log",
         ),
         (
             bounds as u64,
-            "bounds of a model's window were learned from refusals, see Tokens: if one is wrong, run `pmk-host model forget`",
+            "bound of a model's window was learned from refusals, see Tokens: if it is wrong, run `pmk-host model \
+             forget`",
+            "bounds of a model's window were learned from refusals, see Tokens: if one is wrong, run `pmk-host model \
+             forget`",
         ),
-        (safety.recovery_failed, "messages could not be answered because of their size: split them, or use a model with a larger window"),
+        (
+            safety.recovery_failed,
+            "message could not be answered because of its size: split it, or use a model with a larger window",
+            "messages could not be answered because of their size: split them, or use a model with a larger window",
+        ),
         (
             audit.tokens.without_tools.len() as u64,
+            "model did not accept tools and is asked for fenced directives: `model forget` tries tools again",
             "models did not accept tools and are asked for fenced directives: `model forget` tries tools again",
         ),
-        (audit.conversations.undelivered, "replies were refused by the front"),
+        (audit.conversations.undelivered, "reply was refused by the front", "replies were refused by the front"),
         (
             audit.conversations.cut,
+            "reply was too long and could not be posted as a file, so people got only the beginning: see `reply.cut` \
+             in the ledger; `sessions show KEY --full` shows all",
             "replies were too long and could not be posted as a file, so people got only the beginning: see \
              `reply.cut` in the ledger; `sessions show KEY --full` shows all",
         ),
-        (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` retries them"),
+        (
+            now.parked,
+            "message is parked: `sessions parked` lists it, `sessions retry` retries it",
+            "messages are parked: `sessions parked` lists them, `sessions retry` retries them",
+        ),
         (
             audit.conversations.panicked,
+            "turn hit a bug in the program: see `turn.panicked` in the ledger and report it",
             "turns hit a bug in the program: see `turn.panicked` in the ledger and report it",
         ),
         (
             audit.conversations.swept,
+            "message was not processed until the sweep found it: a bug in the program, please report it",
             "messages were not processed until the sweep found them: a bug in the program, please report it",
         ),
-        (audit.connections.refused, "times Slack refused a connection: see the reason of `front.refused` in the ledger"),
+        (
+            audit.connections.refused,
+            "time Slack refused a connection: see the reason of `front.refused` in the ledger",
+            "times Slack refused a connection: see the reason of `front.refused` in the ledger",
+        ),
         (
             audit.connections.malformed,
+            "event of the front was malformed and refused: see `front.malformed` in the ledger",
             "events of the front were malformed and refused: see `front.malformed` in the ledger",
         ),
         (
             audit.refused.bounded.values().sum(),
+            "question to `mra` or to people exceeded the hourly limit: see `directive.bounded` in the ledger; \
+             `hourly` in gateway.json sets the limit",
             "questions to `mra` or to people exceeded the hourly limit: see `directive.bounded` in the ledger; \
              `hourly` in gateway.json sets the limit",
         ),
-        (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
-        (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
+        (
+            audit.policies.failures,
+            "decision of a policy failed: see `policy.failed` in the ledger",
+            "decisions of a policy failed: see `policy.failed` in the ledger",
+        ),
+        (
+            audit.policies.suspensions,
+            "time a policy was suspended: see `policy.suspended` in the ledger",
+            "times a policy was suspended: see `policy.suspended` in the ledger",
+        ),
         (
             audit.store_lost,
+            "time the store was lost while it was open: see `store.lost` in the ledger, then `store check`",
             "times the store was lost while it was open: see `store.lost` in the ledger, then `store check`",
         ),
-        (audit.unreadable_lines, "lines of the ledger cannot be read"),
+        (audit.unreadable_lines, "line of the ledger cannot be read", "lines of the ledger cannot be read"),
     ]
     .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .filter(|(count, ..)| *count > 0)
+    .map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }))
     .collect()
 }
 

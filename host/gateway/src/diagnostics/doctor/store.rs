@@ -11,11 +11,17 @@ use crate::{
 const NAME: &str = "store";
 const PAGE: &str = "docs/backups.md";
 
-/// Checks the store. If it cannot be used because of the home, the home check reports that.
-pub(super) fn look(place: &Result<Place, Failure>, home_is_bad: bool, messages: &Messages) -> Finding {
+/// Checks the store. If it cannot be used because of the home or gateway.json, their checks report that.
+pub(super) fn look(
+    place: &Result<Place, Failure>,
+    home_is_bad: bool,
+    config_is_bad: bool,
+    messages: &Messages,
+) -> Finding {
     let place = match place {
         Ok(place) => place,
         Err(_) if home_is_bad => return Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfHome)),
+        Err(_) if config_is_bad => return Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfConfig)),
         Err(failure) => return Finding::failed(NAME, failure.clone(), PAGE, messages),
     };
     let examined = home::check_trusted(&place.home).and_then(|()| Store::examine(place).map_err(Failure::from));

@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// An example of a valid line.
-const EXAMPLE: &str = r#"write one JSON object a line, as {"user":"U1","channel":"D1","text":"…","event_id":"Ev1"}"#;
+const EXAMPLE: &str =
+    r#"write one JSON object per line, such as {"user":"U1","channel":"D1","text":"…","event_id":"Ev1"}"#;
 
 /// The front that speaks JSON lines over standard input and output.
 pub struct Lines {

@@ -184,11 +184,12 @@ pub(super) fn is_about_the_token(code: &str) -> bool {
 /// Returns what to do about an error code.
 pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
     match (code, token, needed) {
-        ("missing_scope", _, Some(needed)) => {
-            format!("add the scope `{needed}` under OAuth & Permissions at https://api.slack.com/apps and reinstall the app")
+        ("missing_scope" | "no_permission", Token::App, needed) => {
+            let scope = needed.unwrap_or("connections:write");
+            format!("the app token needs the scope `{scope}`: generate a new one at https://api.slack.com/apps, Basic Information, App-Level Tokens")
         }
-        ("missing_scope" | "no_permission", Token::App, None) => {
-            "the app token needs the scope `connections:write`; create a new one under Basic Information".to_owned()
+        ("missing_scope", Token::Bot, Some(needed)) => {
+            format!("add the scope `{needed}` under OAuth & Permissions at https://api.slack.com/apps and reinstall the app")
         }
         ("not_allowed_token_type", Token::App, _) => {
             "an app token begins with `xapp-`; create one under Basic Information, App-Level Tokens".to_owned()
@@ -352,9 +353,15 @@ impl CallFailure {
             Cause::Code { code, needed } if kind(code) == Kind::Credentials => {
                 hint(code, self.token, needed.as_deref())
             }
-            Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and start again".to_owned(),
+            Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and try again".to_owned(),
+            Cause::Code { code, .. } if matches!(&**code, "ratelimited" | "rate_limited") => {
+                "wait a minute and try again".to_owned()
+            }
+            Cause::Code { code, .. } if kind(code) != Kind::Passing => {
+                format!("look up `{code}` at https://docs.slack.dev/reference/methods/{}", self.method)
+            }
             Cause::Status(500..) | Cause::Code { .. } => {
-                "Slack itself may have an outage, see https://slack-status.com; then start again".to_owned()
+                "Slack itself may have an outage, see https://slack-status.com; try again later".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
             Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {
@@ -413,6 +420,23 @@ mod tests {
         for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
             assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
         }
+    }
+
+    #[test]
+    fn the_hint_of_a_failure_is_about_its_token_and_its_code() {
+        let hint = |token, code: &str, needed: Option<&str>| {
+            let cause = Cause::Code { code: code.to_owned(), needed: needed.map(str::to_owned) };
+            match (CallFailure { method: "auth.test", token, cause }).at_start() {
+                FrontError::Fatal { hint, .. } => hint,
+                other => other.to_string(),
+            }
+        };
+        let app = hint(Token::App, "missing_scope", Some("connections:write"));
+        assert!(app.contains("`connections:write`: generate a new one") && app.contains("App-Level Tokens"), "{app}");
+        assert!(hint(Token::Bot, "missing_scope", Some("chat:write")).contains("under OAuth & Permissions"));
+        assert_eq!(hint(Token::Bot, "ratelimited", None), "wait a minute and try again");
+        assert!(hint(Token::Bot, "flux_capacitor_empty", None).ends_with("/reference/methods/auth.test"));
+        assert!(hint(Token::Bot, "internal_error", None).contains("may have an outage"));
     }
 
     #[test]

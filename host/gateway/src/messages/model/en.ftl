@@ -12,7 +12,7 @@ mra-cancelled = it was cancelled
 mra-without-a-word = { $what }, nothing on stderr
 
 bad-no-repo = the repository is empty
-bad-repo = `{ $repo }` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, `/` stands between the parts of a nested one, it is not a path out of anything and no part begins with `-`
+bad-repo = `{ $repo }` is not the name of a repository: use letters, digits, `.`, `_` and `-`, with `/` between the parts of a nested one; no part may begin with `-`, or be `.` or `..`
 bad-no-question = the question is empty
 bad-long-question = the question has { $chars } characters and may have { $most }
 bad-tool = there is no tool `{ $tool }`; there is { $tools }

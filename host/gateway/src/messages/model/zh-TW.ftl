@@ -12,7 +12,7 @@ mra-cancelled = 查詢被取消
 mra-without-a-word = { $what }，stderr 沒有內容
 
 bad-no-repo = 沒有指明儲存庫
-bad-repo = `{ $repo }` 不是儲存庫的名稱：名稱由字母、數字、`.`、`_`、`-` 組成，巢狀的各段之間用 `/`，不能是往外的路徑，也沒有任何一段以 `-` 開頭
+bad-repo = `{ $repo }` 不是儲存庫的名稱：請用字母、數字、`.`、`_` 和 `-`，巢狀的各段之間用 `/`；任何一段都不能以 `-` 開頭，也不能是 `.` 或 `..`
 bad-no-question = 問題是空的
 bad-long-question = 問題有 { $chars } 個字元，最多 { $most } 個
 bad-tool = 沒有 `{ $tool }` 這個工具，只有 { $tools }

@@ -32,10 +32,10 @@ status-supervised-is = { $supervised ->
 status-heartbeat = heartbeat
 status-heartbeat-is = { $heartbeat ->
     [over] last
-    [fresh] fresh
-    [aging] aging
-   *[stale] stale
-}, { $seconds } s ago
+    [fresh] fresh,
+    [aging] aging,
+   *[stale] stale,
+} { $seconds } s ago
 status-heartbeat-none = none
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects } reconnects in the last 10 minutes

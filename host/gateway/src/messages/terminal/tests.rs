@@ -140,6 +140,13 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
         ),
         ("a.json: line 3 is not JSON: expected value at column 7", "a.json：第 3 行不是 JSON：這裡應該有值（第 7 欄）"),
         ("`model` is 7, not a string", "`model` 是 7，不是文字"),
+        ("`ANTHROPIC_BASE_URL` must be a URL", "`ANTHROPIC_BASE_URL` 必須是網址"),
+        ("`--base-url` would send a key in clear text", "`--base-url` 會以明文送出金鑰"),
+        (
+            "`/h` is in use by `pmk-host run` (pid 7: pmk-host run)",
+            "`/h` 正由 `pmk-host run` 使用（pid 7：pmk-host run）",
+        ),
+        ("the store `s` is damaged in at least 1 place", "資料庫 `s` 至少有 1 處損壞"),
         (
             "`tools` is `x`, not `auto` or `fenced`; did you mean `auto`?",
             "`tools` 是 `x`，不是 `auto` 或 `fenced`；你是指 `auto` 嗎？",

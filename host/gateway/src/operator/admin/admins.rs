@@ -72,15 +72,15 @@ mod tests {
         let remove = |user| remove_admin(home.path(), user).map_err(|error| error.to_string());
         for admins in [r#"["U1"]"#, r#"["U1", " U1 "]"#, r#"["U1", "", "  "]"#] {
             write(&format!(r#"{{"version":1,"admins":{admins}}}"#));
-            assert_eq!(remove("U1"), Err("cannot remove last admin".into()), "{admins}");
+            assert_eq!(remove("U1"), Err("cannot remove the last admin".into()), "{admins}");
         }
         for others in [r#""admins":["U1","U2"],"blocklist":[" U2"]"#, r#""admins":["U1","nobody at all"]"#] {
             write(&format!(r#"{{"version":1,{others}}}"#));
-            assert_eq!(remove("U1"), Err("cannot remove last admin".into()), "{others}");
+            assert_eq!(remove("U1"), Err("cannot remove the last admin".into()), "{others}");
         }
         write(r#"{"version":1,"admins":[" U1 ","U2"]}"#);
         assert_eq!(remove("U1"), Ok(()));
-        assert_eq!(remove("U2"), Err("cannot remove last admin".into()));
+        assert_eq!(remove("U2"), Err("cannot remove the last admin".into()));
         assert_eq!(remove("U3"), Err("`U3` is not an admin".into()));
     }
 

@@ -34,7 +34,7 @@ pub enum ChangeError {
     NotAdmin(String),
     #[error("`{0}` is on the blocklist")]
     Blocked(String),
-    #[error("cannot remove last admin")]
+    #[error("cannot remove the last admin")]
     LastAdmin,
     #[error("{0}")]
     BadExperiment(String),
