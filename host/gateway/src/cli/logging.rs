@@ -98,10 +98,18 @@ struct Said {
     message: String,
     /// The policy that it is about, if any.
     policy: String,
+    hint: String,
     besides: String,
 }
 
 impl Visit for Said {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "hint" => value.clone_into(&mut self.hint),
+            _ => self.record_debug(field, &value),
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let value = format!("{value:?}");
         match field.name() {
@@ -127,16 +135,26 @@ where
             Level::WARN => self.0.pick("warning: ", "警告："),
             _ => "",
         })?;
-        let mut said = Said { language: self.0, message: String::new(), policy: String::new(), besides: String::new() };
+        let mut said = Said {
+            language: self.0,
+            message: String::new(),
+            policy: String::new(),
+            hint: String::new(),
+            besides: String::new(),
+        };
         event.record(&mut said);
-        let Said { message, policy, besides, .. } = &said;
+        let Said { message, policy, hint, besides, .. } = &said;
         if let Some(("policy skipped", why)) = message.split_once(": ") {
             // A reader needs the name of the policy; its other fields are for the log.
             return writeln!(writer, "{}", terminal::translated(&format!("policy `{policy}` skipped: {why}"), self.0));
         }
         let message = terminal::translated(message, self.0);
-        // The hint comes last.
-        let (line, hint) = message.split_at(message.find('\n').unwrap_or(message.len()));
-        writeln!(writer, "{line}{besides}{hint}")
+        // The error in it may have a hint, too.
+        let (line, below) = message.split_at(message.find('\n').unwrap_or(message.len()));
+        writeln!(writer, "{line}{besides}{below}")?;
+        match hint.as_str() {
+            "" => Ok(()),
+            hint => writeln!(writer, "  {}", terminal::translated(&format!("hint: {hint}"), self.0)),
+        }
     }
 }

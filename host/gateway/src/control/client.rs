@@ -35,18 +35,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
     let waiting = Spinner::when_long("waiting for the gateway to start");
     let begun = Instant::now();
-    loop {
+    let stream = loop {
         // Checked before connecting: once it has started, it accepts connections.
         let is_starting = is_starting(home);
         match UnixStream::connect(home::control_socket(home)) {
-            Ok(_) => break,
+            Ok(stream) => break stream,
             Err(_) if is_starting && begun.elapsed() < START => thread::sleep(LOOK_EVERY),
             Err(error) => return Err(unreachable(home, &error)),
         }
-    }
+    };
     drop(waiting);
     // The kernel accepts connections for a process that is stopped.
-    if ask_within(home, &Request::Status, ALIVE).is_err() {
+    let lives = within(stream, ALIVE).and_then(|stream| exchange(&stream, &Request::Status));
+    if lives.is_err() {
         return Err(Failure::new(format!("the gateway in `{}` does not answer", home.display()))
             .hint("it may be stopped or overloaded: see its log, and `pmk-host status`"));
     }
@@ -60,13 +61,16 @@ pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// As [`ask`], and if the gateway does not answer in time.
 pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<Reply, Failure> {
-    let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| {
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
-        Ok(stream)
-    });
+    let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| within(stream, patience));
     let stream = connected.map_err(|error| unreachable(home, &error))?;
     answered(exchange(&stream, request))
+}
+
+/// Limits how long each read and write of a connection may take.
+fn within(stream: UnixStream, patience: Duration) -> io::Result<UnixStream> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    Ok(stream)
 }
 
 /// Whether a process holds the lock of the home and does not yet accept commands.

@@ -5,7 +5,7 @@ mod page;
 use std::{
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use clap::Args;
@@ -107,7 +107,7 @@ struct Told {
     count: usize,
     /// The component that existed before the first build.
     before: Option<PathBuf>,
-    /// The last good build is in a file of its own, which a failed build does not touch.
+    /// The component of the last good build is still there, as it was.
     is_kept: bool,
 }
 
@@ -211,13 +211,14 @@ impl Dev {
         let mut desk = Some(desk);
         if builder.component().exists() {
             told.before = Some(builder.component().to_owned());
-            told.is_kept = builder.keeps_apart();
             let component = builder.component().to_owned();
             aside(&mut desk, move |desk| desk.begin_with(&component)).await?;
         }
+        let mut last_good = stamp(builder.component());
         for number in 1.. {
             let seen = watch.look();
             let round = round(number, builder, &mut desk).await?;
+            told.is_kept = last_good.is_some() && last_good == stamp(builder.component());
             print(&if context.json {
                 page::document(&round, &told)
             } else {
@@ -226,7 +227,9 @@ impl Dev {
             if self.once {
                 return round.verdict();
             }
-            told.is_kept |= round.verdict().is_ok() && builder.keeps_apart();
+            if round.verdict().is_ok() {
+                last_good = stamp(builder.component());
+            }
             if number == 1 {
                 let (folder, component) = (self.dir.display(), shown(builder.component()));
                 context.notice(
@@ -238,6 +241,12 @@ impl Dev {
         }
         Ok(())
     }
+}
+
+/// Returns what changes when a file is written; `None` where there is none.
+fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
+    let meta = std::fs::metadata(file).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
 }
 
 /// Builds the project, and tries the result. A failure leaves the previous build as it is.

@@ -178,11 +178,6 @@ impl Builder {
         &self.component
     }
 
-    /// Whether good builds are copied to a file that the build itself does not write.
-    pub fn keeps_apart(&self) -> bool {
-        self.component != self.artifact
-    }
-
     /// Runs the build and returns the file to load. Dropping the future or cancelling the token ends the build with all
     /// its child processes.
     ///
