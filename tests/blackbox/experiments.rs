@@ -230,7 +230,7 @@ fn a_shadow_arm_counts_the_turns_that_it_was_too_busy_for() {
     let home = Home::new();
     write(&home, "watch", &json!([{"name": "a"}, {"name": "b", "shadow": true}]));
     let mut command = home.command(&["run", "--model", "sim"]);
-    command.env("PMK_LOG", "pmk_host::experiment=debug");
+    command.env("PMK_LOG", "pmk_host::policies::experiment=debug");
     let log = home.path().join("log");
     let mut gateway = Running::telling(command, std::fs::File::create(&log).expect("a file"));
     let everybody = users(40);

@@ -338,6 +338,7 @@ fn help_and_status_are_in_the_language_of_the_home() {
 #[test]
 fn notices_of_a_start_are_english_for_programs() {
     let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"zh-TW"}"#);
     let start = |arguments: &[&str]| home.run(arguments, "").ok().stderr;
     let said = start(&["run", "--model", "sim", "--json"]);
     assert!(said.contains("front: console, because there are no Slack tokens"), "{said}");
