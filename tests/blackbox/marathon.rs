@@ -112,8 +112,8 @@ fn holds(home: &Home, lines: &[Value], refused: &[u64]) {
     let page = home.run(&["audit"], "").ok().stdout;
     let flags = page.split("Flags").nth(1).unwrap_or_default();
     // A status of 413 is a word, too.
-    let said = "were refused as too long: lower `max-session-tokens`";
-    let guessed = "without a reason, until they were made smaller: set `--window`";
+    let said = "refused as too long: lower `max-session-tokens`";
+    let guessed = "made smaller: set `--window`";
     assert!(flags.contains(said) || flags.contains(guessed), "{page}");
     assert!(
         ["bound of a model's window was learned", "bounds of a model's window were learned"]

@@ -76,7 +76,7 @@ fn a_seed_larger_than_the_real_window_keeps_nobody_from_an_answer() {
         assert!(anthropic.requests()[0].prompt_tokens > 3_000, "the seed is there");
         assert!(lost(&lines).is_empty(), "{policy}: {:#?}", replies(&lines));
         let page = audit(&home);
-        assert!(page.contains("were refused as too long: lower `max-session-tokens`"), "{policy}: {page}");
+        assert!(page.contains("refused as too long: lower `max-session-tokens`"), "{policy}: {page}");
     }
 }
 
