@@ -165,7 +165,7 @@ async fn a_claude_that_hangs_is_ended() {
     stage.config.call_timeout = Duration::from_secs(1);
     let before = Instant::now();
     let error = stage.ask().await.expect_err("no answer");
-    assert_eq!(error, ModelError::silent_for(Duration::from_secs(1)));
+    assert_eq!(error, ModelError::not_done_within(Duration::from_secs(1)));
     assert!(before.elapsed() < PATIENCE, "it waited for what it had started");
 }
 
