@@ -333,6 +333,16 @@ pub trait Front: Send + Sync {
         Ok(person.to_owned())
     }
 
+    /// Returns the direct message with a person, for what another conversation refuses; `None` if that is the
+    /// conversation which refuses it.
+    ///
+    /// # Errors
+    /// As [`direct`](Front::direct).
+    async fn direct_instead_of(&self, refusing: &ReplyTo, person: &str) -> Result<Option<ReplyTo>, FrontError> {
+        let channel = self.direct(person).await?;
+        Ok((channel != refusing.channel).then_some(ReplyTo { channel, thread_ts: None }))
+    }
+
     /// Tells one person something, in a place that others share, that nobody else sees and that need not last; does
     /// nothing on fronts that cannot.
     ///

@@ -162,7 +162,8 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         tracing::debug!(policy = policy.name, decision = decision.name(), level = ?line.level, "{}", line.text);
     }
     if let Some(reason) = outcome.reason() {
-        tracing::warn!(policy = %policy, sha256 = policy.sha256, decision = decision.name(), "policy skipped: {reason}");
+        tracing::debug!(policy = policy.name, sha256 = policy.sha256, decision = decision.name(), "skipped");
+        tracing::warn!("policy `{policy}` skipped: {reason}");
     }
     Record {
         policy,

@@ -143,9 +143,9 @@ fn page(case: &Case, language: Language) -> String {
     let title = page.translated(&format!("case {}", case.id));
     page.text(&format!("{title}{}{}\n", language.pick(": ", "："), one_line(&case.title, 200)));
     page.line("channel", printable(&case.channel));
-    by(&mut page, language.pick("opened", "開案"), case.opened_at_ms, case.opened_by.as_deref());
+    by(&mut page, "opened at", case.opened_at_ms, case.opened_by.as_deref());
     if let Some((at_ms, user)) = &case.closed {
-        by(&mut page, "closed", *at_ms, user.as_deref());
+        by(&mut page, "closed at", *at_ms, user.as_deref());
     }
     page.line("messages", case.messages);
     for kind in [NoteKind::Hypothesis, NoteKind::Question] {

@@ -109,9 +109,19 @@ impl Context {
     }
 }
 
-/// Parses the address of a database, with the password of gateway.json if the address has none.
+/// Returns the database at an address, with the password of gateway.json if the address has none.
 fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
-    let database = Database::parse(address).map_err(|failure| {
+    let database = parsed(address)?;
+    let password = match password {
+        Some(password) if !database.has_password() => Some(password.resolve()?),
+        _ => None,
+    };
+    Ok(database.with_password(password.as_ref()))
+}
+
+/// Parses the address of a database.
+pub(super) fn parsed(address: &str) -> Result<Database, Failure> {
+    Database::parse(address).map_err(|failure| {
         if Database::is_meant(address) {
             return failure;
         }
@@ -119,12 +129,7 @@ fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failur
         let shown = if address.contains('@') { "…@…" } else { address };
         Failure::new(format!("the store is `{shown}`, not `sqlite` or `postgres://USER@HOST/DATABASE`"))
             .hint("set it with `--store`, PMK_STORE or `store` in gateway.json")
-    })?;
-    let password = match password {
-        Some(password) if !database.has_password() => Some(password.resolve()?),
-        _ => None,
-    };
-    Ok(database.with_password(password.as_ref()))
+    })
 }
 
 /// Runs a future that waits for the store.

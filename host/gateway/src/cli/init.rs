@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     arguments::variable,
-    context::Context,
+    context::{self, Context},
     doctor,
     layers::LayerArguments,
     output::{note, note_steps, print_json},
@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     config::{self, Config, EditError, Json, Object},
-    database::Database,
     diagnostics::doctor::{Access, Finding, Part, State},
     front::slack::{ReplyIn, app},
     messages::Messages,
@@ -231,7 +230,7 @@ fn write(root: &mut Object, answers: &Answers, store: Option<&str>) -> Result<Op
 /// Returns the store to write, which is that of `--store`. What the environment names stays there.
 fn store_to_write(context: &Context) -> Result<Option<&str>, Failure> {
     let Some(store) = context.store.as_deref() else { return Ok(None) };
-    if store != config::SQLITE && Database::parse(store)?.has_password() {
+    if store != config::SQLITE && context::parsed(store)?.has_password() {
         return Err(Failure::new("`--store` contains a password, which would be written to gateway.json")
             .hint("omit it, and set `storePassword` in gateway.json, or use PGPASSFILE"));
     }

@@ -96,8 +96,6 @@ struct Said {
     language: Language,
     /// In English.
     message: String,
-    /// The policy that it is about, if any.
-    policy: String,
     hint: String,
     besides: String,
 }
@@ -114,12 +112,7 @@ impl Visit for Said {
         let value = format!("{value:?}");
         match field.name() {
             "message" => self.message = value,
-            name => {
-                self.besides += &format!(" {name}={}", terminal::translated(&value, self.language));
-                if name == "policy" {
-                    self.policy = value;
-                }
-            }
+            name => self.besides += &format!(" {name}={}", terminal::translated(&value, self.language)),
         }
     }
 }
@@ -135,19 +128,9 @@ where
             Level::WARN => self.0.pick("warning: ", "警告："),
             _ => "",
         })?;
-        let mut said = Said {
-            language: self.0,
-            message: String::new(),
-            policy: String::new(),
-            hint: String::new(),
-            besides: String::new(),
-        };
+        let mut said = Said { language: self.0, message: String::new(), hint: String::new(), besides: String::new() };
         event.record(&mut said);
-        let Said { message, policy, hint, besides, .. } = &said;
-        if let Some(("policy skipped", why)) = message.split_once(": ") {
-            // A reader needs the name of the policy; its other fields are for the log.
-            return writeln!(writer, "{}", terminal::translated(&format!("policy `{policy}` skipped: {why}"), self.0));
-        }
+        let Said { message, hint, besides, .. } = &said;
         let message = terminal::translated(message, self.0);
         // The error in it may have a hint, too.
         let (line, below) = message.split_at(message.find('\n').unwrap_or(message.len()));

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    chat::{Inbound, MessageBody, ReplyTo},
+    chat::{Inbound, MessageBody},
     front::{Delivery, FrontError},
     services::Services,
     store::Parked,
@@ -101,32 +101,30 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
             {
                 tracing::warn!(%error, "cannot remove a placeholder");
             }
-            tracing::warn!(
-                session = parked.key,
-                what,
-                "the person is told by a direct message that the message is parked: its place does not accept the notice"
-            );
-            in_person(services, parked, message, &speech).await
+            in_person(services, parked, message, &speech, what).await
         }
         Err(error) => not_yet(parked, &error),
     }
 }
 
 /// Tells the person by direct message, since the message's conversation refuses the notice.
-async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &MessageBody) -> bool {
-    let sent = async {
-        let channel = services.front.direct(&message.user).await?;
-        if channel == message.reply_to.channel {
-            let what = "it was written in direct messages".to_owned();
-            return Err(FrontError::Refused { what, may_pass: false });
+async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told: &MessageBody, what: String) -> bool {
+    let sent = match services.front.direct_instead_of(&message.reply_to, &message.user).await {
+        Ok(Some(reply_to)) => {
+            tracing::warn!(
+                session = parked.key,
+                what,
+                "the person is told by a direct message that the message is parked: its place does not accept the notice"
+            );
+            let text = services.messages.in_person(&message.text) + &told.text;
+            let speech = MessageBody { text, pings: vec![] };
+            services.front.deliver(Delivery::notice(&message.event_id, &reply_to, &speech)).await.map(drop)
         }
-        let reply_to = ReplyTo { channel, thread_ts: None };
-        let text = services.messages.in_person(&message.text) + &told.text;
-        let speech = MessageBody { text, pings: vec![] };
-        services.front.deliver(Delivery::notice(&message.event_id, &reply_to, &speech)).await
+        Ok(None) => Err(FrontError::Refused { what, may_pass: false }),
+        Err(error) => Err(error),
     };
-    match sent.await {
-        Ok(_) => true,
+    match sent {
+        Ok(()) => true,
         Err(FrontError::Refused { what, .. }) => {
             tracing::error!(session = parked.key, what, "cannot tell the person that the message is parked");
             true

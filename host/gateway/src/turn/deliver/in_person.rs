@@ -3,7 +3,7 @@
 
 use super::post::{UncertainDelivery, post};
 use crate::{
-    chat::{Inbound, MessageBody, ReplyTo},
+    chat::{Inbound, MessageBody},
     front::{Delivery, FrontError, Kind},
     services::Services,
     store::{self, Answered, Part, Purpose},
@@ -56,11 +56,7 @@ async fn tell(
     doubt: Option<UncertainDelivery<'_>>,
     asker: &str,
 ) -> Result<Option<String>, TurnError> {
-    let channel = services.front.direct(asker).await?;
-    if channel == inbound.reply_to.channel {
-        return Ok(None);
-    }
-    let reply_to = ReplyTo { channel, thread_ts: None };
+    let Some(reply_to) = services.front.direct_instead_of(&inbound.reply_to, asker).await? else { return Ok(None) };
     let delivery = Delivery { number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, said) };
     Ok(post(services, delivery, doubt).await?)
 }
