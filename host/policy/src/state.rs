@@ -81,9 +81,9 @@ pub(crate) struct SummaryDraft {
 }
 
 impl SummaryDraft {
-    /// How many bytes per token are kept before the text is counted. Text with a higher ratio is cut early: a space
-    /// after a space, the cheapest character of the estimate, costs 0.02 tokens.
-    const MAX_BYTES_PER_TOKEN: usize = 20;
+    /// How many bytes per token are kept before the text is counted: no text has more, because a space after a space,
+    /// the cheapest character of the estimate, costs 0.02 tokens.
+    const MAX_BYTES_PER_TOKEN: usize = 50;
 
     pub fn append(&mut self, text: &str) {
         let max = (self.max_tokens as usize).saturating_add(1).saturating_mul(Self::MAX_BYTES_PER_TOKEN);

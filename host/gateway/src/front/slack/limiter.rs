@@ -207,17 +207,17 @@ impl Limiter {
     /// # Errors
     /// It must not be made now; with the time to wait, as far as it is known.
     pub(super) async fn turn(&self, lane: &Lane, urgency: Priority) -> Result<(), Duration> {
-        if let Some(of_all) = lane.of_all() {
-            self.turn_in(&of_all, urgency).await?;
+        let lanes = lane.of_all().into_iter().chain([lane.clone()]).map(|lane| self.lane(&lane));
+        if let Priority::AtOnce | Priority::Progress = urgency {
+            return pass(&lanes.collect::<Vec<_>>(), urgency, Instant::now());
         }
-        self.turn_in(lane, urgency).await
+        for traffic in lanes {
+            self.wait_in(&traffic, urgency).await?;
+        }
+        Ok(())
     }
 
-    async fn turn_in(&self, lane: &Lane, urgency: Priority) -> Result<(), Duration> {
-        let traffic = self.lane(lane);
-        if let Priority::AtOnce | Priority::Progress = urgency {
-            return traffic.state().pass(urgency, Instant::now());
-        }
+    async fn wait_in(&self, traffic: &Traffic, urgency: Priority) -> Result<(), Duration> {
         let waiting = traffic.wait(urgency);
         loop {
             let changed = traffic.changed.notified();
@@ -275,6 +275,18 @@ impl Limiter {
         lanes.insert(lane.clone(), Arc::clone(&traffic));
         traffic
     }
+}
+
+/// Makes a call that does not wait: in all of its lanes, or, if one has no room, in none.
+fn pass(lanes: &[Arc<Traffic>], urgency: Priority, now: Instant) -> Result<(), Duration> {
+    let mut states: Vec<_> = lanes.iter().map(|traffic| traffic.state()).collect();
+    for state in &mut states {
+        state.may_pass(urgency, now)?;
+    }
+    for state in &mut states {
+        state.count(now);
+    }
+    Ok(())
 }
 
 impl Traffic {
@@ -343,18 +355,15 @@ impl State {
         if self.part.is_some() { self.calls / KEPT_FOR_ANSWERS } else { 0 }
     }
 
-    /// Makes a call that does not wait.
-    fn pass(&mut self, urgency: Priority, now: Instant) -> Result<(), Duration> {
+    /// Checks whether a call that does not wait has room.
+    fn may_pass(&mut self, urgency: Priority, now: Instant) -> Result<(), Duration> {
         let is_progress = urgency == Priority::Progress;
         let behind_answers =
             is_progress && self.waiting.first().is_some_and(|(urgency, _)| *urgency == Priority::Answer);
         match self.room(now, if is_progress { self.spared() } else { 0 }) {
             Some(at) => Err(at - now),
             None if behind_answers => Err(Duration::ZERO),
-            None => {
-                self.count(now);
-                Ok(())
-            }
+            None => Ok(()),
         }
     }
 

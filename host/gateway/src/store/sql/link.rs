@@ -17,9 +17,11 @@ use tokio_postgres::Config;
 use super::{Error, Result, tls::Connector};
 use crate::database::Checks;
 
-/// How long connecting is not tried after failures: not at all after the first, then twice the first value, doubled
-/// up to the second, which is a fraction of a host's lease.
-const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+/// How long connecting is not tried after a second failure in a row; after the first it is tried at once. Doubled for
+/// each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest of these pauses: a fraction of a host's lease.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The link to one database, shared by all connections of a store.
 pub(in crate::store) struct Link {
@@ -147,13 +149,13 @@ impl Link {
         let now = Instant::now();
         match &mut *outage {
             Some(outage) => {
-                outage.pause = (outage.pause * 2).min(PAUSES[1]);
                 outage.not_before = now + outage.pause;
+                outage.pause = (outage.pause * 2).min(LONGEST_PAUSE);
             }
             None => {
                 tracing::warn!("cannot reach the database `{}`: {why}", self.name);
                 let why = why.to_owned();
-                *outage = Some(Outage { since: now, why, pause: PAUSES[0], not_before: now });
+                *outage = Some(Outage { since: now, why, pause: FIRST_PAUSE, not_before: now });
             }
         }
         Error::Away(why.to_owned())

@@ -94,6 +94,16 @@ async fn progress_leaves_room_for_answers_and_never_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn progress_that_its_channel_has_no_room_for_took_room_from_the_workspace() {
+    let limiter = Arc::new(alone(Limits::Documented));
+    assert_eq!(all(&limiter, &post("C1"), 5).await, [Duration::ZERO; 5]);
+    for _ in 0..600 {
+        limiter.turn(&post("C1"), Priority::Progress).await.expect_err("the channel is full");
+    }
+    limiter.turn(&post("C2"), Priority::Progress).await.expect("this channel and the workspace have room");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_overtakes_a_courtesy_and_progress_does_not_overtake_an_answer() {
     let limiter = Arc::new(alone(Limits::Documented));
     all(&limiter, &post("C1"), POSTS.calls).await;
