@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use pmk_stand_ins::anthropic::Recorded;
+use serde_json::Value;
+
 use super::*;
-use crate::{moments::Moments, workspace::rules_for_kills};
+use crate::{moments::Moments, support::stand_in, workspace::rules_for_kills};
 
 /// A team whose asker asks in a direct message.
 struct Apart<'a> {
@@ -105,6 +108,42 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
     assert_eq!(apart.team.home.events("escalate.absorbed").len(), 1);
     assert_eq!(apart.team.atoms().len(), 1);
     assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
+    let config = std::fs::read_to_string(team.home.path().join("gateway.json")).expect("the settings");
+    let mut config: Value = serde_json::from_str(&config).expect("JSON");
+    config["mra"] = json!({"command": stand_in("mra", &script)});
+    config["queue"] = json!({"mode": "steer"});
+    team.home.write("gateway.json", config.to_string());
+    let gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    let looks = Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]);
+    team.anthropic.when("Where is it computed?", looks);
+    team.anthropic.when("It is in the worker.", Behaviour::answer("In the worker."));
+    let busy = team.slack.dm(ASKER, "Where is it computed?");
+    let is_asked = |said: &Recorded| said.said_now().contains("Where is it computed?");
+    let until_asked = async {
+        while !team.anthropic.requests().iter().any(is_asked) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, until_asked).await.expect("the model is asked");
+    apart.team.slack.dm_in_thread(CONTACT, ENGLISH.reply, Some(&asking.ts));
+    // Once the contact is asked whether it is to be kept, their answer is on its way.
+    apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;
+    team.home.write("more", "");
+    let reply = apart.team.slack.await_reply(&busy, PATIENCE).await.expect("a reply");
+    assert!(reply.text.contains("In the worker."), "{}", reply.text);
+    let told = apart.passed_on().await;
+    assert!(told.text.contains(CONTACT) && told.text.ends_with(ENGLISH.answer), "{}", told.text);
+    assert_eq!(apart.team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));
+    assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
+    apart.team.behaved();
+    assert!(gateway.terminate().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

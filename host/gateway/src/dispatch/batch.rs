@@ -61,6 +61,11 @@ impl Batch {
     pub fn take_along(&self, most: usize) -> Vec<InboxId> {
         queues::lock(&self.queues).take(&self.key, most)
     }
+
+    /// Leaves a message that was taken along, and those after it, to later turns.
+    pub fn put_back(&self, inbox: InboxId) {
+        queues::lock(&self.queues).put_back(&self.key, inbox);
+    }
 }
 
 impl Dispatcher {

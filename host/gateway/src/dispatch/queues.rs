@@ -173,6 +173,14 @@ impl Queues {
         }
     }
 
+    /// Queues this message again, and those taken after it.
+    pub fn put_back(&mut self, key: &SessionKey, inbox: InboxId) {
+        let Some(queue) = self.by_key.get(key) else { return };
+        if let Some(at) = queue.working.iter().position(|working| working.inbox == inbox) {
+            self.keep(key, at);
+        }
+    }
+
     /// Queues the messages being processed again, to be processed one by one.
     pub fn part(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.get_mut(key) else { return };
@@ -287,6 +295,18 @@ mod tests {
         queues.keep(&key(), 1);
         assert_eq!((queues.working(&key()), queues.waiting(&key())), (ids(&[1]), 3));
         assert_eq!(queues.take(&key(), 9), ids(&[2, 3, 4]));
+    }
+
+    #[test]
+    fn what_is_put_back_waits_again_with_what_was_taken_after_it() {
+        let mut queues = Queues::default();
+        for inbox in 1..=4 {
+            queues.enter(&key(), waiting(inbox, ""));
+        }
+        assert_eq!(queues.begin(&key()), Dequeued::First);
+        queues.take(&key(), 3);
+        queues.put_back(&key(), InboxId::of(3));
+        assert_eq!((queues.working(&key()), queues.take(&key(), 9)), (ids(&[1, 2]), ids(&[3, 4])));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pmk_core::{Place, SessionKey};
 use super::{
     CalledOff, Pending, Store, StoreError, codec, erase,
     error::Fault,
+    escalations,
     events::EventWriter,
     following, intake, receipt, sessions,
     sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, params},
@@ -19,11 +20,12 @@ use crate::{
     ledger::Event,
 };
 
-/// All inbox entries of a message: one more for each time that it was asked again. Newest first.
+/// All inbox entries of a message: one more for each time that it was asked again. Newest first. An answer that was
+/// handed on has the position of its question, and is not its author's to change.
 pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
             i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' ORDER BY i.id DESC";
+     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND substr(i.event_id, 1, 8) <> ':answer:' ORDER BY i.id DESC";
 /// A message of the gateway's own that is part of an answer.
 pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
@@ -59,7 +61,7 @@ const WAITING_AT: &str =
     "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
-       AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2)";
+       AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'";
 pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
 pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
@@ -427,7 +429,9 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
             }
             let asked = Inbound { text: message.text.clone(), attached: message.attached.clone(), ..asked };
             conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
+            // Read anew, it may be no answer.
             conn.prepare_cached(erase::FORGET_READING)?.run([turn.0])?;
+            conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
             if known.is_begun {
                 next_revision(conn, known.session)?;
             }
@@ -582,7 +586,7 @@ fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(Tur
 fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool, Fault> {
     let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(false) };
     let (of, newest) = newest_of(conn, reply.turn)?;
-    Ok(newest.is_some_and(|newest| newest.turn() != of))
+    Ok(newest.is_some_and(|newest| newest.turn().0 > of.0))
 }
 
 fn is_over(known: Known) -> Option<(TurnId, SessionKey)> {

@@ -7,7 +7,7 @@ use super::{
     admit::{self, Admission},
     attach,
     batching::said,
-    called_off, command, deliver,
+    called_off, command, deliver, hear,
     work::Work,
 };
 use crate::{config::QueueMode, dispatch::Batch, services::Services, store::Hold};
@@ -21,6 +21,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in batch.take_along(room) {
         let turn = match admit::admit(services, inbox, Hold::Along).await? {
+            // A message about a waiting question is a turn of its own, and what was written after it comes after it.
+            Admission::Ask(turn) if hear::is_heard(&turn) => {
+                batch.put_back(inbox);
+                return Ok(());
+            }
             Admission::Ask(turn) => turn,
             Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;

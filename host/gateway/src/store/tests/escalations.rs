@@ -4,7 +4,7 @@ use pmk_core::FrontName;
 
 use super::*;
 use crate::{
-    chat::MessageBody,
+    chat::{Addressing, DeletedAuthor, Deletion, Edit, MessageBody},
     escalation::{EscalationRemark, Marker, PriorAttempts, PrivateConversation, Reading, Word},
 };
 
@@ -229,4 +229,63 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
     assert!(late.absorbs.is_some(), "who answers late is told");
     assert!(!store.claim_answer(late.turn, FrontName::Slack, &marker).await.unwrap());
+}
+
+/// An edit of this message.
+fn edit(message: Inbound) -> Edit {
+    let manner = Some(Addressing::Plain { for_others: false });
+    Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: false, manner }
+}
+
+#[tokio::test]
+async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it() {
+    let home = home();
+    let store = open(&home);
+    let reply_to = ReplyTo { channel: "DU1".into(), thread_ts: None };
+    let question = Inbound { reply_to: reply_to.clone(), ts: "1.1".into(), ..inbound("slack:dm:U1", "Ev1") };
+    let asked = ask(&store, store.accept(&question, NOW).await.unwrap().expect("a new message")).await;
+    let apart = Some(PrivateConversation { key: question.key.clone(), reply_to });
+    let marker = Marker { channel_id: "DU1".into(), apart, ..marker(&["U2"]) };
+    let to = Outgoing { to: Some("U2".into()), purpose: Purpose::Escalation, ..Outgoing::reply("could you help?") };
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker.clone()));
+    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outturn, ..recorded("q", "a") };
+    store.record(asked.turn, forwarded, NOW).await.unwrap();
+    let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
+    let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
+    assert!(store.claim_answer(said.turn, FrontName::Slack, &marker).await.unwrap());
+    let answer = crate::store::handed_on(said.turn, &said.inbound, &marker).expect("it is asked apart");
+    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
+    store.record(said.turn, handed_on, NOW).await.unwrap();
+    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
+
+    let corrected = Inbound { text: "How much, exactly?".into(), ..question };
+    store.edit(&edit(corrected), NOW).await.unwrap();
+    assert_eq!(ask(&store, inbox).await.inbound.text, answer.text);
+    let again = store.again(("U1", false), ("DU1", "1.1"), reaction("Ev3"), NOW).await.unwrap();
+    let RegenerateOutcome::Taken(again) = again else { panic!("it is asked again: {again:?}") };
+    assert_eq!(ask(&store, again.inbox).await.inbound.text, "How much, exactly?");
+    let deletion = Deletion { channel: "DU1".into(), ts: "1.1".into(), thread: None, of: DeletedAuthor::Us };
+    store.delete(&deletion, None, NOW).await.unwrap();
+    let passed_on = ask(&store, inbox).await;
+    assert_eq!((passed_on.inbound.text, passed_on.called_off), (answer.text, None));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
+    let home = home();
+    let store = waiting(&home).await;
+    let key = "slack:channel:C1:1.1";
+    let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
+    let reply = Inbound { user: "U2".into(), reply_to, ts: "2.2".into(), ..inbound(key, "Ev2") };
+    let inbox = store.accept(&reply, NOW).await.unwrap().expect("a new message");
+    let absorbing = ask(&store, inbox).await;
+    assert!(store.claim_answer(absorbing.turn, FrontName::Slack, &marker(&[])).await.unwrap());
+    store.edit(&edit(Inbound { text: "I will look later.".into(), ..reply }), NOW).await.unwrap();
+    let later = ask(&store, inbox).await;
+    assert!(later.absorbs.is_some());
+    store.record(later.turn, recorded("later", "⏳"), NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), [marker(&["U2", "U3"])], "it is waited for");
 }
