@@ -64,6 +64,7 @@ mod receipt;
 mod receipts;
 mod reset;
 mod restore;
+mod restored;
 mod schema;
 mod sent_arms;
 mod sessions;
@@ -257,6 +258,9 @@ impl Store {
         let path = Store::path(&place.home);
         let conn = connection::writer(&path, migrate)?;
         Mark::File(path.clone()).refuse(&conn, &path).map_err(|fault| fault.at(&path))?;
+        if migrate == Migrate::Yes {
+            restored::settle(&path, &conn)?;
+        }
         Store::assemble(place, None, conn, || connection::reader(&path), opening)
     }
 

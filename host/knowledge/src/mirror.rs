@@ -32,6 +32,10 @@ pub const MAX_TEXT_BYTES: u64 = MAX_FILE_BYTES;
 /// How many digits of a digest distinguish the texts that are saved beside one file.
 const SHOWN_OF_DIGEST: usize = 16;
 
+/// The file of the folder that distinguishes it from any other. File systems give the inode of a deleted folder to the
+/// next one, and the root of each file system has the same.
+const MARK: &str = ".id";
+
 /// The maximum number of texts saved beside one file under the same name, distinguished by a number.
 const MOST_OF_ONE_NAME: usize = 100;
 
@@ -130,7 +134,7 @@ impl Scope {
 #[derive(Debug)]
 pub struct Mirror {
     files: AtomFiles,
-    identity: u64,
+    identity: TextDigest,
     watch: Watch,
     wake: Wake,
     scopes: BTreeMap<String, Scope>,
@@ -172,8 +176,8 @@ impl Mirror {
     }
 
     /// Distinguishes this folder from another one that replaces it.
-    pub fn identity(&self) -> u64 {
-        self.identity
+    pub fn identity(&self) -> &TextDigest {
+        &self.identity
     }
 
     /// Processes possible changes since the last call, and returns the files that have changed. At first all are new.
@@ -441,8 +445,19 @@ fn watch(files: &AtomFiles, wake: &Wake) -> Watch {
     Watch::new(files.root(), move || wake())
 }
 
-fn identity(files: &AtomFiles) -> Result<u64, FileError> {
-    Ok(fs::metadata(files.root()).map_err(|source| io_error(files.root(), "looked at", source))?.ino())
+/// Returns what no other folder in the place of this one has, also no copy of it. Marks the folder if it has no mark yet.
+fn identity(files: &AtomFiles) -> Result<TextDigest, FileError> {
+    let inode = fs::metadata(files.root()).map_err(|source| io_error(files.root(), "looked at", source))?.ino();
+    let path = files.root().join(MARK);
+    let mark = match read_text(&path) {
+        Err(error) if error.is_missing() => {
+            let mark = format!("{:032x}\n", fastrand::u128(..));
+            // Where nothing can be written, no atom is fetched or deleted either.
+            if home::replace_private_file(&path, mark.as_bytes()).is_ok() { mark } else { String::new() }
+        }
+        read => read?,
+    };
+    Ok(TextDigest::of(&format!("{inode} {mark}")))
 }
 
 /// A link is not accepted, because it may lead out of the folder.

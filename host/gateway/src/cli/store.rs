@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     config,
+    presence::LivenessFiles,
     stderr::Spinner,
     store::{BackupError, Store, StoreError},
 };
@@ -61,7 +62,8 @@ impl StoreCommand {
             StoreCommand::Check => check(context),
             StoreCommand::Restore { file } => {
                 let file = absolute(&file)?;
-                let moved = put(context, |lock| Store::put_back(lock, &file, Timestamp::now()));
+                let alive_ms = LivenessFiles::of(&context.home).read().last_ms();
+                let moved = put(context, |lock| Store::put_back(lock, &file, alive_ms, Timestamp::now()));
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
                 tell(context, &moved, &format!("the store is restored from `{}`", file.display()))
             }

@@ -33,15 +33,19 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Returns when the gateway last ran, in milliseconds since the epoch, if known.
+    pub fn last_ms(self) -> Option<i64> {
+        match self.end {
+            End::Asked { at_ms } => at_ms.max(self.beat_ms),
+            End::Crash => self.beat_ms,
+        }
+    }
+
     /// Returns the same, unless another host of this gateway was last seen later; then that is used.
     #[must_use]
     pub fn or_elsewhere(self, sign_ms: Option<i64>) -> Seen {
-        let own_ms = match self.end {
-            End::Asked { at_ms } => at_ms.max(self.beat_ms),
-            End::Crash => self.beat_ms,
-        };
         match sign_ms {
-            Some(sign_ms) if own_ms.is_none_or(|own_ms| own_ms < sign_ms) => {
+            Some(sign_ms) if self.last_ms().is_none_or(|own_ms| own_ms < sign_ms) => {
                 Seen { beat_ms: Some(sign_ms), end: End::Crash }
             }
             _ => self,

@@ -158,7 +158,7 @@ impl SharedAtoms {
             // Another folder is in its place: files that are missing there were not deleted by anybody.
             let mirror = &self.mirror;
             self.manifest.retain(|path, _| mirror.local(path) != Local::Missing);
-            self.manifest.is_of(identity);
+            self.manifest.is_of(identity.clone());
             self.is_compared = false;
         }
         Ok(())

@@ -14,7 +14,7 @@ use pmk_system::{
 };
 use thiserror::Error;
 
-use super::{Store, StoreError, connection, error::Fault, files, mark, paths, sql::Connection};
+use super::{Store, StoreError, connection, error::Fault, files, mark, paths, restored, sql::Connection};
 
 /// How many problems of a file are reported at most.
 pub(super) const MOST_PROBLEMS: u32 = 20;
@@ -105,20 +105,31 @@ impl Store {
         .await?
     }
 
-    /// Replaces a home's store by a copy of `copy_of_it`. Existing files are moved aside; returns their new paths.
+    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is when a gateway last used the home, if known: what
+    /// was asked until then is not answered again. Existing files are moved aside; returns their new paths.
     ///
     /// # Errors
     /// The backup is no store of this program, is damaged, or cannot be put in place. A store that was intact stays
     /// so.
-    pub fn put_back(lock: &HomeLock, copy_of_it: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
+    pub fn put_back(
+        lock: &HomeLock,
+        copy_of_it: &Path,
+        alive_ms: Option<i64>,
+        at: Timestamp,
+    ) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
         let staged = paths::with_suffix(&path, ".restoring");
         let _ = fs::remove_file(&staged);
         if files::are_one(copy_of_it, &path)? {
             return Err(BackupError::Itself(copy_of_it.to_owned()));
         }
-        let placed = stage(copy_of_it, &staged).and_then(|()| place(&staged, &path, at));
+        let noted = || {
+            restored::note(&path, alive_ms)
+                .map_err(|source| BackupError::Write { path: path.with_file_name(restored::FILE_NAME), source })
+        };
+        let placed = stage(copy_of_it, &staged).and_then(|()| noted()).and_then(|()| place(&staged, &path, at));
         if placed.is_err() {
+            let _ = restored::forget(&path);
             let _ = fs::remove_file(&staged);
         }
         placed

@@ -30,6 +30,9 @@ const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts)
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
+pub(super) const FORGET_ALL_READING: &str = "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL";
+pub(super) const READ_FROM: &str = "UPDATE session SET read_from = ?1 WHERE id IN (SELECT id FROM session
+            WHERE active_at >= ?2 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?3)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
@@ -314,6 +317,14 @@ fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {
 }
 
 /// Returns a second as a Slack timestamp.
+/// Requests reading from when the gateway was last alive, whatever was requested before.
+pub(super) fn read_from(conn: &Connection, alive_ms: i64) -> Result<(), Fault> {
+    let active_since = alive_ms.saturating_sub(READ_BACK_ACTIVE_MS);
+    conn.prepare_cached(FORGET_ALL_READING)?.run([])?;
+    let from = ts(alive_ms / 1_000 + OVERLAP_S);
+    Ok(conn.prepare_cached(READ_FROM)?.run(params![from, active_since, MOST_READ_BACK])?)
+}
+
 fn ts(seconds: i64) -> String {
     format!("{seconds}.000000")
 }

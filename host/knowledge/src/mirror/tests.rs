@@ -169,12 +169,30 @@ fn a_folder_in_the_place_of_another_is_told_from_it() {
     let (home, mut mirror) = home();
     write(&mirror, "erp/a.md", "one");
     mirror.look().unwrap();
-    let before = mirror.identity();
+    let before = mirror.identity().clone();
     fs::rename(mirror.files.root(), home.path().join("aside")).unwrap();
     mirror.look().unwrap_err();
     fs::create_dir(home.path().join("knowledge")).unwrap();
     mirror.look().unwrap();
-    assert_ne!(mirror.identity(), before);
+    assert_ne!(*mirror.identity(), before);
+}
+
+/// Regression: file systems give the inode of a deleted folder to the next one, so all atoms counted as deleted.
+#[test]
+fn a_folder_with_the_inode_of_the_one_before_it_was_taken_for_the_same() {
+    let (_home, mut mirror) = home();
+    write(&mirror, "erp/a.md", "one");
+    mirror.look().unwrap();
+    let before = mirror.identity().clone();
+    mirror.look().unwrap();
+    assert_eq!(*mirror.identity(), before);
+    // The folder itself stays, and everything in it goes: as with another one that is mounted there.
+    for entry in fs::read_dir(mirror.files.root()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+    }
+    mirror.look().unwrap();
+    assert_ne!(*mirror.identity(), before);
 }
 
 /// Regression: an edit that came between the look and the exchange, and could not be saved, was deleted.

@@ -29,7 +29,8 @@ pub(super) struct Agreed {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     /// The identity of the folder, which another folder in its place does not have.
-    folder: Option<u64>,
+    #[serde(default)]
+    identity: Option<TextDigest>,
     files: BTreeMap<AtomPath, Agreed>,
 }
 
@@ -57,13 +58,13 @@ impl Manifest {
     }
 
     /// Returns the identity of the folder, where it was looked at before.
-    pub fn folder(&self) -> Option<u64> {
-        self.kept.folder
+    pub fn folder(&self) -> Option<&TextDigest> {
+        self.kept.identity.as_ref()
     }
 
     /// Sets the identity of the folder.
-    pub fn is_of(&mut self, folder: u64) {
-        (self.kept.folder, self.is_saved) = (Some(folder), false);
+    pub fn is_of(&mut self, folder: TextDigest) {
+        (self.kept.identity, self.is_saved) = (Some(folder), false);
     }
 
     /// Returns the agreed state of a file.

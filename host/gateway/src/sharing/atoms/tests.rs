@@ -266,7 +266,7 @@ fn a_row_writes_nowhere_but_where_a_library_has_its_atoms() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     let there = fs::read_dir(house.folder.path()).unwrap().count();
     assert_eq!(there, 2, "gateway and knowledge");
-    assert_eq!(fs::read_dir(house.root()).unwrap().count(), 3, "a scope, the link and the lock");
+    assert_eq!(fs::read_dir(house.root()).unwrap().count(), 4, "a scope, the link, the lock and the mark");
 }
 
 #[test]

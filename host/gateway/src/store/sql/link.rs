@@ -23,6 +23,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest of these pauses: a fraction of a host's lease.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// For a database that does not keep named statements.
+const HINT: &str = "whatever stands between hands out sessions of the server as its own; PgBouncer does not";
+
 /// The link to one database, shared by all connections of a store.
 pub(in crate::store) struct Link {
     pub(super) config: Config,
@@ -169,7 +172,7 @@ impl Link {
     pub(super) fn name_none(&self, why: &str) {
         if self.may_name.swap(false, Ordering::AcqRel) {
             tracing::warn!(
-                hint = "whatever stands between hands out sessions of the server as its own; PgBouncer does not",
+                hint = HINT,
                 "the database `{}` does not keep named statements; statements are unnamed from now on: {why}",
                 self.name
             );

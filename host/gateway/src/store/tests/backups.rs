@@ -31,12 +31,57 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     drop(store);
 
     fs::write(Store::path(home.path()), "").unwrap();
-    let moved = Store::put_back(&lock(&home), &copy, at(0)).unwrap();
+    let moved = Store::put_back(&lock(&home), &copy, None, at(0)).unwrap();
     assert!(moved[0].to_string_lossy().contains("pmk-host.db.until-2025"), "{moved:?}");
     let store = open(&home);
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
     assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Ask(_)), "what was unfinished goes on");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// Regression: questions that were asked and answered after the backup were found in Slack and answered once more.
+#[tokio::test]
+async fn what_was_asked_after_the_backup_is_not_answered_again() {
+    const MINUTE: i64 = 60_000;
+    let home = home();
+    let (early, late) = (home.path().join("early.db"), home.path().join("late.db"));
+    let store = open(&home);
+    let said = async |number, ms| {
+        let ts = format!("{}.000100", (NOW + ms) / 1_000);
+        let message = Inbound { ts, ..inbound("slack:dm:U1", &format!("Ev{number}")) };
+        store.accept(&message, NOW + ms).await.unwrap().expect("a new message")
+    };
+    let old = said(1, 0).await;
+    store.back_up(&early).await.unwrap();
+    said(2, 55 * MINUTE).await;
+    store.back_up(&late).await.unwrap();
+    drop(store);
+    let alive_ms = NOW + 60 * MINUTE;
+    // Hardly anything was done after this one, so what is open in it is open still.
+    Store::put_back(&lock(&home), &late, Some(alive_ms), at(65 * MINUTE)).unwrap();
+    assert_eq!(open(&home).parked().await.unwrap(), []);
+    // After this one the gateway went on for an hour.
+    Store::put_back(&lock(&home), &early, Some(alive_ms), at(70 * MINUTE)).unwrap();
+    let store = open(&home);
+    let parked = store.parked().await.unwrap();
+    assert_eq!(parked.iter().map(|parked| (parked.inbox, parked.told)).collect::<Vec<_>>(), [(old, true)]);
+    let came_back = || {
+        store.came_back(crate::store::Outage {
+            since_ms: Some(alive_ms),
+            until_ms: NOW + 70 * MINUTE,
+            announce: None,
+            read: true,
+        })
+    };
+    came_back().await.unwrap();
+    let unread = store.unread().await.unwrap();
+    let after: Vec<&str> = unread.iter().map(|unread| &*unread.after).collect();
+    assert_eq!(after, [format!("{}.000000", alive_ms / 1_000)]);
+    store.read_back(&unread[0].key).await.unwrap();
+    drop(store);
+    // It is done once.
+    let store = open(&home);
+    assert_eq!(store.unread().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -99,7 +144,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
         file("plain", b"").join("inside.db"),
         theirs,
     ] {
-        let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
+        let error = Store::put_back(&lock(&home), &path, None, at(0)).unwrap_err();
         let told = pmk_system::error::Failure::from(error).to_string();
         // The error names the given file, and does not mention the store.
         assert!(told.contains(&*path.to_string_lossy()), "{told}");
@@ -113,7 +158,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     let left: Vec<_> =
         fs::read_dir(home.path().join("gateway")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("restoring")), "{left:?}");
-    Store::put_back(&lock(&home), &good, at(0)).unwrap();
+    Store::put_back(&lock(&home), &good, None, at(0)).unwrap();
     assert_eq!(open(&home).sessions().await.unwrap().len(), 1);
 }
 
@@ -131,7 +176,7 @@ async fn a_backup_that_was_killed_leaves_its_name_free_and_nothing_behind_the_ne
     let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = files.filter(|name| name.starts_with("copy.db") && name != "copy.db").collect();
     assert_eq!(left, Vec::<String>::new());
-    assert_eq!(Store::put_back(&lock(&self::home()), &copy, at(0)).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(Store::put_back(&lock(&self::home()), &copy, None, at(0)).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
 #[tokio::test]
@@ -154,7 +199,7 @@ fn what_is_no_file_is_refused_as_a_backup_at_once() {
     let home = home();
     let pipe = home.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let refused = Store::put_back(&lock(&home), &pipe, at(0)).unwrap_err().to_string();
+    let refused = Store::put_back(&lock(&home), &pipe, None, at(0)).unwrap_err().to_string();
     assert_eq!(refused, format!("`{}` is not a backup of a store: a pipe", pipe.display()));
 }
 
