@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    error::Error,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -84,6 +85,12 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     if !services.people.may_hear(&message.user) {
         return true;
     }
+    match services.store.parked_question(parked.inbox).await {
+        Ok(Some(_)) => {}
+        // Another host has taken it up meanwhile: the notice must not replace its answer.
+        Ok(None) => return false,
+        Err(error) => return not_yet(parked, &error),
+    }
     let speech = MessageBody { text: services.messages.parked(admins_know), pings: vec![] };
     let notice =
         Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
@@ -134,7 +141,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
 }
 
 /// The next sweep tries again.
-fn not_yet(parked: &Parked, error: &FrontError) -> bool {
+fn not_yet(parked: &Parked, error: &dyn Error) -> bool {
     tracing::warn!(session = parked.key, %error, "the person has not been told yet that the message is parked");
     false
 }

@@ -111,7 +111,13 @@ struct Holder {
 /// `run` holds the home lock.
 pub(super) fn keeps_out_a_run(conn: &Connection, until: Option<i64>, now_ms: i64) -> Result<bool, Fault> {
     let Some(until) = until else { return Ok(false) };
-    Ok(until > moment::of(conn, now_ms)?)
+    Ok(lasts(until, moment::of(conn, now_ms)?))
+}
+
+/// Whether a command's lease with that end has not expired. One that ends later than any lease, with as much again for
+/// what waits in between, is from before the clock was set back.
+fn lasts(until: i64, now_ms: i64) -> bool {
+    until > now_ms && until <= now_ms.saturating_add(2 * LEASE_FOR.as_millis() as i64)
 }
 
 /// Takes a conversation that is free, or returns its holder. `dead_run` is an owner known to be gone.
@@ -133,7 +139,7 @@ fn lease(
     let (session, holder) = found.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
     if let Some(holder) = holder {
         let void = match holder.until {
-            Some(until) => until <= now_ms,
+            Some(until) => !lasts(until, now_ms),
             None => dead_run == Some(&holder.owner),
         };
         if !void {

@@ -98,6 +98,20 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
     assert_eq!(beside(&home).release(lost).await, Err(StoreError::LeaseLost { key: key() }));
 }
 
+/// Regression: the conversation was blocked for as long as the clock had been set back.
+#[tokio::test]
+async fn a_command_that_died_before_the_clock_was_set_back_keeps_nobody_waiting() {
+    let home = home();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    it_is(&home, NOW + 3_600_000);
+    let _lost = beside(&home).lease(&key(), "test", Duration::ZERO, NOW + 3_600_000).await.unwrap();
+    it_is(&home, NOW);
+    let _lost = beside(&home).lease(&key(), "another", Duration::ZERO, NOW).await.unwrap();
+    it_is(&home, NOW - 3_600_000);
+    assert!(matches!(run.begin(inbox, NOW - 3_600_000).await.unwrap(), BeginOutcome::Ask(_)));
+}
+
 #[tokio::test]
 async fn a_reset_empties_the_window_and_keeps_the_archive() {
     let home = home();
