@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, Scene, rules},
+    workspace::{Gateway, Scene, rules, rules_for_kills},
 };
 
 /// Where a thread begins.
@@ -90,6 +90,26 @@ async fn a_block_that_slack_refuses_goes_as_text() {
     scene.slack.fault_times("chat.postMessage", 1, Fault::Error("invalid_blocks"));
     let asked = scene.slack.dm("U1", "when?");
     assert_eq!(seen(&scene, &asked, 1).await, ["*Friday*"]);
+}
+
+/// Once, what had gone in pieces in a placeholder's place went out again after a kill between two of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_in_a_placeholders_place_were_posted_again_after_a_kill_between_two_of_them() {
+    let scene = scene(rules_for_kills().without_statuses()).await;
+    scene.anthropic.push(Behaviour::answer(paragraphs(250)));
+    scene.slack.fault_times("chat.update", 1, Fault::Error("invalid_blocks"));
+    // The placeholder and the second piece are posted, and of the third nobody hears.
+    scene.slack.fault_after("chat.postMessage", 2, 1, Fault::Stall);
+    let gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "tell me");
+    until_async("the third piece", || (scene.slack.calls("chat.postMessage").len() == 3).then_some(())).await;
+    gateway.kill();
+    let _gateway = scene.start().await;
+    let seen = seen(&scene, &asked, 1).await;
+    assert_eq!(seen.len(), 3, "{seen:#?}");
+    let seen = seen.join("\n");
+    let repeated: Vec<usize> = (0..250).filter(|n| seen.matches(&format!("Paragraph {n} has")).count() != 1).collect();
+    assert_eq!(repeated, [0; 0]);
 }
 
 /// Each question has one answer, no rule of Slack's was broken, and nothing had to be said twice or edited.
