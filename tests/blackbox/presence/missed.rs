@@ -191,3 +191,22 @@ async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
         assert_eq!(answers(&slack, asked).len(), 1, "{:#?}", slack.messages(&asked.channel));
     }
 }
+
+/// Once, a command from a direct message between two people, of which the bot is no part, took the place of that with the
+/// bot: what was asked there during an outage was not found, and counted as read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_elsewhere_kept_a_direct_message_from_being_read_back() {
+    let slack = Slack::start(SlackRules { foreign_channels: vec!["D0TWO"], ..rules().unlimited() }).await;
+    slack.keep_out("D0TWO");
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let command = slack.slash("U1", "D0TWO", "help");
+    assert!(slack.await_ack(&command, PATIENCE).await.is_some());
+    assert!(slack.await_replies(&dm_channel("U1"), 2, PATIENCE).await, "where the bot is, it is answered");
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&home), (1, 1, 0));
+}

@@ -165,6 +165,26 @@ async fn what_is_read_back_is_known_however_long_ago_it_came_in() {
     assert_eq!(store.accept(&redelivered, NOW + 3 * DAY).await.unwrap(), None, "answered once");
 }
 
+/// A slash command does not say whose direct message it comes from; the bot may be no part of it.
+#[tokio::test]
+async fn the_place_of_a_command_was_taken_for_that_of_the_direct_message() {
+    let home = home();
+    let store = open(&home);
+    let command = |user: &str, event_id: &str| Inbound {
+        reply_to: ReplyTo { channel: "D0TWO".into(), thread_ts: None },
+        ..inbound(&format!("slack:dm:{user}"), event_id)
+    };
+    store.accept(&at("slack:dm:U1", "Ev1", &ts(NOW)), NOW).await.unwrap().expect("new");
+    store.accept(&command("U1", ":slash:1"), NOW).await.unwrap().expect("new");
+    store.accept(&command("U2", ":slash:2"), NOW).await.unwrap().expect("new");
+    let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
+    let of = |user: &str| talks.iter().find(|talk| talk.user == user).expect("they have talked").channel.as_deref();
+    assert_eq!((of("U1"), of("U2")), (Some("D1"), None));
+    store.accept(&at("slack:dm:U2", "Ev2", &ts(NOW)), NOW).await.unwrap().expect("new");
+    let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
+    assert!(talks.iter().all(|talk| talk.channel.as_deref() == Some("D1")), "{talks:?}");
+}
+
 #[tokio::test]
 async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
     let home = home();
