@@ -10,7 +10,7 @@ use super::{
     CalledOff, Pending, Store, StoreError, codec, erase,
     error::Fault,
     events::EventWriter,
-    following, intake, receipt, sessions,
+    following, intake, presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, params},
 };
 use crate::{
@@ -211,7 +211,7 @@ impl Store {
         let (key, actor, pen) = (key.clone(), actor.to_owned(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             if let Some(word) = &word
-                && intake::was_seen(conn, word, now_ms)?
+                && (intake::was_seen(conn, word, now_ms)? || presence::is_known(conn, word)?)
             {
                 return Ok(Changed::Here { key: key.clone(), anew: false });
             }
