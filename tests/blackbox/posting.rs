@@ -284,6 +284,25 @@ async fn where_a_limit_lets_no_stream_be_closed_the_answer_is_posted_and_the_str
     assert_eq!((scene.slack.call_count("chat.delete"), scene.slack.call_count("chat.update")), (1, 0));
 }
 
+/// Once, the beginning of an answer stayed above the whole one, for ever: Slack had not said that it was begun, and what
+/// could not be looked for just then counted as not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_which_nobody_had_heard_stayed_beside_its_answer() {
+    for failures in [1, 2] {
+        let scene = scene(rules()).await;
+        let _gateway = scene.start().await;
+        let (answer, gate) = Behaviour::gated(paragraphs(30));
+        scene.anthropic.push(answer);
+        scene.slack.fault_times("chat.startStream", 1, Fault::Lost);
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        gate.add_permits(1);
+        until_async("a stream", || (!scene.slack.calls("chat.startStream").is_empty()).then_some(())).await;
+        scene.slack.fault_times("conversations.replies", failures, Fault::Status(500));
+        gate.add_permits(3);
+        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{failures}");
+    }
+}
+
 /// Slack lets twenty streams be closed a minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_answers_grow_than_can_be_closed() {

@@ -439,7 +439,7 @@ impl Front for Slack {
     }
 
     async fn clear(&self, event_id: &str) -> Result<(), FrontError> {
-        self.streams.clear(&self.web, event_id).await.map_err(CallFailure::while_running)
+        self.streams.clear(&self.web, event_id, self.timings.late).await.map_err(CallFailure::while_running)
     }
 
     async fn resumed(&self, question: &Inbound) {
