@@ -2,7 +2,7 @@
 
 use pmk_stand_ins::{
     anthropic::Behaviour,
-    slack::{Message, Sent, dm_channel},
+    slack::{BOT_USER, Message, Sent, dm_channel},
 };
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::{
     knowledge::team::{
         ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, OTHER_CONTACT, Story, Team, in_thread,
     },
-    support::PATIENCE,
-    workspace::Gateway,
+    support::{PATIENCE, until_async},
+    workspace::{Gateway, rules},
 };
 
 mod apart;
@@ -140,6 +140,26 @@ async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
     let reply = team.slack.await_reply(&aside, PATIENCE).await.expect("a reply");
     assert_eq!(reply.text, "At noon.");
     then_the_answer_counts(&team, &asked).await;
+}
+
+/// Once, the placeholder of what it had been at first stood for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_edited_into_one_about_what_waits_left_its_placeholder() {
+    let team = Team::under(rules().without_statuses(), &ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.anthropic.when("When is lunch?", Behaviour::Silence);
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer(r#"{"kind":"other"}"#));
+    verdict(&team, "I will look later", "later");
+    let aside = team.slack.mention(CHANNEL, CONTACT, "When is lunch?", Some(&asked.ts));
+    let thinks = |message: &Message| in_thread(message, &asked) && message.text.ends_with("Thinking…");
+    team.message("placeholder", thinks).await;
+    team.slack.edit(&aside, &format!("<@{BOT_USER}> I will look later"));
+    let marks = team.slack.await_reactions(&aside, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["hourglass_flowing_sand".to_owned()]), "{:#?}", team.slack.messages(CHANNEL));
+    until_async("the end of the placeholder", || (!team.slack.messages(CHANNEL).iter().any(thinks)).then_some(()))
+        .await;
+    team.behaved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, Scene, rules},
+    workspace::{Gateway, Scene, rules, rules_for_kills},
 };
 
 /// Where a thread begins.
@@ -90,6 +90,26 @@ async fn a_block_that_slack_refuses_goes_as_text() {
     scene.slack.fault_times("chat.postMessage", 1, Fault::Error("invalid_blocks"));
     let asked = scene.slack.dm("U1", "when?");
     assert_eq!(seen(&scene, &asked, 1).await, ["*Friday*"]);
+}
+
+/// Once, what had gone in pieces in a placeholder's place went out again after a kill between two of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_in_a_placeholders_place_were_posted_again_after_a_kill_between_two_of_them() {
+    let scene = scene(rules_for_kills().without_statuses()).await;
+    scene.anthropic.push(Behaviour::answer(paragraphs(250)));
+    scene.slack.fault_times("chat.update", 1, Fault::Error("invalid_blocks"));
+    // The placeholder and the second piece are posted, and of the third nobody hears.
+    scene.slack.fault_after("chat.postMessage", 2, 1, Fault::Stall);
+    let gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "tell me");
+    until_async("the third piece", || (scene.slack.calls("chat.postMessage").len() == 3).then_some(())).await;
+    gateway.kill();
+    let _gateway = scene.start().await;
+    let seen = seen(&scene, &asked, 1).await;
+    assert_eq!(seen.len(), 3, "{seen:#?}");
+    let seen = seen.join("\n");
+    let repeated: Vec<usize> = (0..250).filter(|n| seen.matches(&format!("Paragraph {n} has")).count() != 1).collect();
+    assert_eq!(repeated, [0; 0]);
 }
 
 /// Each question has one answer, no rule of Slack's was broken, and nothing had to be said twice or edited.
@@ -262,6 +282,25 @@ async fn where_a_limit_lets_no_stream_be_closed_the_answer_is_posted_and_the_str
     let asked = answer_growing(&scene, &paragraphs(30)).await;
     assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
     assert_eq!((scene.slack.call_count("chat.delete"), scene.slack.call_count("chat.update")), (1, 0));
+}
+
+/// Once, the beginning of an answer stayed above the whole one, for ever: Slack had not said that it was begun, and what
+/// could not be looked for just then counted as not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_which_nobody_had_heard_stayed_beside_its_answer() {
+    for failures in [1, 2] {
+        let scene = scene(rules()).await;
+        let _gateway = scene.start().await;
+        let (answer, gate) = Behaviour::gated(paragraphs(30));
+        scene.anthropic.push(answer);
+        scene.slack.fault_times("chat.startStream", 1, Fault::Lost);
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        gate.add_permits(1);
+        until_async("a stream", || (!scene.slack.calls("chat.startStream").is_empty()).then_some(())).await;
+        scene.slack.fault_times("conversations.replies", failures, Fault::Status(500));
+        gate.add_permits(3);
+        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{failures}");
+    }
 }
 
 /// Slack lets twenty streams be closed a minute.

@@ -2,12 +2,16 @@
 //! are told.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
-use pmk_core::SessionKey;
+use pmk_core::{Place, SessionKey};
 use serde::{Deserialize, Serialize};
 
 mod attached;
 
 pub use attached::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind, Thread, ThreadPost};
+
+/// The prefix of a slash command's event id. Ids from outside never contain a colon, so nobody can send one first
+/// and have the command taken for a duplicate.
+pub const SLASH: &str = ":slash:";
 
 /// A message from a person, as it is stored in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +40,13 @@ impl Inbound {
     /// Returns whether it is a command to the gateway, and so neither a question nor an answer.
     pub fn is_command(&self) -> bool {
         after_command(&self.text).is_some()
+    }
+
+    /// Returns the channel of its conversation, if the message tells it. A slash command in a direct message does not: it
+    /// is the conversation with its author, wherever they gave it, even between two other people.
+    pub fn channel(&self) -> Option<&str> {
+        let is_elsewhere = self.event_id.starts_with(SLASH) && matches!(self.key.place, Place::Dm(_));
+        (!is_elsewhere).then_some(&self.reply_to.channel)
     }
 
     /// Returns the thread that the message is in, or the one that begins with it.

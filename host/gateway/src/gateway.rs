@@ -14,6 +14,7 @@ use crate::{
     front::{FrontError, Intake},
     ledger::Event,
     policies::experiment::{live, signals},
+    presence::FoundIntake,
     services::Services,
     store::{Parked, VerdictSource},
     turn,
@@ -21,6 +22,7 @@ use crate::{
 
 mod changes;
 mod deaf;
+mod found;
 mod judged;
 mod learnt;
 mod looks;
@@ -31,6 +33,7 @@ mod proposal;
 mod verdict;
 mod word;
 
+use found::Found;
 use judged::VerdictOutcome;
 use looks::Looks;
 use presses::Presses;
@@ -56,6 +59,11 @@ impl Gateway {
     /// Returns the dispatcher, which runs the turns.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
+    }
+
+    /// Returns what takes in messages that are found by reading back.
+    pub fn found(&self) -> Arc<dyn FoundIntake> {
+        Arc::new(Found { services: Arc::clone(&self.services), dispatcher: Arc::clone(&self.dispatcher) })
     }
 
     /// Continues what an earlier run left unfinished, takes messages in until the front's input ends or the
@@ -178,16 +186,7 @@ impl FrontIntake {
 
     /// Handles what an authorized person says in a thread: a stop word that is for the bot, or a message.
     async fn heard(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
-        let ThreadMessage { message, manner } = &word;
-        let is_for_us = match manner {
-            Addressing::Mention { .. } => true,
-            Addressing::Plain { for_others: true } => false,
-            Addressing::Plain { for_others: false } if !changes::is_stop(message) => false,
-            Addressing::Plain { for_others: false } => {
-                self.services.store.overheard(&message.key, &message.user, &message.ts).await?
-            }
-        };
-        if is_for_us && changes::stop_by_word(&self.services, &self.dispatcher, message).await? {
+        if changes::stop_by_word_in_thread(&self.services, &self.dispatcher, &word).await? {
             return Ok(Some(Accepted::New));
         }
         Ok(self.dispatcher.hear(word).await?)

@@ -39,6 +39,7 @@ use crate::{
 };
 
 pub use liveness::LivenessFiles;
+pub use missed::FoundIntake;
 pub use outage::AWAY_AFTER;
 
 use broadcast::Circle;
@@ -73,6 +74,7 @@ pub struct Ports {
     /// Tasks that must end before the gateway does.
     pub tasks: TaskTracker,
     pub dispatcher: Arc<Dispatcher>,
+    pub found: Arc<dyn FoundIntake>,
     pub vitals: Arc<HealthCheck>,
     pub manager: Arc<Manager>,
 }

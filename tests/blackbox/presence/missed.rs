@@ -10,7 +10,7 @@ use super::{MINUTE, age, made_good, talking_with};
 use crate::{
     moments::Moments,
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, rules},
+    workspace::{Gateway, Scene, rules},
 };
 
 /// What the bot has answered to a message that it read back, and to no other.
@@ -189,5 +189,61 @@ async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
     assert!(gateway.terminate().success());
     for asked in asked.as_flattened() {
         assert_eq!(answers(&slack, asked).len(), 1, "{:#?}", slack.messages(&asked.channel));
+    }
+}
+
+/// Once, a command from a direct message between two people, of which the bot is no part, took the place of that with the
+/// bot: what was asked there during an outage was not found, and counted as read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_elsewhere_kept_a_direct_message_from_being_read_back() {
+    let slack = Slack::start(SlackRules { foreign_channels: vec!["D0TWO"], ..rules().unlimited() }).await;
+    slack.keep_out("D0TWO");
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let command = slack.slash("U1", "D0TWO", "help");
+    assert!(slack.await_ack(&command, PATIENCE).await.is_some());
+    assert!(slack.await_replies(&dm_channel("U1"), 2, PATIENCE).await, "where the bot is, it is answered");
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&home), (1, 1, 0));
+}
+
+/// Once, a stop that was said while nobody was there stopped nothing, and the model was asked what it means.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_was_found_by_reading_back_stopped_nothing() {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en"})).await;
+    let gateway = scene.start().await;
+    let in_dm = scene.slack.dm("U1", "hello");
+    let root = scene.slack.mention("C1", "U2", "a thread?", None);
+    let in_thread = scene.slack.mention("C1", "U2", "in here", Some(&root.ts));
+    for asked in [&in_dm, &root, &in_thread] {
+        assert!(scene.slack.await_reply(asked, PATIENCE).await.is_some());
+    }
+    gateway.kill();
+    age(&scene.home, 10 * MINUTE);
+    scene.anthropic.hold();
+    let dm = dm_channel("U1");
+    let asked = [
+        scene.slack.talked(7 * MINUTE, &dm, "U1", "Is anybody there?", None),
+        scene.slack.talk("C1", "U2", "<@U0BOT> and then?", Some(&root.ts)),
+    ];
+    let stops = [
+        scene.slack.talked(6 * MINUTE, &dm, "U1", "stop", None),
+        scene.slack.talk("C1", "U2", "<@U0BOT> stop", Some(&root.ts)),
+    ];
+    let _gateway = scene.start().await;
+    for asked in &asked {
+        answered(&scene.slack, asked).await;
+        let answers = answers(&scene.slack, asked);
+        assert!(answers.len() == 1 && answers[0].ends_with(":raised_hand: Stopped"), "{answers:?}");
+    }
+    assert_eq!(scene.home.await_events("turn.stopped", 2).len(), 2);
+    scene.anthropic.release();
+    made_good(&scene.home).await;
+    for stop in &stops {
+        assert_eq!(answers(&scene.slack, stop), [] as [&str; 0]);
     }
 }

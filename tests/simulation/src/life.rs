@@ -197,6 +197,7 @@ fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Po
         stop: services.stop.clone(),
         tasks: services.tasks.clone(),
         dispatcher: Arc::clone(gateway.dispatcher()),
+        found: gateway.found(),
         vitals,
         manager: Arc::new(manager),
     }

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     connectivity::Connectivity,
     credentials::Prepared,
+    delivery::PiecesOf,
     envelope::InboundContext,
     failure::CallFailure,
     history::Piece,
@@ -220,9 +221,8 @@ pub struct Slack {
     unstored: Unstored,
     statuses: Arc<Statuses>,
     streams: Streams,
-    /// The messages posted so far of parts that were not sent as one message, by the event that they
-    /// answer and the part.
-    pieces: Mutex<HashMap<(String, u32), Vec<Piece>>>,
+    /// The messages posted so far of parts that were not sent as one message.
+    pieces: Mutex<HashMap<PiecesOf, Vec<Piece>>>,
     messages: Messages,
 }
 
@@ -439,7 +439,7 @@ impl Front for Slack {
     }
 
     async fn clear(&self, event_id: &str) -> Result<(), FrontError> {
-        self.streams.clear(&self.web, event_id).await.map_err(CallFailure::while_running)
+        self.streams.clear(&self.web, event_id, self.timings.late).await.map_err(CallFailure::while_running)
     }
 
     async fn resumed(&self, question: &Inbound) {
@@ -448,7 +448,7 @@ impl Front for Slack {
 
     async fn over(&self, event_id: &str) {
         self.statuses.end(&self.web, event_id).await;
-        self.pieces().retain(|(of, _), _| of != event_id);
+        self.pieces().retain(|of, _| of.event_id != event_id);
     }
 
     async fn leave(&self) {
@@ -486,7 +486,12 @@ impl Slack {
             Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
             Ok(Lookup::No) if !pieces.is_empty() => {
                 pieces.sort_by(|one, other| one.ts.cmp(&other.ts));
-                self.pieces().insert((part.event_id.to_owned(), part.number), pieces);
+                let mut known = self.pieces();
+                let known = known.entry(PiecesOf::part(part)).or_default();
+                // Those that were posted a moment ago may not be shown yet.
+                if pieces.len() > known.len() {
+                    *known = pieces;
+                }
             }
             _ => {}
         }
@@ -504,17 +509,21 @@ impl Slack {
                 return Ok(ts);
             }
         }
-        let key = (part.event_id.to_owned(), part.number);
-        let there = self.pieces().get(&key).cloned().unwrap_or_default();
-        let sent = delivery::message(&self.web, part, &there).await?;
-        self.pieces().remove(&key);
+        let key = PiecesOf::part(part);
+        let mut there = self.pieces().get(&key).cloned().unwrap_or_default();
+        let sent = delivery::message(&self.web, part, &mut there).await;
+        match &sent {
+            Err(_) if !there.is_empty() => self.pieces().insert(key, there),
+            _ => self.pieces().remove(&key),
+        };
+        let sent = sent?;
         if part.replaces.is_none() {
             self.statuses.posted(part.event_id, part.reply_to.thread_ts.as_deref());
         }
         Ok(sent)
     }
 
-    fn pieces(&self) -> MutexGuard<'_, HashMap<(String, u32), Vec<Piece>>> {
+    fn pieces(&self) -> MutexGuard<'_, HashMap<PiecesOf, Vec<Piece>>> {
         // Every entry is complete.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }

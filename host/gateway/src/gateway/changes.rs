@@ -7,7 +7,7 @@ use pmk_core::SessionKey;
 
 use crate::{
     access::authorization::Action,
-    chat::{Accepted, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
+    chat::{Accepted, Addressing, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
     services::Services,
     store::{Changed, Open, RegenerateOutcome, RegenerateTrigger, StoreError},
@@ -41,7 +41,7 @@ impl ReactionCommand {
 }
 
 /// Returns whether a message consists of nothing but a stop word.
-pub(super) fn is_stop(message: &Inbound) -> bool {
+fn is_stop(message: &Inbound) -> bool {
     let word = message.text.trim().trim_end_matches(['.', '!', '。', '！']).trim_start_matches('/');
     message.attached.is_empty() && (word.eq_ignore_ascii_case("stop") || word == "停")
 }
@@ -139,6 +139,26 @@ pub(super) async fn stop_by_word(
         Ok(changed != Changed::Nothing)
     })
     .await
+}
+
+/// As [`stop_by_word`], for a message in a thread of a channel: only a stop word that is for the bot stops anything.
+///
+/// # Errors
+/// The stop could not be stored, or it could not be determined whether it is for the bot.
+pub(super) async fn stop_by_word_in_thread(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    ThreadMessage { message, manner }: &ThreadMessage,
+) -> Result<bool, StoreError> {
+    let is_for_us = match manner {
+        Addressing::Mention { .. } => true,
+        Addressing::Plain { for_others: true } => false,
+        Addressing::Plain { for_others: false } if !is_stop(message) => false,
+        Addressing::Plain { for_others: false } => {
+            services.store.overheard(&message.key, &message.user, &message.ts).await?
+        }
+    };
+    Ok(is_for_us && stop_by_word(services, dispatcher, message).await?)
 }
 
 /// Does what a reaction asks for; its author is allowed to. Harmless if repeated. Returns whether the reaction is about

@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Ports;
 use crate::{
-    chat::Accepted,
+    chat::{Accepted, Inbound, ThreadMessage},
     front::{BackfillRequest, FrontError, Past},
     ledger::Event,
     store::{MissedConversation, StoreError},
@@ -14,6 +16,22 @@ use crate::{
 
 /// After a shorter outage, Slack sends everything again by itself.
 pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
+
+/// Takes in messages that were found, oldest first.
+#[async_trait]
+pub trait FoundIntake: Send + Sync {
+    /// Takes in a message to the bot.
+    ///
+    /// # Errors
+    /// The message was not stored.
+    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError>;
+
+    /// Takes in a message in a thread; `None` if it is not for the bot.
+    ///
+    /// # Errors
+    /// The message was not stored, or it could not be determined whether it is for the bot.
+    async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, StoreError>;
+}
 
 /// Whether reading continues.
 enum ReadProgress {
@@ -92,13 +110,12 @@ async fn read_one(
     reading.cut += usize::from(!is_whole);
     for message in messages {
         // Messages of blocked people are not even stored: they get no answer.
-        if ports.people.may_hear(&message.user) && ports.dispatcher.take_in_missed(message).await? == Accepted::New {
+        if ports.people.may_hear(&message.user) && ports.found.accept(message).await? == Accepted::New {
             reading.messages += 1;
         }
     }
     for word in in_threads {
-        if ports.people.may_hear(&word.message.user) && ports.dispatcher.hear_missed(word).await? == Some(Accepted::New)
-        {
+        if ports.people.may_hear(&word.message.user) && ports.found.hear(word).await? == Some(Accepted::New) {
             reading.messages += 1;
         }
     }

@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     escalations,
     events::EventWriter,
-    following, intake, receipt, sessions,
+    following, intake, presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, params},
 };
 use crate::{
@@ -213,7 +213,7 @@ impl Store {
         let (key, actor, pen) = (key.clone(), actor.to_owned(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             if let Some(word) = &word
-                && intake::was_seen(conn, word, now_ms)?
+                && (intake::was_seen(conn, word, now_ms)? || presence::is_known(conn, word)?)
             {
                 return Ok(Changed::Here { key: key.clone(), anew: false });
             }

@@ -34,7 +34,8 @@ pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, 
      ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
-pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?2, channel = ?3 WHERE id = ?1";
+pub(super) const ENTER_SESSION: &str =
+    "UPDATE session SET active_at = ?2, channel = coalesce(?3, channel) WHERE id = ?1";
 pub(super) const ENTER_INBOX: &str =
     "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\")
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -266,12 +267,12 @@ pub(super) fn enter(
         Some(SessionId(session)) => {
             // It may be older than a question that begins in the same transaction.
             conn.moved(|| Invalidation::Conversation(session));
-            conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, reply_to.channel])?;
+            conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, inbound.channel()])?;
             session
         }
         None => {
             conn.moved(|| Invalidation::Session(key.clone()));
-            conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?
+            conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, inbound.channel()])?
         }
     };
     let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];

@@ -199,11 +199,9 @@ impl Store {
     pub async fn accept_missed(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
         let inbound = inbound.clone();
         let json = codec::to_json(&inbound);
-        self.write(move |conn| {
-            match conn.prepare_cached(IS_KNOWN)?.exists(params![inbound.key.to_string(), inbound.ts])? {
-                true => Ok(None),
-                false => intake::accept(conn, &inbound, &json, now_ms),
-            }
+        self.write(move |conn| match is_known(conn, &inbound)? {
+            true => Ok(None),
+            false => intake::accept(conn, &inbound, &json, now_ms),
         })
         .await
     }
@@ -278,6 +276,11 @@ impl Store {
         let listener = listener.to_owned();
         self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.run([&listener])?)).await
     }
+}
+
+/// Whether a message of this conversation and time has arrived, however long ago.
+pub(super) fn is_known(conn: &Connection, Inbound { key, ts, .. }: &Inbound) -> Result<bool, Fault> {
+    Ok(!ts.is_empty() && conn.prepare_cached(IS_KNOWN)?.exists(params![key.to_string(), ts])?)
 }
 
 /// Returns whether a person was notified in between, and by which message, as far as that is known.

@@ -2,7 +2,9 @@
 
 use pmk_models::Usage;
 
-use super::TurnError;
+use std::slice;
+
+use super::{TurnError, placeholder};
 use crate::{
     ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,
@@ -21,12 +23,17 @@ pub(super) struct Conclusion {
     pub events: Vec<TaggedEvent>,
 }
 
-/// Stores the conclusion as the turn's answer.
+/// Stores the conclusion as the turn's answer. What an earlier attempt, which took the message for a question, has shown
+/// of another answer is removed unless the first part replaces it.
 pub(super) async fn conclude(
     services: &Services,
     turn: OpenTurn,
-    Conclusion { command, parts, escalation, placeholder, events }: Conclusion,
+    Conclusion { command, mut parts, escalation, placeholder, events }: Conclusion,
 ) -> Result<Answered, TurnError> {
+    placeholder::recall(services, &turn).await?;
+    if placeholder.is_none() || placeholder != turn.placeholder {
+        parts.extend(placeholder::withdrawals(slice::from_ref(&turn), None));
+    }
     let report = TurnReport::of_command(turn.inbound.event_id.clone(), turn.inbound.key.clone(), command);
     let recorded = Recorded {
         messages: vec![],

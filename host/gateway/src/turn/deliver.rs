@@ -38,10 +38,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let mut in_file = false;
     // What an earlier attempt has streamed is searched for together with the first part, if that is
     // searched for.
-    if answered.resumed
-        && answered.is_streamed
-        && !answered.parts.first().is_some_and(|part| is_looked_for(&answered, part))
-    {
+    if answered.resumed && answered.is_streamed && !answered.parts.first().is_some_and(is_looked_for) {
         services.front.recall(&inbound.event_id, &inbound.reply_to, &inbound.ts).await?;
     }
     for part in &answered.parts {
@@ -137,10 +134,9 @@ async fn handle_refused_part(
 
 /// Returns whether this part, as the first remaining one of a resumed answer, is searched for in its
 /// conversation.
-fn is_looked_for(answered: &Answered, Part { number, outgoing }: &Part) -> bool {
+fn is_looked_for(Part { outgoing, .. }: &Part) -> bool {
     let is_there = outgoing.to.is_none() && outgoing.thread_ts.is_none();
-    let is_reply = matches!(outgoing.purpose, Purpose::Reply | Purpose::PassedOn);
-    is_there && is_reply && (*number > 0 || answered.placeholder.is_none())
+    is_there && matches!(outgoing.purpose, Purpose::Reply | Purpose::PassedOn)
 }
 
 /// Removes what was shown of answers to these questions and did not become this answer.

@@ -12,6 +12,11 @@ fn texts(rig: &Rig, channel: &str) -> Vec<String> {
     rig.slack.replies(channel).into_iter().map(|reply| reply.text).collect()
 }
 
+/// A text of so many words, which is too long for one message if there are many.
+fn words(count: usize) -> String {
+    (0..count).map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ")
+}
+
 #[tokio::test]
 async fn a_part_that_slack_finds_too_long_goes_in_smaller_ones() {
     let rig = Rig::with(SlackRules::quick().unlimited().without_statuses()).await;
@@ -174,8 +179,7 @@ async fn a_placeholder_is_taken_back() {
 async fn of_a_part_that_went_in_pieces_only_those_are_posted_again_that_are_not_there() {
     let rig = Rig::with(SlackRules::quick().unlimited()).await;
     let (place, question) = (place("D1", None), rig.slack.dm("U1", "a question"));
-    let text: String = (0..2_000).map(|n| format!("word{n} ")).collect();
-    let said = speech(text.trim_end());
+    let said = speech(&words(2_000));
     rig.slack.fault_after("chat.postMessage", 2, 1, Fault::Lost);
     let lost = rig.front.deliver(part(&place, None, &said)).await;
     assert!(matches!(lost, Err(FrontError::Transient { .. })), "{lost:?}");
@@ -183,12 +187,42 @@ async fn of_a_part_that_went_in_pieces_only_those_are_posted_again_that_are_not_
     let found = rig.front.find(&part(&place, None, &said), &question.ts, false).await.expect("it can look");
     assert_eq!(found, Lookup::No);
     rig.front.deliver(part(&place, None, &said)).await.expect("delivered");
-    let words: Vec<String> = texts(&rig, "D1")
-        .iter()
-        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
-    let wanted: Vec<String> = (0..2_000).map(|n| format!("word{n}")).collect();
-    assert_eq!(words, wanted);
+    assert_eq!(texts(&rig, "D1").join(" "), words(2_000));
+    rig.finish().await;
+}
+
+/// Once, what had taken a placeholder's place began anew with each attempt: what is there was known of what is looked for
+/// alone.
+#[tokio::test]
+async fn pieces_that_were_posted_were_posted_again_where_the_first_had_taken_a_placeholders_place() {
+    let rig = Rig::with(SlackRules::quick().unlimited().without_statuses()).await;
+    let place = place("D1", None);
+    let placeholder =
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let said = speech(&words(2_000));
+    rig.slack.fault_after("chat.postMessage", 1, 1, Fault::Status(500));
+    let failed = rig.front.deliver(part(&place, Some(&placeholder), &said)).await;
+    assert!(matches!(failed, Err(FrontError::Transient { .. })), "{failed:?}");
+    assert_eq!(rig.slack.replies("D1").len(), 2, "of more");
+    let id = rig.front.deliver(part(&place, Some(&placeholder), &said)).await.expect("delivered");
+    assert_eq!(id.as_deref(), Some(placeholder.as_str()));
+    assert_eq!(texts(&rig, "D1").join(" "), words(2_000));
+    rig.finish().await;
+}
+
+/// Once, pieces in a channel that took no more of them counted for the direct message to which the answer went instead.
+#[tokio::test]
+async fn pieces_in_one_place_were_taken_for_those_of_another() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let (channel, person) = (place("C1", None), place("D1", None));
+    let (question, said) = (rig.slack.mention("C1", "U1", "a question", None), speech(&words(2_000)));
+    rig.slack.fault_after("chat.postMessage", 2, 1, Fault::Status(500));
+    let failed = rig.front.deliver(part(&channel, None, &said)).await;
+    assert!(matches!(failed, Err(FrontError::Transient { .. })), "{failed:?}");
+    let found = rig.front.find(&part(&channel, None, &said), &question.ts, false).await.expect("it can look");
+    assert_eq!(found, Lookup::No);
+    rig.front.deliver(part(&person, None, &said)).await.expect("delivered");
+    assert_eq!(texts(&rig, "D1").join(" "), words(2_000));
     rig.finish().await;
 }
 

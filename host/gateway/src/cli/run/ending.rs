@@ -38,6 +38,7 @@ pub(super) fn presence(
         stop: services.stop.clone(),
         tasks: services.tasks.clone(),
         dispatcher: Arc::clone(gateway.dispatcher()),
+        found: gateway.found(),
         vitals: Arc::clone(vitals),
         manager: Arc::clone(manager),
     }

@@ -70,8 +70,8 @@ impl Form {
 /// Posts or updates a part, and returns the id of the first of its messages.
 ///
 /// Only the last message has the tag by which the part is found again. The messages before it have tags of their own;
-/// `there` lists those of them that exist, in order, for a new attempt after a crash between two of them.
-pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> Result<String, CallFailure> {
+/// `there` lists those of them that exist, in order, for a new attempt after a failure or a crash between two of them.
+pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &mut Vec<Piece>) -> Result<String, CallFailure> {
     let tag = tag(part);
     let mut replaces = part.replaces;
     let mut first = None;
@@ -100,6 +100,10 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> 
             None => None,
             Some(content) => match put(web, part, replaces, &content, buttons, &tag).await {
                 Ok(ts) => {
+                    if !is_last {
+                        there.truncate(gone);
+                        there.push(Piece { print: history::print(gone, &text), ts: ts.clone() });
+                    }
                     (replaces, gone) = (None, gone + 1);
                     first.get_or_insert(ts);
                     continue;
@@ -132,11 +136,31 @@ pub(super) fn is_block(part: &Delivery<'_>) -> bool {
 
 /// Returns the tag by which the last message of a part is found again.
 pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
+    history::tag(part.event_id, &name(part))
+}
+
+/// Returns a name that distinguishes the part from the others of its event.
+fn name(part: &Delivery<'_>) -> String {
     match part.kind {
-        Kind::Placeholder => history::tag(part.event_id, part.kind.name()),
+        Kind::Placeholder => part.kind.name().to_owned(),
         // A notice during a turn has the same number as the answer's first message.
-        Kind::Notice => history::tag(part.event_id, &format!("{}-{}", part.kind.name(), part.number)),
-        _ => history::tag(part.event_id, &part.number.to_string()),
+        Kind::Notice => format!("{}-{}", part.kind.name(), part.number),
+        _ => part.number.to_string(),
+    }
+}
+
+/// Which part pieces belong to, and in which channel: an answer that its channel refuses goes elsewhere whole.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PiecesOf {
+    pub(super) event_id: String,
+    channel: String,
+    name: String,
+}
+
+impl PiecesOf {
+    pub(super) fn part(part: &Delivery<'_>) -> PiecesOf {
+        let (event_id, channel) = (part.event_id.to_owned(), part.reply_to.channel.clone());
+        PiecesOf { event_id, channel, name: name(part) }
     }
 }
 

@@ -11,13 +11,9 @@ use serde_json::Value;
 
 use super::{app::COMMAND, blocks, mrkdwn};
 use crate::{
-    chat::{Attachments, Choice, Inbound, Invocation, Press, ReplyTo},
+    chat::{Attachments, Choice, Inbound, Invocation, Press, ReplyTo, SLASH},
     front::malformed,
 };
-
-/// The prefix of a slash command's event id. Ids from outside never contain a colon, so nobody can send one first
-/// and have the command taken for a duplicate.
-const SLASH: &str = ":slash:";
 
 /// An envelope of type `slash_commands` or `interactive`. For a view, it does not name the channel.
 #[derive(Deserialize)]

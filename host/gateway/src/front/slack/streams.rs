@@ -106,9 +106,7 @@ struct State {
 /// A stream whose answer is being made or delivered.
 #[derive(Clone, Debug)]
 struct Open {
-    channel: String,
-    /// The question.
-    asked: String,
+    place: Place,
     /// The message, once there is one.
     ts: Arc<OnceLock<String>>,
     done: CancellationToken,
@@ -213,7 +211,7 @@ impl Streams {
         let (text, heard) = watch::channel(String::new());
         let (becomes, shown) = watch::channel(None);
         let (done, ts) = (CancellationToken::new(), Arc::default());
-        let open = Open { channel: place.channel.clone(), asked: question.ts.clone(), ts, done, shown };
+        let open = Open { place: place.clone(), ts, done, shown };
         let growing = Growing {
             web: Arc::clone(web),
             statuses: Arc::clone(statuses),
@@ -231,7 +229,7 @@ impl Streams {
         tokio::spawn(async move {
             let shown = growing.show(heard).await;
             growing.done.cancelled().await;
-            becomes.send_replace(Some(found(&growing.web, &growing.place, shown).await));
+            becomes.send_replace(Some(growing.found(shown).await));
         });
         Some(Arc::new(Ear { text }))
     }
@@ -290,19 +288,26 @@ impl Streams {
         }
     }
 
-    /// Removes what was streamed of an answer that was posted in another way.
+    /// Removes what was streamed of an answer that was posted in another way. A stream of which it is unknown whether it
+    /// was started may appear as late as `late`.
     ///
     /// # Errors
     /// It may still be there, and is remembered.
-    pub(super) async fn clear(&self, web: &Web, event_id: &str) -> Result<(), CallFailure> {
+    pub(super) async fn clear(&self, web: &Web, event_id: &str, late: Duration) -> Result<(), CallFailure> {
         let left = self.state().left.get(event_id).cloned();
         if let Some(Left { channel, ts, .. }) = left {
             take_away(web, &channel, &ts).await?;
             self.state().left.remove(event_id);
         }
-        let channel = self.state().open.get(event_id).map(|open| open.channel.clone());
-        if let (Some(channel), Some(Shown { ts: Some(ts), .. })) = (channel, self.shown(event_id).await) {
-            take_away(web, &channel, &ts).await?;
+        let place = self.state().open.get(event_id).map(|open| open.place.clone());
+        if let (Some(place), Some(Shown { ts, in_doubt, .. })) = (place, self.shown(event_id).await) {
+            let ts = match ts {
+                None if in_doubt => place.appeared(web, late).await?,
+                ts => ts,
+            };
+            if let Some(ts) = ts {
+                take_away(web, &place.channel, &ts).await?;
+            }
         }
         self.state().open.remove(event_id);
         Ok(())
@@ -318,8 +323,8 @@ impl Streams {
     /// Returns the question to which this message is a streamed answer.
     pub(super) fn question_of(&self, channel: &str, ts: &str) -> Option<String> {
         let state = self.state();
-        let is_it = |open: &&Open| open.channel == channel && open.ts.get().is_some_and(|its| its == ts);
-        let growing = state.open.values().find(is_it).map(|open| &open.asked);
+        let is_it = |open: &&Open| open.place.channel == channel && open.ts.get().is_some_and(|its| its == ts);
+        let growing = state.open.values().find(is_it).map(|open| &open.place.after);
         let left = || state.left.values().find(|left| left.channel == channel && left.ts == ts).map(|left| &left.asked);
         growing.or_else(left).cloned()
     }
@@ -455,20 +460,38 @@ impl Growing {
         // Nobody receives it if the program is ending.
         let _ = self.stops.send(wish);
     }
+
+    /// Searches for a stream if it is unknown whether it was started. The answer waits for one search only: what that does
+    /// not find is searched for again before the turn is over.
+    async fn found(&self, shown: Shown) -> Shown {
+        if shown.ts.is_some() || !shown.in_doubt {
+            return shown;
+        }
+        let ts = self.place.unfinished(&self.web).await.unwrap_or_else(|failure| {
+            tracing::debug!(%failure, "the beginning of an answer is not found");
+            None
+        });
+        Shown { ts, ..shown }
+    }
 }
 
-/// Searches for a stream if it is unknown whether it was started.
-async fn found(web: &Web, place: &Place, shown: Shown) -> Shown {
-    if shown.ts.is_some() || !shown.in_doubt {
-        return shown;
+impl Place {
+    /// Searches once for a stream there that was never closed.
+    async fn unfinished(&self, web: &Web) -> Result<Option<String>, CallFailure> {
+        let reply_to = ReplyTo { channel: self.channel.clone(), thread_ts: Some(self.thread_ts.clone()) };
+        history::unfinished(web, &self.me, &reply_to, &self.after).await
     }
-    let reply_to = ReplyTo { channel: place.channel.clone(), thread_ts: Some(place.thread_ts.clone()) };
-    let looked = history::unfinished(web, &place.me, &reply_to, &place.after).await;
-    let ts = looked.unwrap_or_else(|failure| {
-        tracing::debug!(%failure, "the beginning of an answer is not found");
-        None
-    });
-    Shown { ts, ..shown }
+
+    /// Searches until it would have appeared.
+    async fn appeared(&self, web: &Web, late: Duration) -> Result<Option<String>, CallFailure> {
+        match self.unfinished(web).await? {
+            None => {
+                sleep(late).await;
+                self.unfinished(web).await
+            }
+            found => Ok(found),
+        }
+    }
 }
 
 async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailure> {

@@ -165,6 +165,47 @@ async fn what_is_read_back_is_known_however_long_ago_it_came_in() {
     assert_eq!(store.accept(&redelivered, NOW + 3 * DAY).await.unwrap(), None, "answered once");
 }
 
+/// A slash command does not say whose direct message it comes from; the bot may be no part of it.
+#[tokio::test]
+async fn the_place_of_a_command_was_taken_for_that_of_the_direct_message() {
+    let home = home();
+    let store = open(&home);
+    let command = |user: &str, event_id: &str| Inbound {
+        reply_to: ReplyTo { channel: "D0TWO".into(), thread_ts: None },
+        ..inbound(&format!("slack:dm:{user}"), event_id)
+    };
+    store.accept(&at("slack:dm:U1", "Ev1", &ts(NOW)), NOW).await.unwrap().expect("new");
+    store.accept(&command("U1", ":slash:1"), NOW).await.unwrap().expect("new");
+    store.accept(&command("U2", ":slash:2"), NOW).await.unwrap().expect("new");
+    let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
+    let of = |user: &str| talks.iter().find(|talk| talk.user == user).expect("they have talked").channel.as_deref();
+    assert_eq!((of("U1"), of("U2")), (Some("D1"), None));
+    store.accept(&at("slack:dm:U2", "Ev2", &ts(NOW)), NOW).await.unwrap().expect("new");
+    let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
+    assert!(talks.iter().all(|talk| talk.channel.as_deref() == Some("D1")), "{talks:?}");
+}
+
+/// What was said before an outage of days is read again with what was said in it.
+#[tokio::test]
+async fn a_stop_that_is_read_again_after_a_weekend_stops_nothing_more() {
+    let home = home();
+    let store = open(&home);
+    let accept = async |event_id: &str| {
+        let question = at("slack:dm:U1", event_id, &ts(NOW));
+        store.accept(&question, NOW).await.unwrap().expect("new")
+    };
+    let (first, second) = (accept("Ev1").await, accept("Ev2").await);
+    let word = at("slack:dm:U1", "Ev3", &ts(NOW + 1_000));
+    let stop = async |question, word: &Inbound, now_ms| {
+        store.stop(&word.key, vec![question], "U1", Some(word.clone()), now_ms).await.unwrap()
+    };
+    stop(first, &word, NOW).await;
+    let found = Inbound { event_id: "missed-D1".into(), ..word };
+    stop(second, &found, NOW + 3 * DAY).await;
+    let waits = store.open_questions(&found.key).await.unwrap();
+    assert_eq!(waits.iter().map(|open| open.inbox).collect::<Vec<_>>(), [second]);
+}
+
 #[tokio::test]
 async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
     let home = home();

@@ -3,7 +3,7 @@
 
 use crate::{
     chat::Inbound,
-    front::{Delivery, FrontError, Lookup},
+    front::{Delivery, FrontError, Kind, Lookup},
     ledger::Event,
     services::Services,
     turn::{journal::Journal, placeholder},
@@ -26,6 +26,13 @@ pub(super) async fn send(
     doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, FrontError> {
     let Some(replaced) = part.replaces else { return post(services, part, doubt).await };
+    // An answer that the front had to split is in the placeholder's place with its beginning only. A notice is short, and
+    // may have another text by now.
+    if let (Kind::Reply, Some(doubt)) = (part.kind, doubt)
+        && let Lookup::Yes(id) = services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?
+    {
+        return Ok(id);
+    }
     let sent = services.front.deliver(part.clone()).await;
     let Err(FrontError::Refused { what, .. }) = &sent else { return sent };
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");

@@ -1,0 +1,37 @@
+//! Takes in what was found by reading back, which means the same as if it had just arrived. It may have arrived before,
+//! longer ago than event ids are remembered.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::changes;
+use crate::{
+    chat::{Accepted, Inbound, ThreadMessage},
+    dispatch::Dispatcher,
+    presence::FoundIntake,
+    services::Services,
+    store::StoreError,
+};
+
+pub(super) struct Found {
+    pub services: Arc<Services>,
+    pub dispatcher: Arc<Dispatcher>,
+}
+
+#[async_trait]
+impl FoundIntake for Found {
+    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError> {
+        if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
+            return Ok(Accepted::New);
+        }
+        self.dispatcher.take_in_missed(message).await
+    }
+
+    async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
+        if changes::stop_by_word_in_thread(&self.services, &self.dispatcher, &word).await? {
+            return Ok(Some(Accepted::New));
+        }
+        self.dispatcher.hear_missed(word).await
+    }
+}
