@@ -137,6 +137,27 @@ async fn where_the_server_refuses_images_the_question_is_answered_without_and_th
     assert!(refused() == 1 && !told.contains("refused"), "{told}");
 }
 
+/// A refusal of so many bytes was taken for one of so many tokens: what no rung can change was tried, and everybody's
+/// conversations were limited for an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_many_tokens() {
+    let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
+    for (code, message) in [("request_too_large", "Request exceeds the maximum size"), ("invalid_request_error", page)]
+    {
+        let scene = scene(json!({})).await;
+        let _gateway = scene.start().await;
+        scene.anthropic.refuse_images(413, code, message);
+        scene.anthropic.push(Behaviour::answer("I cannot see it."));
+        let told = scene.answer("what is it?", vec![shot(1_500, 1_500)]).await;
+        assert!(told.contains("The model's server refused the images"), "{told}");
+        assert_eq!(scene.anthropic.requests().len(), 2, "with the image, and without");
+        scene.home.await_events("turn.processed", 1);
+        let of_sizes = ["context.exceeded", "context.suspected"];
+        let ledger = scene.home.ledger();
+        assert!(ledger.iter().all(|event| !of_sizes.iter().any(|of| event["type"] == *of)), "{ledger:#?}");
+    }
+}
+
 /// What is refused for another reason is not taken for the images' fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_without_images_too_leaves_them_where_they_are() {
