@@ -158,6 +158,26 @@ async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_
     }
 }
 
+/// Twenty screenshots of one message were more than Anthropic accepts at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let heavy = |n: u32| Upload::new("shot.png", "image/png", [png(100, 100 + n), vec![0; 1_300 << 10]].concat());
+    let told = scene.answer("which of these?", (0..20).map(heavy).collect()).await;
+    assert!(!told.contains("refused"), "{told}");
+    let requests = scene.anthropic.requests();
+    assert_eq!(requests.len(), 1, "the server takes it");
+    let numbers = |request: &Recorded| {
+        let shown = images(request);
+        shown.iter().map(|bytes| bytes[20..24].try_into().map(u32::from_be_bytes).expect("a height") - 100).collect()
+    };
+    let shown: Vec<u32> = numbers(&requests[0]);
+    assert!((10..20).contains(&shown.len()) && shown.iter().copied().eq(20 - shown.len() as u32..20), "{shown:?}");
+    assert!(requests[0].body.to_string().contains("[an image, 100×100, which is not shown]"));
+    scene.behaved();
+}
+
 /// What is refused for another reason is not taken for the images' fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_without_images_too_leaves_them_where_they_are() {
