@@ -251,7 +251,8 @@ fn a_question_to_people_and_one_to_the_code_go_together() {
 fn a_turn_that_fails_after_calls_leaves_no_half_of_them() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
     anthropic.push(Behaviour::calls([call(0), call(1)]));
-    anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd"));
+    // With the calls as they are, and as text.
+    (0..2).for_each(|_| anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd")));
     assert!(replies(&ask(&home, &anthropic, "two questions").lines())[0].starts_with(":x: "));
     assert_eq!(pairs(&home).len(), 2, "the archive has them");
     ask(&home, &anthropic, "and now?");
