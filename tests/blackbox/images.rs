@@ -178,6 +178,22 @@ async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {
     scene.behaved();
 }
 
+/// A page from a proxy on the way, instead of an answer, cost the conversation its images.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_instead_of_an_answer_is_not_taken_for_a_refusal_of_the_images() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.answer("what is it?", vec![shot(640, 480)]).await;
+    for (status, name, value) in [(200, "content-type", "text/html"), (302, "location", "/login")] {
+        let headers = vec![(name.to_owned(), value.to_owned())];
+        scene.anthropic.push(Behaviour::Error { status, headers, body: "<html>please log in</html>".into() });
+        let told = scene.answer("and what else?", vec![]).await;
+        assert!(told.starts_with(":x: The model could not be reached"), "{told}");
+        scene.answer("and now?", vec![]).await;
+        assert_eq!(images(&scene.last()).len(), 1);
+    }
+}
+
 /// What is refused for another reason is not taken for the images' fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_without_images_too_leaves_them_where_they_are() {
