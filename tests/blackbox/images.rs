@@ -137,6 +137,63 @@ async fn where_the_server_refuses_images_the_question_is_answered_without_and_th
     assert!(refused() == 1 && !told.contains("refused"), "{told}");
 }
 
+/// A refusal of so many bytes was taken for one of so many tokens: what no rung can change was tried, and everybody's
+/// conversations were limited for an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_many_tokens() {
+    let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
+    for (code, message) in [("request_too_large", "Request exceeds the maximum size"), ("invalid_request_error", page)]
+    {
+        let scene = scene(json!({})).await;
+        let _gateway = scene.start().await;
+        scene.anthropic.refuse_images(413, code, message);
+        scene.anthropic.push(Behaviour::answer("I cannot see it."));
+        let told = scene.answer("what is it?", vec![shot(1_500, 1_500)]).await;
+        assert!(told.contains("The model's server refused the images"), "{told}");
+        assert_eq!(scene.anthropic.requests().len(), 2, "with the image, and without");
+        scene.home.await_events("turn.processed", 1);
+        let of_sizes = ["context.exceeded", "context.suspected"];
+        let ledger = scene.home.ledger();
+        assert!(ledger.iter().all(|event| !of_sizes.iter().any(|of| event["type"] == *of)), "{ledger:#?}");
+    }
+}
+
+/// Twenty screenshots of one message were more than Anthropic accepts at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let heavy = |n: u32| Upload::new("shot.png", "image/png", [png(100, 100 + n), vec![0; 1_300 << 10]].concat());
+    let told = scene.answer("which of these?", (0..20).map(heavy).collect()).await;
+    assert!(!told.contains("refused"), "{told}");
+    let requests = scene.anthropic.requests();
+    assert_eq!(requests.len(), 1, "the server takes it");
+    let numbers = |request: &Recorded| {
+        let shown = images(request);
+        shown.iter().map(|bytes| bytes[20..24].try_into().map(u32::from_be_bytes).expect("a height") - 100).collect()
+    };
+    let shown: Vec<u32> = numbers(&requests[0]);
+    assert!((10..20).contains(&shown.len()) && shown.iter().copied().eq(20 - shown.len() as u32..20), "{shown:?}");
+    assert!(requests[0].body.to_string().contains("[an image, 100×100, which is not shown]"));
+    scene.behaved();
+}
+
+/// A page from a proxy on the way, instead of an answer, cost the conversation its images.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_instead_of_an_answer_is_not_taken_for_a_refusal_of_the_images() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.answer("what is it?", vec![shot(640, 480)]).await;
+    for (status, name, value) in [(200, "content-type", "text/html"), (302, "location", "/login")] {
+        let headers = vec![(name.to_owned(), value.to_owned())];
+        scene.anthropic.push(Behaviour::Error { status, headers, body: "<html>please log in</html>".into() });
+        let told = scene.answer("and what else?", vec![]).await;
+        assert!(told.starts_with(":x: The model could not be reached"), "{told}");
+        scene.answer("and now?", vec![]).await;
+        assert_eq!(images(&scene.last()).len(), 1);
+    }
+}
+
 /// What is refused for another reason is not taken for the images' fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_without_images_too_leaves_them_where_they_are() {

@@ -1,6 +1,9 @@
 //! What the size of a refused or answered request teaches, where words do not help.
 
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour, Recorded};
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour, Recorded},
+    openai::{self, OpenAi, Reply},
+};
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Home, component, finish, of_type, question, replies};
@@ -363,4 +366,23 @@ fn the_audit_shows_every_bound_and_how_to_forget_it() {
     assert!(audit(&home).contains("2 bounds of a model's window were learned"), "{}", audit(&home));
     home.run(&["model", "forget"], "").ok();
     assert!(!audit(&home).contains("bounds of a model's window"), "{}", audit(&home));
+}
+
+/// A model that thought until its room was used up was asked again and again for less, and its window was halved.
+#[test]
+fn an_answer_used_up_by_thinking_is_not_taken_for_a_prompt_that_is_too_large() {
+    let (home, openai) = (home(), OpenAi::start());
+    let chunk = |choices: Value| format!("data: {}\n\n", json!({"choices": choices, "usage": null}));
+    let finish_reason = json!([{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": "length"}]);
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 6_000, "completion_tokens": 8_192}});
+    let thought = format!("{}data: {usage}\n\ndata: [DONE]\n\n", chunk(finish_reason));
+    openai.push(Reply::Answer("noted".into()));
+    openai.push(Reply::Raw(thought));
+    let mut command = home.command(&["run", "--model", "openai:thinker"]);
+    command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
+    let lines = finish(command, &[turn(0, 30), turn(1, 30)].join("\n")).ok().lines();
+    let said = replies(&lines);
+    assert!(said[1].starts_with(":x: The model reached the limit of its answer"), "{said:#?}");
+    assert_eq!(openai.requests().len(), 2);
+    assert_eq!(of_type(&home.ledger(), "context.suspected").len(), 0);
 }

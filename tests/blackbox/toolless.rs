@@ -4,7 +4,7 @@ use std::process::Command;
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
-    openai::{self, OpenAi, Reply, speaks_of_tools},
+    openai::{self, OpenAi, Reply, has_called_tools, speaks_of_tools},
 };
 use serde_json::{Value, json};
 
@@ -131,6 +131,44 @@ fn a_refusal_that_has_nothing_to_do_with_tools_is_not_taken_for_one() {
     ask("Ev3");
     assert!((4..anthropic.requests().len()).all(has_tools));
     assert_eq!(learnt(&home), [] as [Value; 0]);
+}
+
+/// Servers that want back what came with a call and means nothing to others: a signature, the model's thoughts. Their
+/// size was suspected, in every turn with a call.
+#[test]
+fn a_server_that_takes_tools_and_no_calls_in_its_history_is_asked_by_fences() {
+    let call = || vec![("mra_ask".to_owned(), json!({"repo": "erp", "question": "number 1?"}))];
+    let (home, openai) = (home(), OpenAi::start());
+    openai.push(Reply::Calls(call()));
+    openai.push(Reply::Answer("It is in sales.rb.".into()));
+    let (status, body) = nobody_s();
+    openai.refuse_when(has_called_tools, status, body);
+    assert_eq!(replies(&ask(&home, &openai, "where?").lines()), ["It is in sales.rb."]);
+    let requests = openai.requests();
+    let refused: Vec<bool> = requests.iter().map(has_called_tools).collect();
+    assert_eq!(refused, [false, true, false, true], "the call, its result, as text, and the trial");
+    assert!(requests[2]["messages"].to_string().contains("found ask erp number 1?"), "{:#}", requests[2]);
+    assert_eq!(learnt(&home).len(), 1);
+    assert_eq!(replies(&ask(&home, &openai, "and now?").lines()), ["You said: and now?"]);
+    assert_eq!(openai.requests().iter().filter(|body| speaks_of_tools(body)).count(), 3, "the next turn knows");
+}
+
+/// Some servers refuse calls in the history unless the request offers tools, and the last one offers none.
+#[test]
+fn a_server_that_takes_calls_only_beside_tools_gets_the_last_request_as_text() {
+    let (home, openai) = (home(), OpenAi::start());
+    for n in 0..13 {
+        openai.push(Reply::Calls(vec![("mra_ask".to_owned(), json!({"repo": "erp", "question": format!("{n}?")}))]));
+    }
+    openai.push(Reply::Answer("This is what I have found.".into()));
+    let message = "litellm.UnsupportedParamsError: Anthropic expects the `tools=` param to be passed in. Pass `tools=` \
+                   param OR set `litellm.modify_params = True` to add dummy tool to the request";
+    let body = json!({"error": {"message": message, "type": null, "param": null, "code": "400"}});
+    openai.refuse_when(|body| has_called_tools(body) && body.get("tools").is_none(), 400, body);
+    let lines = ask(&home, &openai, "on and on").lines();
+    assert_eq!(replies(&lines), ["This is what I have found."]);
+    assert_eq!(learnt(&home), [] as [Value; 0], "it takes tools");
+    assert_eq!(of_type(&home.ledger(), "context.suspected").len(), 0);
 }
 
 #[test]

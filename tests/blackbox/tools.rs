@@ -119,6 +119,27 @@ fn ten_calls_with_openai() {
     }
 }
 
+/// The answer's limit was reached after a whole call, which was dropped without a word.
+#[test]
+fn a_whole_call_in_an_answer_that_was_cut_short_is_carried_out() {
+    let (home, openai) = (home(), OpenAi::start());
+    let call = |index: usize, arguments: &str| {
+        let function = json!({"name": "mra_ask", "arguments": arguments});
+        json!({"index": index, "id": format!("c{index}"), "type": "function", "function": function})
+    };
+    let calls = [call(0, &self::call(0).1.to_string()), call(1, "{\"repo\": \"er")];
+    let choice = json!({"index": 0, "delta": {"content": "Let me", "tool_calls": calls}, "finish_reason": "length"});
+    let usage = json!({"prompt_tokens": 20, "completion_tokens": 8_192});
+    let answer = json!({"choices": [choice], "usage": usage});
+    openai.push(Reply::Raw(format!("data: {answer}\n\ndata: [DONE]\n\n")));
+    openai.push(Reply::Answer("One.".into()));
+    let mut command = home.command(&["run", "--model", "openai:gpt-4o"]);
+    command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
+    assert_eq!(replies(&finish(command, &question("Ev1", "where?")).ok().lines()), ["One."]);
+    let pairs = pairs(&home);
+    assert!(pairs.len() == 1 && pairs[0].1.ends_with("ask erp number 0?"), "{pairs:?}");
+}
+
 #[test]
 fn calls_are_used_up_and_the_turn_ends() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -230,7 +251,8 @@ fn a_question_to_people_and_one_to_the_code_go_together() {
 fn a_turn_that_fails_after_calls_leaves_no_half_of_them() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
     anthropic.push(Behaviour::calls([call(0), call(1)]));
-    anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd"));
+    // With the calls as they are, and as text.
+    (0..2).for_each(|_| anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd")));
     assert!(replies(&ask(&home, &anthropic, "two questions").lines())[0].starts_with(":x: "));
     assert_eq!(pairs(&home).len(), 2, "the archive has them");
     ask(&home, &anthropic, "and now?");

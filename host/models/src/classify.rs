@@ -113,6 +113,12 @@ pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> 
     })
 }
 
+/// Whether a server refuses `max_tokens` and asks for `max_completion_tokens` in its place.
+pub(crate) fn wants_max_completion_tokens(error: &ModelError) -> bool {
+    matches!(error, ModelError::Other { message } | ModelError::Unexplained { message }
+        if words::WANTS_MAX_COMPLETION_TOKENS.is_match(&comparable(message)))
+}
+
 fn fills(prompt: u64, window: u64) -> bool {
     window > 0 && u128::from(prompt) * 100 >= u128::from(window) * u128::from(FULL_PERCENT)
 }

@@ -8,12 +8,14 @@ use std::{
     ffi::OsString,
     fs, io,
     path::PathBuf,
+    pin::pin,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable};
 use pmk_system::child::{self, End, Limits, SpawnError, Spec};
+use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::events::Transcript;
@@ -62,6 +64,8 @@ pub const INHERITED: [&str; 16] = [
 const MAX_SYSTEM_BYTES: usize = 120 << 10;
 /// The maximum length of a line: an event that contains a whole answer.
 const MAX_EVENT_BYTES: usize = 16 << 20;
+/// How long `claude` may take to exit after its result.
+const EXIT_TIME: Duration = Duration::from_secs(5);
 /// How much of standard error an error message contains, in characters.
 const MAX_SHOWN_CHARS: usize = 300;
 
@@ -145,13 +149,28 @@ impl ClaudeCli {
     async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Answer, ModelError> {
         let spec = self.spec(request, deadline);
         let mut transcript = Transcript::default();
-        let finished = child::run(&spec, &CancellationToken::new(), |line| transcript.push(line))
-            .await
-            .map_err(|error| self.not_started(&error))?;
-        if finished.end == End::TimedOut {
-            return Err(ModelError::not_done_within(self.config.call_timeout));
-        }
+        let (cancel, is_done) = (CancellationToken::new(), Notify::new());
+        let finished = {
+            let mut run = pin!(child::run(&spec, &cancel, |line| {
+                transcript.push(line);
+                if transcript.has_result() {
+                    is_done.notify_one();
+                }
+            }));
+            tokio::select! {
+                finished = &mut run => finished,
+                // The result is the last line; a `claude` that does not exit after it has nothing more to say.
+                () = async { is_done.notified().await; sleep(EXIT_TIME).await } => {
+                    cancel.cancel();
+                    run.await
+                }
+            }
+        };
+        let finished = finished.map_err(|error| self.not_started(&error))?;
         let answered = transcript.finish().unwrap_or_else(|| {
+            if finished.end == End::TimedOut {
+                return Err(ModelError::not_done_within(self.config.call_timeout));
+            }
             let stderr = finished.stderr.text();
             let said = pmk_core::text::collapse_whitespace(&stderr);
             let how = match finished.end {

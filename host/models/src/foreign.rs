@@ -30,17 +30,16 @@ pub(crate) fn is_error(text: &str) -> bool {
     names_one("error") || is_one("type") || is_one("object")
 }
 
-/// Parses the arguments of a tool call, which are always an object; `None` if that fails.
-pub(crate) fn arguments(text: &str) -> Option<Value> {
-    if text.trim().is_empty() {
-        return Some(json!({}));
+/// The input of a tool call, which is always an object; `None` where the answer was cut off before the input was
+/// complete.
+pub(crate) fn input(arguments: &str, is_cut: bool) -> Option<Value> {
+    match json(arguments).ok().filter(Value::is_object) {
+        Some(input) => Some(input),
+        None if is_cut => None,
+        None if arguments.trim().is_empty() => Some(json!({})),
+        // Small models produce these. The tool's result then tells the model what is missing.
+        None => Some(json!({"unreadable": arguments})),
     }
-    json(text).ok().filter(Value::is_object)
-}
-
-/// Stands for arguments that cannot be parsed: the tool's result then tells the model what is missing.
-pub(crate) fn unreadable(arguments: &str) -> Value {
-    json!({"unreadable": arguments})
 }
 
 /// Replaces escapes of lone surrogates in JSON.

@@ -226,6 +226,9 @@ impl Endpoint {
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner) = date.and_then(clock::ahead_of);
+        if response.status().is_redirection() {
+            return Err(Failure::elsewhere(format!("`{}` redirects to somewhere else", self.url)));
+        }
         if response.status() != StatusCode::OK {
             return Err(Failure::refused(self.refusal(response).await));
         }
@@ -295,8 +298,7 @@ impl Endpoint {
         if document.is_empty() || kind.trim_start().starts_with("text/event-stream") {
             return Err(Failure::before_the_answer(broken));
         }
-        let message = format!("`{}` sent `{kind}`, which is not an answer", self.url);
-        Err(Failure::final_one(ModelError::Other { message }))
+        Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)))
     }
 
     /// Classifies a status other than 200.
@@ -387,6 +389,11 @@ impl Failure {
     fn broken_off(error: ModelError) -> Self {
         let again = if matches!(error, ModelError::Transport { .. }) { Again::Once } else { Again::Never };
         Failure { error, again }
+    }
+
+    /// A proxy on the way has answered, or whatever is at a wrong address: that says nothing about the request.
+    fn elsewhere(message: String) -> Self {
+        Failure::final_one(ModelError::Transport { message })
     }
 
     /// Removes secrets from the error's text.

@@ -4,13 +4,34 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pmk_core::{Image, ImageId};
+use pmk_core::{Image, ImageId, Message};
+
+/// The maximum size of all images of a request, in bytes. Base64 makes them a third larger, and Anthropic accepts
+/// requests of 32 MB.
+const MAX_BYTES: usize = 20 << 20;
 
 /// Images by id.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Images(BTreeMap<ImageId, Arc<[u8]>>);
 
 impl Images {
+    /// Without the oldest ones that a request with these messages has no room for.
+    #[must_use]
+    pub fn newest(mut self, messages: &[Arc<Message>]) -> Images {
+        let mut newest = BTreeMap::new();
+        let mut room = MAX_BYTES;
+        let shown = messages.iter().flat_map(|message| message.images()).collect::<Vec<_>>();
+        for image in shown.iter().rev() {
+            // It is sent as often as it is shown.
+            let times = shown.iter().filter(|other| other.sha256 == image.sha256).count();
+            let Some((id, bytes)) = self.0.remove_entry(&image.sha256) else { continue };
+            let Some(left) = room.checked_sub(bytes.len() * times) else { break };
+            room = left;
+            newest.insert(id, bytes);
+        }
+        Images(newest)
+    }
+
     /// The bytes of an image as base64, if present.
     pub(crate) fn base64(&self, image: &Image) -> Option<String> {
         self.0.get(&image.sha256).map(|bytes| BASE64_STANDARD.encode(bytes))
@@ -26,5 +47,32 @@ impl FromIterator<(ImageId, Arc<[u8]>)> for Images {
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::{Block, ImageType, Origin, Role, message};
+
+    use super::*;
+
+    #[test]
+    fn the_newest_images_are_kept_as_far_as_there_is_room_for_them_wherever_they_are_shown() {
+        let id = |n: u8| ImageId::of(&[n]);
+        let image = |n| Block::Image(Image { sha256: id(n), media_type: ImageType::Png, width: 1, height: 1 });
+        let message = |shown: &[u8]| {
+            let blocks = shown.iter().map(|&n| image(n)).collect();
+            Message { role: Role::User, origin: Origin::Attachment, blocks }
+        };
+        let third: Arc<[u8]> = vec![0; MAX_BYTES / 3].into();
+        let all: Images = (0..5).map(|n| (id(n), Arc::clone(&third))).collect();
+        let kept = |shown: &[&[u8]]| {
+            let messages = message::shared(shown.iter().map(|shown| message(shown)));
+            let kept = all.clone().newest(&messages).0;
+            (0..5).filter(|&n| kept.contains_key(&id(n))).collect::<Vec<u8>>()
+        };
+        assert_eq!(kept(&[&[0, 1], &[2], &[3, 4]]), [2, 3, 4]);
+        assert_eq!(kept(&[&[0, 4], &[1], &[2, 4]]), [2, 4], "one is sent twice");
+        assert_eq!(kept(&[&[3]]), [3]);
     }
 }

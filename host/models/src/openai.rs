@@ -1,6 +1,8 @@
 //! Chat completions, as OpenAI and every compatible server (Ollama, vLLM, llama.cpp …) serve them,
 //! streamed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use jiff::SignedDuration;
 use reqwest::{
@@ -9,7 +11,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use self::stream::Assembly;
+use self::{stream::Assembly, wire::Room};
 use super::{
     Answer, Listener, Model, ModelError, OpenError, Request, classify,
     families::{self, openai::Family},
@@ -54,7 +56,8 @@ pub struct OpenAi {
     config: Config,
     endpoint: Endpoint,
     family: Family,
-    room: wire::Room,
+    /// Whether the server wants the newer name of the answer's token limit.
+    wants_newer: AtomicBool,
 }
 
 impl OpenAi {
@@ -74,15 +77,26 @@ impl OpenAi {
         let family = families::openai::of(&config.model);
         // OpenAI's newer models refuse the old name, and not all other servers know the new one.
         let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
-        let room = if at_openai { wire::Room::Completion } else { wire::Room::Tokens };
-        Ok(OpenAi { config, endpoint, family, room })
+        Ok(OpenAi { config, endpoint, family, wants_newer: AtomicBool::new(at_openai) })
     }
 
     async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+        let room = if self.wants_newer.load(Ordering::Relaxed) { Room::Completion } else { Room::Tokens };
+        let answered = match self.call(request, room, heard_by).await {
+            // Azure, or a proxy, in front of one of those models.
+            Err(error) if room == Room::Tokens && classify::wants_max_completion_tokens(&error) => {
+                self.wants_newer.store(true, Ordering::Relaxed);
+                self.call(request, Room::Completion, heard_by).await
+            }
+            answered => answered,
+        };
+        classify::accept(answered?, self.window())
+    }
+
+    async fn call(&self, request: &Request, room: Room, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
         let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
-        let body = wire::body(&self.config.model, self.room, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(body, heard_by).await?;
-        classify::accept(answer, self.window())
+        let body = wire::body(&self.config.model, room, max_tokens, request);
+        self.endpoint.call::<Assembly>(body, heard_by).await
     }
 }
 

@@ -1,11 +1,14 @@
-//! Ids of tool calls that providers accept.
+//! Ids and names of tool calls that providers accept.
 
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
 };
 
-use pmk_core::{Block, Message};
+use pmk_core::{Block, Message, text};
+
+/// The maximum length of a tool's name: OpenAI's.
+const MAX_NAME_CHARS: usize = 64;
 
 /// For each message, the ids of its tool blocks in order, as they are sent.
 ///
@@ -43,12 +46,9 @@ pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
 
 /// An id that the API accepts and that no earlier call has.
 fn unused<'a>(id: &'a str, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let base = if id.is_empty() || !id.chars().all(plain) {
-        let replaced: String = id.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-        Cow::Owned(format!("toolu_{replaced}"))
-    } else {
-        Cow::Borrowed(id)
+    let base = match plain(id) {
+        Cow::Borrowed(id) if !id.is_empty() => Cow::Borrowed(id),
+        replaced => Cow::Owned(format!("toolu_{replaced}")),
     };
     let mut candidate = base.clone();
     let mut count = 1u32;
@@ -57,4 +57,21 @@ fn unused<'a>(id: &'a str, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
         candidate = Cow::Owned(format!("{base}-{count}"));
     }
     candidate
+}
+
+/// The name of a called tool, as it is sent. Models make up names, and what one server passes on is refused by another.
+pub fn name(name: &str) -> Cow<'_, str> {
+    match plain(text::head(name, MAX_NAME_CHARS)) {
+        Cow::Borrowed("") => Cow::Borrowed("unknown"),
+        plain => plain,
+    }
+}
+
+/// The text with `_` for every character that providers refuse in ids and names.
+fn plain(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect())
 }

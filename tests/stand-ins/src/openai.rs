@@ -47,8 +47,8 @@ pub enum Reply {
 #[derive(Default)]
 struct Shared {
     queue: VecDeque<Reply>,
-    /// The refusal of requests that contain anything about tools.
-    without_tools: Option<(u16, Value)>,
+    /// Which requests are refused, and how.
+    refused: Option<(fn(&Value) -> bool, u16, Value)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
     /// The maximum number of tokens of a request, and the response to a larger one.
@@ -125,7 +125,12 @@ impl OpenAi {
     /// From now on, any request that offers tools, or has tool calls or results in its history, is refused with this
     /// status and body, as by servers without tools; it does not use up the queue.
     pub fn refuse_tools(&self, status: u16, body: Value) {
-        lock(&self.shared).without_tools = Some((status, body));
+        self.refuse_when(speaks_of_tools, status, body);
+    }
+
+    /// The same for requests of another kind.
+    pub fn refuse_when(&self, is_refused: fn(&Value) -> bool, status: u16, body: Value) {
+        lock(&self.shared).refused = Some((is_refused, status, body));
     }
 
     /// Sets the response to every valid request whose last message contains this text. The newest matching rule
@@ -165,7 +170,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
     if let Err(message) = check(&body) {
         return refuse(400, "invalid_request_error", &message);
     }
-    if let Some((status, body)) = shared.without_tools.clone().filter(|_| speaks_of_tools(&body)) {
+    if let Some((_, status, body)) = shared.refused.clone().filter(|(is_refused, ..)| is_refused(&body)) {
         return respond(Reply::Error(status, body));
     }
     let reply = shared.reply(&body);
@@ -221,9 +226,13 @@ fn check(body: &Value) -> Result<(), String> {
 
 /// Whether a request offers tools, or its history contains tool calls.
 pub fn speaks_of_tools(body: &Value) -> bool {
+    ["tools", "tool_choice"].iter().any(|key| body.get(*key).is_some()) || has_called_tools(body)
+}
+
+/// Whether a request's history contains tool calls.
+pub fn has_called_tools(body: &Value) -> bool {
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let of_tools = |message: &Value| message["role"] == "tool" || message.get("tool_calls").is_some();
-    ["tools", "tool_choice"].iter().any(|key| body.get(*key).is_some()) || messages.iter().any(of_tools)
+    messages.iter().any(|message| message["role"] == "tool" || message.get("tool_calls").is_some())
 }
 
 fn refuse(status: u16, code: &str, message: &str) -> Response<Body> {

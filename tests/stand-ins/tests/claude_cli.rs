@@ -136,6 +136,19 @@ async fn every_failure_of_the_api_has_its_class() {
     }
 }
 
+/// The answer was there, paid for, and thrown away ten minutes later.
+#[tokio::test]
+async fn a_claude_that_has_answered_and_does_not_exit_has_answered() {
+    for limit in [Duration::from_secs(1), PATIENCE] {
+        let mut stage = stage("answer 三萬元\nhang");
+        stage.config.call_timeout = limit;
+        let began = Instant::now();
+        let answer = stage.ask().await.expect("an answer");
+        assert_eq!(answer.blocks, [Block::Text { text: "三萬元".into() }]);
+        assert!(began.elapsed() < PATIENCE, "it is not waited for");
+    }
+}
+
 #[tokio::test]
 async fn waiting_helps_against_an_overload() {
     let stage = stage("failure 529\n---\nanswer at last");

@@ -3,7 +3,7 @@
 mod images;
 mod tools;
 
-use pmk_models::{Action, Answer, ModelError, Request};
+use pmk_models::{Action, Answer, ModelError, Request, Stop};
 
 use super::{
     Exchange, Ports, Sent, invariants,
@@ -146,7 +146,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
         Err(error) if is_without_a_word(error) => Source::Failing,
-        Ok(answer) if answer.is_empty() => Source::Empty,
+        Ok(answer) if answer.is_empty() && !is_used_up(answer, exchange.budget.answer) => Source::Empty,
         _ => return None,
     };
     // A failure without an explanation is caused by the server far more often than by the size.
@@ -157,6 +157,12 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
             && may_be_the_size(ports, exchange.estimate(), source)
             && ports.calibration().may_suspect(exchange.session, ports.now_ms());
     may_suspect.then_some(Cause::Suspected(source))
+}
+
+/// Returns whether an answer has used up the room for it; without any text, that is by thinking. A prompt that leaves
+/// no room for an answer ends it earlier.
+pub(crate) fn is_used_up(answer: &Answer, room: u32) -> bool {
+    answer.stop == Stop::MaxTokens && answer.usage.output_tokens >= u64::from(room / 2)
 }
 
 /// Handles an answer, or a failure that is unrelated to the size.

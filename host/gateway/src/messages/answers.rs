@@ -180,6 +180,11 @@ impl Messages {
     pub fn silent(&self) -> String {
         self.text("model-silent", [])
     }
+
+    /// The model's answer reached its limit before there was any text for people.
+    pub fn out_of_words(&self) -> String {
+        self.text("model-out-of-words", [])
+    }
 }
 
 #[cfg(test)]
@@ -226,6 +231,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.mra_asked("erp", true, "3.2"),
         messages.mra_asked("erp", false, "3.2"),
         messages.silent(),
+        messages.out_of_words(),
         messages.stopped(),
     ];
     said.extend(messages.erased());

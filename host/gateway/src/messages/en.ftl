@@ -93,6 +93,7 @@ stopped = :raised_hand: Stopped
 erased-question = (this message was deleted)
 erased-answer = (this answer was deleted)
 model-silent = :x: The model gave no answer; please rephrase your question and ask again
+model-out-of-words = :x: The model reached the limit of its answer before it wrote any text, probably because it thought for too long; please ask for less at once
 
 escalated = :raising_hand: This needs an answer from someone who knows. I have asked in the thread and will tell you as soon as there is one.
 escalated-apart = :raising_hand: This needs an answer from someone who knows. I have asked the people responsible in direct messages and will tell you as soon as there is one.

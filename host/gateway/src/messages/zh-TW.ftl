@@ -80,6 +80,7 @@ stopped = :raised_hand: 已停止
 erased-question = （這則訊息已刪除）
 erased-answer = （這則回答已刪除）
 model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
+model-out-of-words = :x: 模型還沒寫出文字，回答的長度上限就用完了，多半是思考太久；請把問題拆小一點再問
 
 escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。
 escalated-apart = :raising_hand: 這個問題需要專人回答，我已經私訊負責的人，一有答案就會通知您。

@@ -16,6 +16,7 @@ use crate::{
         self, Directive, DirectiveError,
         tools::{self, BadCall},
     },
+    exchange::call::is_used_up,
     messages::Messages,
     mra::MraQuestion,
     services::Services,
@@ -71,8 +72,9 @@ impl Done {
 
 pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     let answer = track::take_out(work, answer).await;
-    let calls = answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
-    if calls && answer.stop == Stop::ToolUse {
+    work.tally.is_used_up = is_used_up(&answer, work.exchange.budget.answer);
+    // Calls are whole, also where the answer was cut short after them.
+    if answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. })) {
         tool_calls(services, work, answer).await
     } else {
         fenced(services, work, answer).await
@@ -341,6 +343,7 @@ fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
         "" if work.tally.escalation.is_some() => services.messages.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
+        "" if work.tally.is_used_up => services.messages.out_of_words(),
         "" => services.messages.silent(),
         words => words.to_owned(),
     };

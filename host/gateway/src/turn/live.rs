@@ -70,8 +70,8 @@ impl LivePorts<'_> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
-    /// Returns the request with the bytes of the images that it names. If they cannot be read, the
-    /// request goes without them.
+    /// Returns the request with the bytes of the images that it names, as far as a request has room for them. If they
+    /// cannot be read, the request goes without them.
     async fn with_images<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
         let named = request.messages.iter().flat_map(|message| message.images());
         let named: BTreeSet<_> = named.map(|image| image.sha256.clone()).collect();
@@ -81,7 +81,7 @@ impl LivePorts<'_> {
         match self.services.store.images(named.into_iter().collect()).await {
             Ok(images) => {
                 let images: Images = images.into_iter().map(|image| (image.sha256, image.bytes)).collect();
-                Cow::Owned(Request { images, ..request.clone() })
+                Cow::Owned(Request { images: images.newest(&request.messages), ..request.clone() })
             }
             Err(error) => {
                 tracing::warn!(session = self.key, %error, "the model is asked without the images");

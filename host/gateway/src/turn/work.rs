@@ -51,6 +51,8 @@ pub(super) struct Tally {
     pub wanted: u32,
     /// Number of `mra` questions.
     pub mra_asks: u32,
+    /// Whether the model's latest answer has used up the room for it.
+    pub is_used_up: bool,
     /// The model's case notes.
     pub notes: Vec<Note>,
     /// An escalation, and the messages that ask the contacts, or the one that proposes it to the asker first.

@@ -275,35 +275,33 @@ impl Assembly {
             return Err(malformed(format_args!("it ended without a stop reason")));
         };
         let stop = match reason.as_str() {
-            "end_turn" | "stop_sequence" => Stop::End,
             "max_tokens" => Stop::MaxTokens,
             "model_context_window_exceeded" => Stop::WindowFull,
-            "tool_use" => Stop::ToolUse,
             "refusal" => {
                 let why = stop_details.get("explanation").and_then(Value::as_str).unwrap_or("it gave no reason");
                 return Err(ModelError::Refused { message: why.to_owned() });
             }
+            // Proxies in front of other models do not always say `tool_use`.
+            _ if done.blocks.iter().any(Part::is_call) => Stop::ToolUse,
+            "end_turn" | "stop_sequence" | "tool_use" => Stop::End,
             // A stop reason introduced later, or `pause_turn`, which is for server-side tools that we do not use: the
             // answer so far is kept, because it was paid for.
-            _ if done.blocks.iter().any(Part::is_call) => Stop::ToolUse,
             _ if done.blocks.iter().any(Part::is_said) => Stop::End,
             other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
         };
         if done.open.is_some() {
             return Err(malformed(format_args!("it ended within a content block")));
         }
+        let is_cut = matches!(stop, Stop::MaxTokens | Stop::WindowFull);
         let mut blocks = Vec::with_capacity(done.blocks.len());
         for part in done.blocks {
             match part {
                 Part::Text(text) if !text.is_empty() => blocks.push(Block::Text { text }),
                 Part::ToolUse { id, name, json } => {
-                    let input = match foreign::arguments(&json) {
-                        Some(input) => input,
-                        // The answer's limit was reached in the middle of a call, which therefore cannot be made.
-                        None if matches!(stop, Stop::MaxTokens | Stop::WindowFull) => continue,
-                        None => foreign::unreadable(&json),
-                    };
-                    blocks.push(Block::ToolUse { id, name, input });
+                    // A call in the middle of which the answer's limit was reached cannot be made.
+                    if let Some(input) = foreign::input(&json, is_cut) {
+                        blocks.push(Block::ToolUse { id, name, input });
+                    }
                 }
                 Part::Text(_) | Part::Ignored => {}
             }

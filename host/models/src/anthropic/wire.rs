@@ -80,7 +80,7 @@ enum BlockBody<'a> {
     },
     ToolUse {
         id: &'a str,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: &'a Value,
     },
     ToolResult {
@@ -116,7 +116,9 @@ fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], images: &Images, c
             let body = match block {
                 Block::Text { text } => BlockBody::Text { text: Cow::Borrowed(text) },
                 Block::Image(image) => picture(image, images),
-                Block::ToolUse { id, name, input } => BlockBody::ToolUse { id: id_or(id), name, input },
+                Block::ToolUse { id, name, input } => {
+                    BlockBody::ToolUse { id: id_or(id), name: tool_ids::name(name), input }
+                }
                 Block::ToolResult { tool_use_id, content, is_error } => {
                     BlockBody::ToolResult { tool_use_id: id_or(tool_use_id), content, is_error: *is_error }
                 }
@@ -144,12 +146,12 @@ fn tools(request: &Request) -> Vec<Value> {
         .tools
         .iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}));
-    let mentioned: BTreeSet<&str> = request
+    let mentioned: BTreeSet<Cow<'_, str>> = request
         .messages
         .iter()
         .flat_map(|message| &message.blocks)
         .filter_map(|block| match block {
-            Block::ToolUse { name, .. } => Some(name.as_str()),
+            Block::ToolUse { name, .. } => Some(tool_ids::name(name)),
             _ => None,
         })
         .filter(|name| request.tools.iter().all(|tool| tool.name != *name))
@@ -248,6 +250,18 @@ mod tests {
         assert_eq!(body["messages"][2]["content"][1]["is_error"], true);
         assert_eq!(body["tools"], json!([{"name": "grep", "input_schema": {"type": "object"}}]));
         assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    }
+
+    /// Once, a name that one server had made up was refused by the next one.
+    #[test]
+    fn a_name_that_was_made_up_is_sent_and_defined_as_a_plain_one() {
+        let call = |name: &str| Block::ToolUse { id: "x".into(), name: name.into(), input: json!({}) };
+        let blocks = vec![call("functions.mra_ask"), call("functions:mra_ask"), call(""), call("mra_ask")];
+        let body = sent("", vec![Message { role: Role::Assistant, origin: Origin::Assistant, blocks }]);
+        let names: Vec<&Value> = (0..4).map(|at| &body["messages"][0]["content"][at]["name"]).collect();
+        assert_eq!(names, ["functions_mra_ask", "functions_mra_ask", "unknown", "mra_ask"]);
+        let defined: Vec<&Value> = body["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(defined, ["functions_mra_ask", "mra_ask", "unknown"]);
     }
 
     #[test]

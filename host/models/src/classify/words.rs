@@ -153,6 +153,11 @@ static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
+/// OpenAI's newer models, wherever they are served.
+pub(super) static WANTS_MAX_COMPLETION_TOKENS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\bmax_tokens\W{1,3}(?:is )?(?:not supported|unsupported)\b.{0,80}\bmax_completion_tokens\b")
+});
+
 /// Words that do not occur in a sentence about a setting.
 static OF_THE_PROMPT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));

@@ -71,6 +71,11 @@ impl Transcript {
         }
     }
 
+    /// Whether the result, which is the last line, has arrived.
+    pub fn has_result(&self) -> bool {
+        self.result.is_some()
+    }
+
     /// The result; `None` if there was none.
     pub fn finish(self) -> Option<Result<Answer, ModelError>> {
         let result = self.result?;

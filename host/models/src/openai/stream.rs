@@ -263,19 +263,14 @@ impl Assembly {
             let message = "it ended its answer with an error".to_owned();
             return Err(ModelError::Overloaded { retry_after: None, message });
         }
-        let cut = finish_reason == "length";
+        let is_cut = finish_reason == "length";
         let mut blocks = Vec::new();
         if !self.text.is_empty() {
             blocks.push(Block::Text { text: self.text });
         }
         for (count, call) in self.calls.into_iter().enumerate() {
-            let input = match foreign::arguments(&call.arguments) {
-                Some(input) => input,
-                // The answer's limit was reached in the middle of a call, which therefore cannot be made.
-                None if cut => continue,
-                // Small models produce these.
-                None => foreign::unreadable(&call.arguments),
-            };
+            // A call in the middle of which the answer's limit was reached cannot be made.
+            let Some(input) = foreign::input(&call.arguments, is_cut) else { continue };
             let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };
             blocks.push(Block::ToolUse { id, name: call.name, input });
         }
@@ -419,6 +414,17 @@ mod tests {
         assert_eq!(answer.blocks, [call("call_0", "f", json!({"unreadable": "{\"a"}))]);
         let cut = assemble(&[broken, finish("length")]).expect("an answer").expect("a whole one");
         assert_eq!((cut.stop, cut.blocks.len()), (Stop::MaxTokens, 0));
+    }
+
+    #[test]
+    fn a_call_that_is_cut_off_before_its_arguments_is_left_out() {
+        let begun = |index: usize, arguments: &str| {
+            let function = json!({"name": "f", "arguments": arguments});
+            delta(json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": function}]}))
+        };
+        let cut = assemble(&[begun(0, "{\"a\":1}"), begun(1, ""), finish("length")]).expect("an answer");
+        let cut = cut.expect("a whole one");
+        assert_eq!((cut.stop, cut.blocks), (Stop::MaxTokens, vec![call("c0", "f", json!({"a": 1}))]));
     }
 
     #[test]

@@ -258,3 +258,27 @@ async fn an_answer_that_its_server_ends_with_an_error_is_none() {
     let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
     assert_eq!((text(&answer).as_str(), server.requests().len()), ("You said: q", 2));
 }
+
+/// Azure, and proxies of a company in front of OpenAI's newer models: every call was refused.
+#[tokio::test]
+async fn a_server_that_asks_for_the_newer_name_of_the_room_gets_it_from_then_on() {
+    let server = stand_in::OpenAi::start();
+    let message =
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    let error = json!({"message": message, "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"});
+    server.push(Reply::Error(400, json!({"error": error})));
+    let client = client(&server, Some(KEY));
+    for _ in 0..2 {
+        client.ask(&request(vec![Message::user("hello")])).await.expect("an answer");
+    }
+    let rooms = |body: &serde_json::Value| ["max_tokens", "max_completion_tokens"].map(|name| body.get(name).is_some());
+    let rooms: Vec<_> = server.requests().iter().map(rooms).collect();
+    assert_eq!(rooms, [[true, false], [false, true], [false, true]]);
+    // What is merely too large is not asked for under another name.
+    let server = stand_in::OpenAi::start();
+    let message = "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is \
+                   8192 tokens and your request has 200 input tokens";
+    server.push(Reply::Error(400, json!({"error": {"message": message, "type": "BadRequestError", "code": 400}})));
+    self::client(&server, Some(KEY)).ask(&request(vec![Message::user("hello")])).await.expect_err("a refusal");
+    assert_eq!(server.requests().len(), 1);
+}

@@ -99,7 +99,7 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
         match block {
             Block::Text { text } => texts.push(text.as_str()),
             Block::ToolUse { name, input, .. } => {
-                let function = json!({"name": name, "arguments": input.to_string()});
+                let function = json!({"name": tool_ids::name(name), "arguments": input.to_string()});
                 calls.push(json!({"id": ids.next(), "type": "function", "function": function}));
             }
             Block::ToolResult { .. } => {
@@ -165,6 +165,18 @@ mod tests {
         );
         let without = Request { images: Images::default(), ..request };
         assert_eq!(content(&without), "this\n\n[an image, 4×3, which is not shown]\n\nwhat is it?");
+    }
+
+    /// Once, a name that one server had made up was refused by the next one.
+    #[test]
+    fn a_name_that_was_made_up_is_sent_as_a_plain_one() {
+        let call = |name: &str| Block::ToolUse { id: "x".into(), name: name.into(), input: json!({}) };
+        let long = "mra_".repeat(20);
+        let blocks = vec![call("functions.mra_ask"), call(""), call("mra_ask"), call(&long)];
+        let message = Message { role: Role::Assistant, origin: Origin::Assistant, blocks };
+        let body = sent(&Request { messages: message::shared([message]), ..Request::default() });
+        let names: Vec<&Value> = (0..4).map(|at| &body["messages"][0]["tool_calls"][at]["function"]["name"]).collect();
+        assert_eq!(names, ["functions_mra_ask", "unknown", "mra_ask", &long[..64]]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Images that a model's server refuses, because it accepts none, or not these. The wording of such a refusal is
-//! unknown, so a request that is refused for an unexplained reason is sent again without its images. If that is
-//! answered, they are left out from then on.
+//! Images that a model's server refuses, because it accepts none, or not these, or not as many bytes. The wording of
+//! such a refusal is unknown, so a request that is refused for an unexplained reason, or as too large without a number
+//! of tokens, is sent again without its images. If that is answered, they are left out from then on.
 
 use pmk_models::{Action, ModelError, Request};
 
@@ -31,9 +31,7 @@ impl Images {
             return Ok(false);
         }
         let has_images = request.messages.iter().any(|message| message.images().next().is_some());
-        // A server may describe a problem with an image in words known from another error.
-        let may_be_they = matches!(error.action(), Action::Probe | Action::Fail | Action::Repair);
-        if !has_images || !may_be_they || std::mem::replace(&mut self.was_suspected, true) {
+        if !has_images || !may_be_about_images(error) || std::mem::replace(&mut self.was_suspected, true) {
             return Ok(false);
         }
         tracing::info!(session = exchange.key, %error, "asking again without the images");
@@ -58,4 +56,11 @@ impl Images {
         }
         Ok(())
     }
+}
+
+/// Returns whether a refusal may be about images. A server may describe a problem with them in words known from
+/// another error; what is too large may be their bytes, unless tokens are counted.
+fn may_be_about_images(error: &ModelError) -> bool {
+    matches!(error, ModelError::Overflow { observed_tokens: None, allowed_tokens: None, .. })
+        || matches!(error.action(), Action::Probe | Action::Fail | Action::Repair)
 }

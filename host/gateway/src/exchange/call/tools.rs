@@ -1,10 +1,11 @@
 //! Servers that do not support tools. Most say so in words that are known. A request that is refused without an
 //! explanation is sent again without tools; if that succeeds and a small request with tools does not, the tools
-//! were the cause.
+//! were the cause. Some servers accept tools but not a call in the history, because they want back what came with it and
+//! means nothing to others, such as a signature; so this is also done where tools were accepted before, if there is one.
 
 use std::sync::Arc;
 
-use pmk_core::{Message, message};
+use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_models::{Action, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget};
@@ -16,10 +17,19 @@ const TRIAL_TOKENS: u32 = 16;
 /// What one model call finds out about tools.
 #[derive(Default)]
 pub(super) struct Tools {
-    /// While the request is retried without tools: the preamble used before, and why that request was
-    /// refused.
-    suspected: Option<(Arc<Preamble>, String)>,
+    /// What is suspected, while the request is retried without tools.
+    suspected: Option<Suspected>,
     was_suspected: bool,
+}
+
+/// A refused request that is retried without tools.
+struct Suspected {
+    /// The preamble used before.
+    preamble: Arc<Preamble>,
+    /// Why it was refused.
+    reason: String,
+    /// Whether its history has calls.
+    has_calls: bool,
 }
 
 impl Tools {
@@ -32,17 +42,20 @@ impl Tools {
         error: &ModelError,
     ) -> Result<bool, StoreError> {
         let Some(support) = ports.tools() else { return Ok(false) };
-        let may_be_the_tools = has_tools(request);
+        let has_calls = request.messages.iter().any(|message| message.has_tools());
+        let may_be_the_tools = has_calls || !request.tools.is_empty();
+        let is_known = support.takes_tools().is_some() && !has_calls;
         match error.action() {
             Action::Fence if may_be_the_tools => support.were_refused("said", &error.to_string()).await,
-            Action::Probe if may_be_the_tools && !self.was_suspected && support.takes_tools().is_none() => {
+            Action::Probe if may_be_the_tools && !self.was_suspected && !is_known => {
                 tracing::info!(session = exchange.key, %error, "asking again without tools");
                 self.was_suspected = true;
-                self.suspected = Some((Arc::clone(&exchange.preamble), error.to_string()));
+                let preamble = Arc::clone(&exchange.preamble);
+                self.suspected = Some(Suspected { preamble, reason: error.to_string(), has_calls });
             }
             _ => {
                 // The tools were not the cause, or not the only one.
-                if let Some((preamble, _)) = self.suspected.take() {
+                if let Some(Suspected { preamble, .. }) = self.suspected.take() {
                     exchange.preamble = preamble;
                     budget::budget(ports, exchange).await?;
                 }
@@ -57,7 +70,7 @@ impl Tools {
     /// Handles an answered request.
     pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange, request: &Request) {
         let Some(support) = ports.tools() else { return };
-        let Some((_, reason)) = self.suspected.take() else {
+        let Some(Suspected { reason, has_calls, .. }) = self.suspected.take() else {
             if !request.tools.is_empty() {
                 support.were_taken().await;
             }
@@ -65,7 +78,7 @@ impl Tools {
         };
         // The request that succeeded was a little smaller, too; a request that is certainly small tells
         // the two causes apart.
-        match trial(ports, exchange).await {
+        match trial(ports, exchange, has_calls).await {
             Ok(()) => support.were_taken().await,
             Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
                 support.were_refused("tried", &reason).await;
@@ -75,21 +88,25 @@ impl Tools {
     }
 }
 
-/// Sends the smallest request with tools.
-async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelError> {
+/// Sends the smallest request with tools, and with a call in its history if the refused request had one.
+async fn trial(ports: &dyn Ports, exchange: &mut Exchange, has_calls: bool) -> Result<(), ModelError> {
+    let tools = directive::tools::definitions(directive::AvailableDirectives::ALL, exchange.window.language());
+    let mut messages = vec![Message::user("OK?")];
+    if has_calls && let Some(tool) = tools.first() {
+        let (id, name, input) = ("trial".to_owned(), tool.name.clone(), serde_json::json!({}));
+        let call = Block::ToolUse { id: id.clone(), name, input };
+        let result = Block::ToolResult { tool_use_id: id, content: "OK".into(), is_error: false };
+        messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
+        messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
+    }
     let request = Request {
         system: String::new(),
-        messages: message::shared([Message::user("OK?")]),
+        messages: message::shared(messages),
         max_answer_tokens: TRIAL_TOKENS,
-        tools: directive::tools::definitions(directive::AvailableDirectives::ALL, exchange.window.language()).into(),
+        tools: tools.into(),
         ..Request::default()
     };
     let answer = ports.ask(&request, 0).await?;
     exchange.tally.usage.add(answer.usage);
     Ok(())
-}
-
-/// Returns whether a request offers tools, or has calls or results in its history.
-fn has_tools(request: &Request) -> bool {
-    !request.tools.is_empty() || request.messages.iter().any(|message| message.has_tools())
 }

@@ -120,6 +120,30 @@ fn a_call_that_the_room_cut_off_is_left_out_and_one_that_cannot_be_read_goes_bac
     assert_eq!((whole.stop, whole.blocks), (Stop::ToolUse, vec![unreadable]));
 }
 
+/// Proxies in front of other models end an answer with `end_turn`, whatever is in it: the calls were dropped.
+#[test]
+fn calls_are_calls_whatever_stop_reason_they_come_with() {
+    let call = |input: &str| {
+        vec![
+            block(0, json!({"type": "tool_use", "id": "t", "name": "n"})),
+            delta(0, json!({"type": "input_json_delta", "partial_json": input})),
+            stop(0),
+        ]
+    };
+    for (reason, expected) in [
+        ("end_turn", Stop::ToolUse),
+        ("stop_sequence", Stop::ToolUse),
+        ("invented", Stop::ToolUse),
+        ("max_tokens", Stop::MaxTokens),
+    ] {
+        let answer = run(&[vec![start()], call("{\"a\":1}"), end(reason).to_vec()].concat());
+        let answer = answer.expect("an answer").expect("a whole one");
+        assert_eq!((answer.stop, answer.blocks.len()), (expected, 1), "{reason}");
+    }
+    let before_its_input = run(&[vec![start()], call(""), end("max_tokens").to_vec()].concat());
+    assert_eq!(before_its_input.expect("an answer").expect("a whole one").blocks, [], "cut off before its input");
+}
+
 #[test]
 fn nothing_partial_is_an_answer() {
     let whole = [vec![start()], text(0).to_vec(), end("end_turn").to_vec()].concat();
