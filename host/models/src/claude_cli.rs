@@ -158,6 +158,7 @@ impl ClaudeCli {
                 }
             }));
             tokio::select! {
+                biased;
                 finished = &mut run => finished,
                 // The result is the last line; a `claude` that does not exit after it has nothing more to say.
                 () = async { is_done.notified().await; sleep(EXIT_TIME).await } => {

@@ -44,11 +44,14 @@ pub enum Reply {
     Raw(String),
 }
 
+/// Whether the body of a request is of some kind.
+pub type Kind = fn(&Value) -> bool;
+
 #[derive(Default)]
 struct Shared {
     queue: VecDeque<Reply>,
     /// Which requests are refused, and how.
-    refused: Option<(fn(&Value) -> bool, u16, Value)>,
+    refused: Option<(Kind, Reply)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
     /// The maximum number of tokens of a request, and the response to a larger one.
@@ -129,8 +132,8 @@ impl OpenAi {
     }
 
     /// The same for requests of another kind.
-    pub fn refuse_when(&self, is_refused: fn(&Value) -> bool, status: u16, body: Value) {
-        lock(&self.shared).refused = Some((is_refused, status, body));
+    pub fn refuse_when(&self, is_refused: Kind, status: u16, body: Value) {
+        lock(&self.shared).refused = Some((is_refused, Reply::Error(status, body)));
     }
 
     /// Sets the response to every valid request whose last message contains this text. The newest matching rule
@@ -170,8 +173,8 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
     if let Err(message) = check(&body) {
         return refuse(400, "invalid_request_error", &message);
     }
-    if let Some((_, status, body)) = shared.refused.clone().filter(|(is_refused, ..)| is_refused(&body)) {
-        return respond(Reply::Error(status, body));
+    if let Some((_, reply)) = shared.refused.clone().filter(|(is_refused, _)| is_refused(&body)) {
+        return respond(reply);
     }
     let reply = shared.reply(&body);
     respond(reply)
