@@ -30,8 +30,8 @@ const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts)
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
-pub(super) const FORGET_ALL_READING: &str = "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL";
-pub(super) const READ_FROM: &str = "UPDATE session SET read_from = ?1 WHERE id IN (SELECT id FROM session
+const FORGET_ALL_READING: &str = "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL";
+const READ_FROM: &str = "UPDATE session SET read_from = ?1 WHERE id IN (SELECT id FROM session
             WHERE active_at >= ?2 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?3)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";

@@ -27,7 +27,7 @@ const HINT: &str = "`pmk-host sessions parked` lists them, and `pmk-host session
 
 /// Nobody is told, because they may have their answer. A backup that has messages of the gateway's last minutes has the
 /// answers, too.
-pub(super) const PARK: &str = "UPDATE inbox SET parked_at = ?1, parked_why = ?2, parked_told = 1
+const PARK: &str = "UPDATE inbox SET parked_at = ?1, parked_why = ?2, parked_told = 1
      WHERE message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL AND received_at <= ?3
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = inbox.id AND t.answered_at IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM inbox newer WHERE newer.received_at > ?3)

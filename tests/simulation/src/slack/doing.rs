@@ -291,6 +291,12 @@ impl Slack {
         if let News::Again(_) | News::Press(Press { choice: Choice::Again, .. }) = &news {
             about.iter().for_each(|&number| world.witness.wanted_again(number));
         }
+        // An edit may bring its question before anything else does.
+        if matches!(&news, News::Edited { edit, .. } if edit.comes_alone) {
+            for question in self.state().questions.iter_mut().filter(|question| about.contains(&question.number)) {
+                question.first_sent_at.get_or_insert(sent_at);
+            }
+        }
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
             News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
