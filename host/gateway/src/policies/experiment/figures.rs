@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::allocation;
 use crate::{
     config::{ArmConfig, ExperimentConfig},
     store::{ArmConversation, Design, DesignedArm, StoppedArm},
@@ -45,6 +46,8 @@ pub struct ArmFigures {
     /// The arm's share of new conversations; `None` for a shadow, or if it is no longer part of the experiment.
     pub weight: Option<u32>,
     pub conversations: u64,
+    /// The number of conversations that the weights give it on average.
+    pub conversations_expected: f64,
     pub turns: u64,
     pub failed: u64,
     pub overflowed: u64,
@@ -98,6 +101,9 @@ pub struct Figures {
     pub experiment: String,
     pub control: Option<String>,
     pub arms: Vec<ArmFigures>,
+    /// The arms have other shares of the conversations than their weights and chance explain: the figures are not to be
+    /// trusted.
+    pub is_mismatched: bool,
 }
 
 /// A figure: its name, and its sum over all turns of a conversation.
@@ -153,7 +159,8 @@ pub fn figures(
         }
         arm
     });
-    Figures { experiment: experiment.to_owned(), arms: arms.collect(), control }
+    let is_mismatched = allocation::is_mismatched(conversations);
+    Figures { experiment: experiment.to_owned(), arms: arms.collect(), control, is_mismatched }
 }
 
 fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures {
@@ -165,6 +172,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         role,
         weight: None,
         conversations: of().count() as u64,
+        conversations_expected: allocation::expected(conversations, name),
         turns,
         failed: sum(|it| it.failed),
         overflowed: sum(|it| it.overflowed),
