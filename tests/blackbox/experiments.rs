@@ -111,7 +111,9 @@ fn an_experiment_of_before_keeps_its_findings() {
 #[test]
 fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     let home = Home::new();
-    write(&home, "broken", &json!([{"name": "good"}, {"name": "bad", "policy": {"files": [failing(&home)]}}]));
+    // After five failures a policy is suspended, and with these weights five conversations are enough.
+    let bad = json!({"name": "bad", "policy": {"files": [failing(&home)]}});
+    write(&home, "broken", &json!([{"name": "good", "weight": 2}, bad]));
     let everybody = users(30);
     let round = |round: u32| {
         let input: Vec<String> = everybody
@@ -139,6 +141,31 @@ fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     assert_eq!(bad["moved"], bad["conversations"], "{status:#}");
     let reason = bad["stopped"]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("failures in ") && reason.contains("the control's in 0 of "), "{reason}");
+}
+
+/// Once, those for whom the suspended policy was only skipped counted as conversations in trouble, and the arm was
+/// stopped for `failures in 7 of 7 conversations`.
+#[test]
+fn an_arm_is_not_stopped_for_the_failures_of_one_conversation() {
+    let home = Home::new();
+    write(&home, "shared", &json!([{"name": "good"}, {"name": "bad", "policy": {"files": [failing(&home)]}}]));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let mut ask = |event_id: &str, user: &str| {
+        assert!(gateway.say(&asks(event_id, user, "hello")));
+        gateway.next_of("turn")["arm"] == "bad"
+    };
+    let mut is_suspended = false;
+    for user in users(24) {
+        if ask(&format!("Ev{user}"), &user) && !is_suspended {
+            assert!((2..=5).all(|n| ask(&format!("Ev{n}{user}"), &user)));
+            is_suspended = true;
+        }
+    }
+    assert!(gateway.end().0.success());
+    assert_eq!((home.events("policy.failed").len(), home.events("policy.suspended").len()), (5, 1));
+    assert_eq!(home.events("experiment.arm-stopped"), [] as [Value; 0]);
+    let bad = &home.run(&["--json", "experiment", "status"], "").ok().json()["arms"][1];
+    assert_eq!((&bad["conversations"], &bad["turns"], &bad["failed"]), (&json!(11), &json!(15), &json!(5)), "{bad:#}");
 }
 
 #[test]

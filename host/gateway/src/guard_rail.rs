@@ -6,11 +6,9 @@
 //! depends only on the weights of the draw: it is this arm with the probability `p` = its weight over the sum of both
 //! weights. That holds whatever people ask, however long conversations are and however they change over time.
 //!
-//! The evidence is a bet against that hypothesis. If trouble is `r` times as likely as with the control, the share of
-//! the arm is `rp / (rp + 1 - p)`. The likelihood ratio of the two shares, multiplied over the conversations in trouble
-//! and averaged over some `r` above 1, starts at 1 and is never expected to grow unless the arm is worse. By Ville's
-//! inequality it ever exceeds `1/a` with a probability of at most `a`, however often one looks (a mixture sequential
-//! probability ratio test). An experiment spends [`ALPHA`] on all its arms and both kinds of trouble together.
+//! The evidence is [a bet](pmk_statistics::evidence) against that hypothesis, for trouble that is some `r` times as
+//! likely as with the control, each above 1. It ever exceeds `1/a` with a probability of at most `a` unless the arm is
+//! worse, however often one looks. An experiment spends [`ALPHA`] on all its arms and both kinds of trouble together.
 
 use std::fmt;
 
@@ -105,17 +103,11 @@ pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals
 
 /// Returns the evidence that this arm is worse: the current value of the bet.
 pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: GuardrailMetric) -> f64 {
-    let in_trouble = |conversation: &&ArmConversation| {
-        worse.is_in(conversation) && (conversation.arm == arm || conversation.arm == control)
-    };
-    let bet = |ratio: f64| -> f64 {
-        let factor = |conversation: &ArmConversation| {
-            let share = share(&conversation.weights, arm, control);
-            (if conversation.arm == arm { ratio } else { 1.0 }) / (ratio * share + 1.0 - share)
-        };
-        conversations.iter().filter(in_trouble).map(factor).map(f64::ln).sum::<f64>().exp()
-    };
-    RATIOS.into_iter().map(bet).sum::<f64>() / RATIOS.len() as f64
+    let in_trouble = conversations
+        .iter()
+        .filter(|it| worse.is_in(it) && (it.arm == arm || it.arm == control))
+        .map(|it| (it.arm == arm, share(&it.weights, arm, control)));
+    pmk_statistics::evidence(in_trouble, &RATIOS)
 }
 
 #[cfg(test)]

@@ -5,14 +5,18 @@
 //! whatever the distribution, and a confidence interval from resampled conversations that excludes zero. Several
 //! differences are tested together, so both are corrected: the p-values by Holm's method, the intervals by their level,
 //! so that all of them hold together. All randomness comes from a seed.
+//!
+//! [`evidence`] is for what is looked at while it goes on.
 
 #![deny(missing_docs)]
 
+mod bet;
 mod bootstrap;
 mod holm;
 mod power;
 mod sign_flip;
 
+pub use bet::evidence;
 pub use bootstrap::interval;
 
 /// Parameters of the tests.

@@ -45,12 +45,18 @@ pub(crate) struct Team {
 
 impl Team {
     pub fn new(seed: u64, conversations: usize, trouble: [Trouble; 2]) -> Team {
+        Team::drawn(seed, conversations, [1, 1], trouble)
+    }
+
+    /// Creates a team whose arms have these weights.
+    pub fn drawn(seed: u64, conversations: usize, weights: [u32; 2], trouble: [Trouble; 2]) -> Team {
         let mut dice = Dice::new(seed);
-        let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
+        let [of_a, of_b] = weights;
+        let weights = Weights::from([("a".into(), of_a), ("b".into(), of_b)]);
         let mut people = Vec::new();
         let mut often = 0.0;
         let conversations = (0..conversations).map(|_| {
-            let arm = (dice.next() % 2) as usize;
+            let arm = usize::from(dice.next() % u64::from(of_a + of_b) >= u64::from(of_a));
             let Trouble { everybody, some, share_of_some } = trouble[arm];
             let likely = if dice.share() < share_of_some { some } else { everybody };
             // A few conversations have most of the turns.

@@ -29,11 +29,9 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
             archived_texts: record.archive.texts_read,
         });
     }
-    if record.outcome.is_skipped() {
-        // A suspended policy counts as a failure of this turn, although it was not asked.
-        journal.note_failure();
-    }
     let reason = record.outcome.reason().unwrap_or_default();
+    // A suspended policy that was skipped is no failure of this turn: the failures of any other conversation may have
+    // suspended it, and the statistics of an experiment take conversations as independent of each other.
     if record.outcome.reason().is_some() {
         tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");
         journal.note_failure();

@@ -123,6 +123,17 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     let rows = figures.arms.iter().map(|arm| row(arm, &page));
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     page.columns(&rows);
+    if figures.is_mismatched {
+        page.text("\n");
+        page.say(
+            "the arms do not have the conversations that their weights give them: do not trust any of these figures",
+        );
+        for arm in figures.arms.iter().filter(|arm| arm.role != Role::Shadow) {
+            let (has, expected) = (arm.conversations.to_string(), format!("{:.0}", arm.conversations_expected));
+            let told = page.filled("{} has {} conversations; about {} are expected", &[&arm.arm, &has, &expected]);
+            page.text(&format!("  {told}\n"));
+        }
+    }
     for arm in &figures.arms {
         if let Some(stopped) = &arm.stopped {
             page.text("\n");
@@ -209,4 +220,36 @@ fn number(value: f64) -> String {
 fn signed(value: f64) -> String {
     let sign = if value > 0.0 { "+" } else { "" };
     format!("{sign}{}", number(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{
+        config::experiment::tests::experiment,
+        store::{ArmConversation, assignment::Weights},
+    };
+
+    #[test]
+    fn arms_without_their_shares_of_the_conversations_are_told_before_any_finding() {
+        let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
+        let of =
+            |arm: &str| ArmConversation { arm: arm.into(), weights: weights.clone(), ..ArmConversation::default() };
+        let design = figures::design(&experiment("less", &["a", "b"]));
+        let shown = |of_b: usize, language| {
+            let conversations = [vec![of("a"); 30], vec![of("b"); of_b]].concat();
+            let figures = figures::figures("less", Some(&design), &conversations, &BTreeMap::new());
+            page(&figures, State::Off, language)
+        };
+        assert!(!shown(24, Language::English).contains("do not trust"), "chance explains it");
+        let told = "\nthe arms do not have the conversations that their weights give them: do not trust any of these \
+                    figures\n  a has 30 conversations; about 16 are expected\n  b has 2 conversations; about 16 are \
+                    expected\n\nb compared with a\n";
+        let page = shown(2, Language::English);
+        assert!(page.contains(told), "{page}");
+        let page = shown(2, Language::TraditionalChinese);
+        assert!(page.contains("請勿採信") && page.contains("  b 有 2 個對話，照權重應約有 16 個\n"), "{page}");
+    }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::allocation;
 use crate::{
     config::{ArmConfig, ExperimentConfig},
     store::{ArmConversation, Design, DesignedArm, StoppedArm},
@@ -45,6 +46,8 @@ pub struct ArmFigures {
     /// The arm's share of new conversations; `None` for a shadow, or if it is no longer part of the experiment.
     pub weight: Option<u32>,
     pub conversations: u64,
+    /// The number of conversations that the weights give it on average.
+    pub conversations_expected: f64,
     pub turns: u64,
     pub failed: u64,
     pub overflowed: u64,
@@ -77,7 +80,7 @@ pub struct Difference {
     pub figure: &'static str,
     pub control: f64,
     pub arm: f64,
-    /// The interval of the arm's figure minus the control's; `None` where there are too few data.
+    /// The interval of the arm's figure minus the control's; `None` where there are too few data, or nothing varies.
     pub interval: Option<[f64; 2]>,
     pub finding: Finding,
 }
@@ -98,6 +101,9 @@ pub struct Figures {
     pub experiment: String,
     pub control: Option<String>,
     pub arms: Vec<ArmFigures>,
+    /// The arms have other shares of the conversations than their weights and chance explain: the figures are not to be
+    /// trusted.
+    pub is_mismatched: bool,
 }
 
 /// A figure: its name, and its sum over all turns of a conversation.
@@ -153,7 +159,8 @@ pub fn figures(
         }
         arm
     });
-    Figures { experiment: experiment.to_owned(), arms: arms.collect(), control }
+    let is_mismatched = allocation::is_mismatched(conversations);
+    Figures { experiment: experiment.to_owned(), arms: arms.collect(), control, is_mismatched }
 }
 
 fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures {
@@ -165,6 +172,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         role,
         weight: None,
         conversations: of().count() as u64,
+        conversations_expected: allocation::expected(conversations, name),
         turns,
         failed: sum(|it| it.failed),
         overflowed: sum(|it| it.overflowed),
@@ -193,16 +201,18 @@ pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, 
         .map(|(figure, amount)| {
             let (arm, control) = (Ratio::of(&of_arm, amount), Ratio::of(&of_control, amount));
             let difference = arm.value - control.value;
-            let reach =
-                (arm.variance + control.variance).sqrt() * width((of_arm.len() + of_control.len()) as f64, level);
-            // Without any variance there is no interval.
+            let reach = arm.variance_against(&control).sqrt() * width((of_arm.len() + of_control.len()) as f64, level);
             let interval = (enough && reach > 0.0).then_some([difference - reach, difference + reach]);
-            let finding = match interval {
-                None if !enough => Finding::TooFewConversations,
-                None => Finding::NoDifferenceShown,
-                Some([low, _]) if low > 0.0 => Finding::More,
-                Some([_, high]) if high < 0.0 => Finding::Less,
-                Some(_) => Finding::NoDifferenceShown,
+            // Without any variance there is no interval, and two values differ if they are not the same: among so many
+            // conversations, chance sorts those of one value into one arm less than once in a million experiments.
+            let finding = if !enough {
+                Finding::TooFewConversations
+            } else if difference > reach {
+                Finding::More
+            } else if difference < -reach {
+                Finding::Less
+            } else {
+                Finding::NoDifferenceShown
             };
             Difference { figure, control: control.value, arm: arm.value, interval, finding }
         })
@@ -214,6 +224,7 @@ struct Ratio {
     value: f64,
     /// The variance of the value, estimated from the differences between conversations.
     variance: f64,
+    turns: f64,
 }
 
 impl Ratio {
@@ -221,7 +232,7 @@ impl Ratio {
         let count = conversations.len() as f64;
         let turns: f64 = conversations.iter().map(|it| it.turns as f64).sum();
         if turns == 0.0 {
-            return Ratio { value: 0.0, variance: 0.0 };
+            return Ratio { value: 0.0, variance: 0.0, turns };
         }
         let value = conversations.iter().map(|it| amount(it)).sum::<f64>() / turns;
         // The more of the turns a conversation has itself, the more it pulls the ratio towards its own; this corrects
@@ -231,7 +242,19 @@ impl Ratio {
             let pull = 1.0 - (turns_here / turns).min(0.5);
             ((amount(it) - value * turns_here) / (turns * pull)).powi(2)
         });
-        Ratio { value, variance: squares.sum::<f64>() * count / (count - 1.0).max(1.0) }
+        Ratio { value, variance: squares.sum::<f64>() * count / (count - 1.0).max(1.0), turns }
+    }
+
+    /// Returns the variance of the difference from another value.
+    ///
+    /// A small arm that has not yet met a rare event seems not to vary at all, and would be taken for exact. Without a
+    /// difference, conversations of both arms vary alike, and a variance falls as turns are added; so each arm is also
+    /// given what the other's conversations say of its turns, and the larger sum counts. The two sums are the same for
+    /// arms of one size; otherwise the interval can only become wider, and it still shrinks as data come in.
+    fn variance_against(&self, other: &Ratio) -> f64 {
+        let own = self.variance + other.variance;
+        let exchanged = self.variance * self.turns / other.turns + other.variance * other.turns / self.turns;
+        own.max(exchanged)
     }
 }
 
@@ -277,6 +300,39 @@ mod tests {
         assert!(runs <= 65, "a difference is claimed in {runs} of 1,000 runs, at a nominal 50");
     }
 
+    /// Once, an arm of a few conversations that had not yet met a rare event counted as one that never does, exactly: a
+    /// third of the experiments at 9 to 1 claimed a difference.
+    #[test]
+    fn a_small_arm_that_has_not_yet_met_a_rare_event_is_no_evidence() {
+        let rare = Trouble { everybody: 0.01, some: 0.01, share_of_some: 0.0 };
+        for weights in [[9, 1], [19, 1], [1, 9]] {
+            let runs = (0..200).filter(|&seed| {
+                let mut team = Team::drawn(seed, 400, weights, [rare; 2]);
+                (0..8).any(|_| {
+                    team.turns(200);
+                    !claims(&team).is_empty()
+                })
+            });
+            let runs = runs.count();
+            assert!(runs <= 10, "with weights {weights:?}, a difference is claimed in {runs} of 200 runs");
+        }
+    }
+
+    #[test]
+    fn a_difference_that_is_there_is_found_by_a_small_arm_too() {
+        let (seldom, often) = (Trouble { everybody: 0.02, some: 0.02, share_of_some: 0.0 }, 0.3);
+        let often = Trouble { everybody: often, some: often, ..seldom };
+        for (trouble, finding) in [([seldom, often], Finding::More), ([often, seldom], Finding::Less)] {
+            let found = (0..100).filter(|&seed| {
+                let mut team = Team::drawn(seed, 300, [9, 1], trouble);
+                team.turns(3_000);
+                claims(&team).contains(&("overflows a turn", finding))
+            });
+            let found = found.count();
+            assert!(found >= 80, "{finding:?} in {found} of 100");
+        }
+    }
+
     #[test]
     fn a_difference_that_is_there_is_found() {
         let worse = Trouble { everybody: 0.2, ..ALIKE };
@@ -289,15 +345,26 @@ mod tests {
         assert!(found >= 160, "in {found} of 200");
     }
 
+    fn conversation(arm: &str, overflowed: u64) -> ArmConversation {
+        let (arm, weights) = (arm.into(), Weights::new());
+        ArmConversation { arm, weights, turns: 5, overflowed, ..ArmConversation::default() }
+    }
+
+    /// Once, that was `no difference shown: 1 against 0`.
+    #[test]
+    fn what_one_arm_always_and_the_other_never_does_is_a_difference() {
+        let apart: Vec<ArmConversation> = (0..12).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
+        for (arm, control, finding) in [("b", "a", Finding::More), ("a", "b", Finding::Less)] {
+            let differences = differences(&apart, arm, control, 1);
+            let found: Vec<Finding> = differences.iter().map(|it| it.finding).collect();
+            let none = Finding::NoDifferenceShown;
+            assert_eq!(found, [none, finding, none, none, none, none, none]);
+            assert!(differences.iter().all(|it| it.interval.is_none()), "nothing varies: {differences:?}");
+        }
+    }
+
     #[test]
     fn a_handful_of_conversations_shows_nothing() {
-        let conversation = |arm: &str, overflowed| ArmConversation {
-            arm: arm.into(),
-            weights: Weights::new(),
-            turns: 5,
-            overflowed,
-            ..ArmConversation::default()
-        };
         let few: Vec<ArmConversation> = (0..11).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
         let found = differences(&few, "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::TooFewConversations && it.interval.is_none()));

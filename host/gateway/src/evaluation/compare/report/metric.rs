@@ -139,9 +139,15 @@ impl Metric {
             Metric::TurnsDropped | Metric::Overflows => effect,
             _ => effect * 100.0,
         };
-        // Two significant digits, and never a zero with a sign.
-        let text = if number.abs() < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") };
-        if text.trim_start_matches('-').chars().all(|c| matches!(c, '0' | '.')) { "0".to_owned() } else { text }
+        // What rounding leaves of an equality is none.
+        if number.abs() < 1e-9 {
+            return "0".to_owned();
+        }
+        // Two significant digits, whole numbers in full; the exponent is that of the rounded number.
+        let rounded = format!("{number:.1e}");
+        let exponent = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0_i32);
+        let decimals = usize::try_from(1 - exponent).unwrap_or(0);
+        format!("{number:.decimals$}")
     }
 }
 
@@ -159,6 +165,19 @@ mod tests {
         assert_eq!(said(Metric::Tokens, -0.312, (-0.35, -0.27)), "sends 31 % fewer tokens [27, 35]");
         assert_eq!(said(Metric::Evidence, -0.04, (-0.07, -0.01)), "keeps 4.0 points less evidence [1.0, 7.0]");
         assert_eq!(said(Metric::Cost, 1.5, (1.2, 1.75)), "costs 150 % more [120, 175]");
-        assert_eq!(said(Metric::Overflows, 0.25, (0.0, 0.5)), "meets 0.2 more overflows a conversation [0, 0.5]");
+        assert_eq!(said(Metric::Overflows, 0.25, (0.0, 0.5)), "meets 0.25 more overflows a conversation [0, 0.50]");
+    }
+
+    /// Once, a difference was claimed with a size of 0 and an interval of `[0, 0]`.
+    #[test]
+    fn a_small_difference_has_its_size() {
+        let said = |metric: Metric, effect, interval| metric.phrase(&found(effect, interval));
+        assert_eq!(said(Metric::Tokens, -0.0002, (-0.00035, -0.000_096)), "sends 0.020 % fewer tokens [0.0096, 0.035]");
+        assert_eq!(
+            said(Metric::Overflows, 0.035, (0.0, 0.0996)),
+            "meets 0.035 more overflows a conversation [0, 0.10]"
+        );
+        let written = [0.0, -0.0, 1e-17, -0.004, 0.999, 9.94, 9.96].map(|effect| Metric::Overflows.number(effect));
+        assert_eq!(written, ["0", "0", "0", "-0.0040", "1.0", "9.9", "10"]);
     }
 }
