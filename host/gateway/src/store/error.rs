@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::{paths, sql};
+use super::{mark, paths, sql};
 use crate::{database::SCHEME, ids::TurnId};
 
 /// How long a statement waits for another process to unlock the file.
@@ -223,9 +223,9 @@ impl StoreError {
                 backup.display()
             ))),
             StoreError::Gone { path, how: Loss::Missing } if !paths::is_beside(path) => {
-                paths::last_aside(path).map(|aside| Cow::Owned(format!(
-                    "the previous store was moved aside to `{}`: if `pmk-host store restore` or `pmk-host store renew` \
-                     was interrupted, run it again; or move the file back to its name",
+                mark::interrupted_move(path).map(|aside| Cow::Owned(format!(
+                    "`pmk-host store restore` or `pmk-host store renew` was interrupted after it had moved the store \
+                     aside to `{}`: run it again; or move the file back to its name",
                     aside.display()
                 )))
             }
