@@ -180,6 +180,19 @@ fn a_damaged_compile_cache_is_no_news() {
     assert!(!stderr.contains("WARN"), "{stderr}");
 }
 
+/// Regression: one was ignored without a word, and the other switched everything off, even that the gateway is ready.
+#[test]
+fn a_mistyped_filter_of_the_log_was_ignored_or_silenced_it_without_a_word() {
+    let home = Home::new();
+    for (filter, is_ignored) in [("nonsense===", true), ("debg", true), ("warn", false), ("", false)] {
+        let mut command = home.command(&["run", "--model", "sim"]);
+        command.env("PMK_LOG", filter).env_remove("LANG");
+        let log = finish(command, &question("Ev1", "hello")).ok().stderr;
+        let warned = log.contains(&format!("`PMK_LOG` is ignored: `{filter}` does not say what to log"));
+        assert_eq!((warned, log.contains(" ready ")), (is_ignored, filter != "warn"), "{filter}: {log}");
+    }
+}
+
 #[test]
 fn the_log_has_one_line_at_the_start_and_one_a_turn() {
     let home = Home::new();
