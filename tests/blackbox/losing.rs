@@ -1,6 +1,10 @@
 //! A store that is lost, full or emptied under the program: it says so, and acknowledges nothing that is not kept.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
@@ -95,6 +99,24 @@ fn a_store_emptied_between_two_runs_is_restored_from_a_backup() {
     home.run(&["store", "check"], "").ok();
     let log = fs::read_dir(home.path().join("gateway")).expect("the folder").flatten();
     assert!(log.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("pmk-host.db.until-")));
+}
+
+/// Regression: it advised `pmk-host stop`, which stops the gateway of the default home.
+#[test]
+fn the_hint_to_stop_a_gateway_first_was_about_that_of_another_home() {
+    let (home, other) = (Home::new(), Home::new());
+    let mut gateway = Running::telling(start(&home), Stdio::null());
+    assert!(gateway.say(&question("Ev1", "hello")));
+    gateway.next_of("turn");
+    let (path, to) = (home.path().display().to_string(), other.path().display().to_string());
+    for arguments in [&["store", "renew"][..], &["store", "copy", "--from", &path, "--to", &to]] {
+        let refused = home.run(arguments, "");
+        let hint = format!("hint: stop it first: `pmk-host --home {path} stop`");
+        assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    }
+    fs::remove_file(store(&home)).expect("deleted");
+    let lost = home.run(&["sessions", "list"], "").stderr;
+    assert!(lost.contains(&format!("`pmk-host --home {path} store restore FILE`")), "{lost}");
 }
 
 /// The page's own commands, with a folder of this test's in place of `/srv/backups`.
@@ -196,7 +218,7 @@ fn an_upgrade_keeps_what_it_found_and_there_is_a_way_back() {
     drop(conn);
     let refused = run(&home, "");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains(&format!("`pmk-host store restore {name}`")), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!(" store restore {name}`")), "{}", refused.stderr);
     home.run(&["store", "restore", &name], "").ok();
     assert_eq!(schema(&home), 12);
     home.run(&["store", "check"], "").ok();

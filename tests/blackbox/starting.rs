@@ -1,5 +1,7 @@
 //! What is said before anything starts: configuration, environment and arguments that cannot be.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -178,6 +180,33 @@ fn a_damaged_compile_cache_is_no_news() {
     assert!(damaged > 0);
     let stderr = home.run(&["run", "--model", "sim"], "").ok().stderr;
     assert!(!stderr.contains("WARN"), "{stderr}");
+}
+
+/// Regression: one was ignored without a word, and the other switched everything off, even that the gateway is ready.
+#[test]
+fn a_mistyped_filter_of_the_log_was_ignored_or_silenced_it_without_a_word() {
+    let home = Home::new();
+    for (filter, is_ignored) in [("nonsense===", true), ("debg", true), ("warn", false), ("", false)] {
+        let mut command = home.command(&["run", "--model", "sim"]);
+        command.env("PMK_LOG", filter).env_remove("LANG");
+        let log = finish(command, &question("Ev1", "hello")).ok().stderr;
+        let warned = log.contains(&format!("`PMK_LOG` is ignored: `{filter}` does not say what to log"));
+        assert_eq!((warned, log.contains(" ready ")), (is_ignored, filter != "warn"), "{filter}: {log}");
+    }
+}
+
+/// Regression: the exit code said that it had been written.
+#[test]
+fn help_that_could_not_be_written_ended_well() {
+    let home = Home::new();
+    for language in ["C", "zh_TW.UTF-8"] {
+        let mut command = home.command(&["--help"]);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device");
+        command.env("LC_ALL", language).stdout(full).stderr(Stdio::piped());
+        let ended = command.output().expect("the program");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    }
 }
 
 #[test]

@@ -2,7 +2,11 @@
 //! codes are 0 (success), 1 (failure) and 2 (invalid arguments); `status` also uses 3 (no gateway is running) and 4
 //! (failure).
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{
     ArgAction, FromArgMatches, Parser, Subcommand,
@@ -240,13 +244,26 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
                 help.replace(&format!("{heading}:"), &format!("{heading}："))
             });
             // If the help is shown because a command is missing, it is an error.
-            let _ = match error.use_stderr() {
+            let printed = match error.use_stderr() {
                 true => write!(anstream::stderr(), "{help}"),
                 false => write!(anstream::stdout(), "{help}"),
             };
-            u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+            ended(error, printed, language)
         }
-        _ => error.exit(),
+        _ => ended(error, error.print(), language),
+    }
+}
+
+/// Returns the exit code of what was shown instead of a command's output. Help that cannot be written is a failure, as
+/// other output is.
+fn ended(error: &clap::Error, printed: io::Result<()>, language: Language) -> ExitCode {
+    match printed.and_then(|()| io::stdout().flush()) {
+        Err(why) if !error.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
+            let failure = Failure::new(format!("cannot write to standard output: {why}"));
+            note_failure(&failure, language, false);
+            ExitCode::FAILURE
+        }
+        _ => u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
     }
 }
 

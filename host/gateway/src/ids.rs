@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// The greatest number of a message or a case that an import keeps. A new one is greater than all there are: from a
+/// greater number on, the database, or what reads an export, would soon be out of numbers.
+pub(crate) const GREATEST_KEPT: i64 = 1 << 48;
+
 /// The id of a conversation's session in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub(crate) i64);

@@ -16,8 +16,18 @@ const PMKS_OF_SLACK: [&str; 2] = ["botUserId", "workspaceName"];
 
 /// Returns the language of the environment.
 pub fn of_environment() -> Language {
-    let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok().filter(|locale| !locale.trim().is_empty()));
-    named.map_or_else(Language::default, |locale| Language::of_locale(&locale))
+    named().map_or_else(Language::default, |(_, locale)| Language::of_locale(&locale))
+}
+
+/// Returns the variable that decides the language of a home whose configuration names none, if one does.
+pub fn variable_of_home(home: &Path, config: &Map<String, Value>) -> Option<&'static str> {
+    if came_from_pmk(home, config) { None } else { named().map(|(name, _)| name) }
+}
+
+/// The variable that names the language of the environment, and what it says.
+fn named() -> Option<(&'static str, String)> {
+    let of = |name: &'static str| Some((name, std::env::var(name).ok().filter(|locale| !locale.trim().is_empty())?));
+    VARIABLES.into_iter().find_map(of)
 }
 
 /// Returns the language of a home whose configuration names none.

@@ -82,7 +82,7 @@ impl Messages {
     }
 
     /// Translates an error, as far as it is known in this language.
-    fn error(&self, what: &str) -> String {
+    pub fn error(&self, what: &str) -> String {
         terminal::translated(what, self.language).into_owned()
     }
 

@@ -78,6 +78,17 @@ pub fn is_default(home: &Path) -> bool {
     std::env::home_dir().is_some_and(|folder| folder.join(".pmk") == home)
 }
 
+/// A command for this home, as a shell takes it. For hints: without the home, what they advise would be done to the
+/// default one.
+pub fn command(home: &Path, words: &str) -> String {
+    if is_default(home) {
+        return format!("pmk-host {words}");
+    }
+    let home = home.display().to_string();
+    let home = shlex::try_quote(&home).unwrap_or_else(|_| home.as_str().into());
+    format!("pmk-host --home {home} {words}")
+}
+
 /// The folder given, otherwise that of the environment, otherwise `~/.pmk`. Absolute, because the compile cache
 /// requires it.
 ///

@@ -39,6 +39,9 @@ pub enum Error {
     /// The command failed; it has printed why.
     #[error("`{command}` failed")]
     Failed { command: String },
+    /// `cargo metadata` failed: what it printed, in one line.
+    #[error("`cargo metadata` failed: {0}")]
+    NoMetadata(String),
     /// `cargo metadata` printed something unexpected.
     #[error("`cargo metadata` did not print what was expected: {0}")]
     Metadata(String),

@@ -48,7 +48,7 @@ impl Workspace {
             .arg(folder.join("Cargo.toml"));
         let output = command.output().map_err(|source| Error::Start { command: "cargo metadata".into(), source })?;
         if !output.status.success() {
-            return Err(Error::Metadata(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+            return Err(Error::NoMetadata(in_one_line(&String::from_utf8_lossy(&output.stderr))));
         }
         let metadata = serde_json::from_slice(&output.stdout).map_err(|error| Error::Metadata(error.to_string()))?;
         Workspace::of_metadata(&metadata, plugins).ok_or_else(|| Error::Metadata("a field is missing".into()))
@@ -83,5 +83,16 @@ impl Workspace {
             Some(name) => Err(Error::NoSuchPolicy { name: name.clone(), known: self.policies.join(", ") }),
             None => Ok(names.to_vec()),
         }
+    }
+}
+
+/// What another program printed of its failure, in one line: its first line, and the first cause that it names.
+fn in_one_line(printed: &str) -> String {
+    let mut lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("it printed nothing");
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    match lines.find(|line| *line == "Caused by:").and_then(|_| lines.next()) {
+        Some(cause) => format!("{first}: {cause}"),
+        None => first.to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! `policy dev`: what each save of a project changes. The components are those of older contracts, which never change,
 //! and the command that builds is `cp`.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 
@@ -198,4 +198,24 @@ fn what_cannot_be_built_is_said() {
         shown.push_str(&finished.stderr);
     }
     insta::assert_snapshot!(shown.replace(&format!("{}/", project.0.path().display()), ""));
+}
+
+/// Regression: all that cargo or rustup printed was the error, backtrace and all, without a hint.
+#[test]
+fn a_cargo_that_cannot_work_was_quoted_at_length_and_without_a_hint() {
+    let project = Project::new();
+    project.write("mine/Cargo.toml", "[package]\nname = \"mine\"\n");
+    let cargo = project.path("cargo");
+    let said = "error: no default is configured\n\nStack backtrace:\n   0: anyhow::error\n   1: rustup::main";
+    fs::write(&cargo, format!("#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")).expect("a program");
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o700)).expect("a program");
+    let dev = |language: &str| {
+        let mut command = project.0.command(&["policy", "dev", "mine", "--once"]);
+        command.current_dir(project.0.path()).env("CARGO", &cargo).env("LC_ALL", language);
+        finish(command, "").stderr
+    };
+    let expected = "error: `cargo metadata` failed: no default is configured\n  hint: install Rust, and choose a toolchain \
+                    with `rustup default stable`; or use `--build COMMAND --component FILE`\n";
+    assert_eq!(dev("C"), expected);
+    assert!(dev(CHINESE).starts_with("錯誤：`cargo metadata` 失敗：no default is configured\n  提示：請安裝 Rust"));
 }

@@ -286,7 +286,11 @@ impl Report {
         if arm.turns == 0 {
             return;
         }
-        self.0.named(&printable(name), &format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
+        let sent = match arm.turns {
+            1 => format!("1 turn, {} tokens sent", arm.tokens_sent),
+            turns => format!("{turns} turns, {} tokens sent", arm.tokens_sent),
+        };
+        self.0.named(&printable(name), &sent);
         self.tell("", &format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
         self.counted("  overflows, rungs", arm.overflows, &arm.rungs);
         self.line("  failures", arm.failures);

@@ -166,7 +166,10 @@ fn show(context: &Context) -> Result<(), Failure> {
             it.key.clone(),
             match &it.value {
                 Shown::Value(Value::Null) => context.translated("none").into_owned(),
-                Shown::Secret { secret } => format!("({})", context.translated(secret)),
+                Shown::Secret { secret } => {
+                    let [open, close] = [("(", "（"), (")", "）")].map(|(of, zh)| context.language.pick(of, zh));
+                    format!("{open}{}{close}", context.translated(secret))
+                }
                 value => value.to_string(),
             },
             context.translated(&it.origin.to_string()).into_owned(),

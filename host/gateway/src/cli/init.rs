@@ -307,14 +307,7 @@ fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: 
         (true, Some(_)) => "run --front slack",
         (true, None) => "run",
     };
-    match home::is_default(&context.home) {
-        true => format!("pmk-host {command}"),
-        false => {
-            let home = context.home.display().to_string();
-            let home = shlex::try_quote(&home).unwrap_or_else(|_| home.as_str().into());
-            format!("pmk-host --home {home} {command}")
-        }
-    }
+    home::command(&context.home, command)
 }
 
 /// Prints the manifest, and what to do with it.

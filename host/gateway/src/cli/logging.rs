@@ -14,7 +14,7 @@ use tracing::{
 use tracing_subscriber::{
     EnvFilter,
     field::MakeExt,
-    filter::filter_fn,
+    filter::{LevelFilter, filter_fn},
     fmt::{
         FmtContext, FormatEvent, FormatFields,
         format::{Writer, debug_fn},
@@ -24,6 +24,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+use super::arguments::variable;
 use crate::{messages::terminal, stderr};
 
 /// The variable that filters the log, in the syntax of `tracing`'s `EnvFilter`.
@@ -35,7 +36,10 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     let ours = if quiet { "" } else { ",pmk_host=info,pmk_policy=info" };
     // An unusable entry of the compile cache is compiled again: no action is needed.
     let default = format!("warn,wasmtime_internal_cache=error{ours}");
-    let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(default));
+    let asked = variable(VARIABLE);
+    let usable = asked.as_deref().filter(|asked| is_meant(asked)).and_then(|asked| EnvFilter::try_new(asked).ok());
+    let is_ignored = asked.is_some() && usable.is_none();
+    let filter = usable.unwrap_or_else(|| EnvFilter::new(default));
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Beside).with_ansi(colour && !quiet);
     // A second subscriber in one process only occurs in tests, which do not read the log.
@@ -50,6 +54,18 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     } else {
         log.with_target(false).finish().with(filter_fn(may_be_told)).try_init()
     };
+    if let Some(asked) = asked.filter(|_| is_ignored) {
+        let hint =
+            "use a level, such as `debug`, or a level for a part, such as `pmk_host=debug`; put commas between several";
+        tracing::warn!(hint, "`{VARIABLE}` is ignored: `{asked}` does not say what to log");
+    }
+}
+
+/// Whether a filter is not a mistyped level: for `EnvFilter`, any other word is the name of a part, which alone is
+/// logged then.
+fn is_meant(filter: &str) -> bool {
+    let is_word = !filter.contains(['=', ',', '[', ':']);
+    !is_word || filter.trim().parse::<LevelFilter>().is_ok() || filter.trim().starts_with("pmk_")
 }
 
 /// Excludes events regardless of the filter: at the level `trace` the WebSocket library logs the ticket that opens a

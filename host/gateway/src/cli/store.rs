@@ -6,7 +6,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use pmk_system::{
     error::Failure,
-    home::{HomeError, HomeLock},
+    home::{self, HomeError, HomeLock},
 };
 use serde_json::json;
 
@@ -149,10 +149,11 @@ fn check(context: &Context) -> Result<(), Failure> {
         1 => "1 place".to_owned(),
         more => format!("{more} places"),
     };
-    Err(Failure::new(format!("the store `{}` is damaged in at least {places}", path.display())).hint(
-        "everything that does not need these places works; to repair, stop pmk-host, then use `pmk-host store restore \
-         FILE` with a backup, or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
-    ))
+    Err(Failure::new(format!("the store `{}` is damaged in at least {places}", path.display())).hint(format!(
+        "everything that does not need these places works; to repair, stop pmk-host, then use `{}` with a backup, \
+             or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
+        home::command(&context.home, "store restore FILE")
+    )))
 }
 
 /// Changes the files of a store while no gateway is running.
@@ -166,7 +167,8 @@ fn put(
     let lock = HomeLock::take(&context.home).map_err(|error| {
         let is_in_use = matches!(error, HomeError::InUse { .. });
         let failure = Failure::from(error);
-        if is_in_use { failure.hint("stop it first: `pmk-host stop`") } else { failure }
+        let stop = || format!("stop it first: `{}`", home::command(&context.home, "stop"));
+        if is_in_use { failure.hint(stop()) } else { failure }
     })?;
     let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)

@@ -105,6 +105,9 @@ pub fn effective(home: &Path, variable: impl Fn(&str) -> Option<String>) -> Resu
     // The default language depends on the origin of the home.
     for one in found.iter_mut().filter(|one| one.key == "language" && matches!(one.origin, Origin::Default)) {
         one.value = Shown::Value(language::of_home(home, &root).tag().into());
+        if let Some(variable) = language::variable_of_home(home, &root) {
+            one.origin = Origin::Environment(variable.to_owned());
+        }
     }
     let told = |name: &str| keys.iter().any(|key| key.variable == Some(name));
     found.extend(VARIABLES.into_iter().filter(|(name, _)| !told(name)).filter_map(|(name, is_secret)| {

@@ -31,12 +31,12 @@ impl Dispatcher {
 
     /// Queues the suspects of the previous sweep that are found again, and returns the new suspects.
     pub(super) async fn look(self: &Arc<Self>, suspects: &HashSet<InboxId>) -> HashSet<InboxId> {
-        let open = match self.store.open_work().await {
+        let (open, reopened) = match self.store.open_work().await {
             Ok(open) => {
                 for (inbox, why) in open.unreadable {
                     self.park(inbox, &why).await;
                 }
-                open.pending
+                (open.pending, open.reopened)
             }
             Err(error) => {
                 if self.is_news(&error.to_string()) {
@@ -48,8 +48,9 @@ impl Dispatcher {
         let unknown = |pending: &Pending| !queues::lock(&self.queues).knows(pending.inbox);
         let (lost, suspected): (Vec<_>, Vec<_>) =
             open.into_iter().filter(unknown).partition(|pending| suspects.contains(&pending.inbox));
-        if !lost.is_empty() {
-            let messages = lost.len() as u64;
+        // What `sessions retry` has reopened in another home waits for this look: it was not lost.
+        let messages = lost.iter().filter(|pending| !reopened.contains(&pending.inbox)).count() as u64;
+        if messages > 0 {
             tracing::warn!(messages, "the sweep found messages that were not being processed; processing them now");
             self.swept.fetch_add(messages, Ordering::Relaxed);
             self.turns.note(Event::QueueSwept { messages });

@@ -47,7 +47,6 @@ pub enum DoctorRemark {
     MraMissingHint,
     MraNoFolderHint,
     GatewayNone,
-    GatewayAgain,
 }
 
 impl DoctorRemark {
@@ -91,7 +90,6 @@ impl DoctorRemark {
             DoctorRemark::MraMissingHint => "doctor-mra-missing-hint",
             DoctorRemark::MraNoFolderHint => "doctor-mra-no-folder-hint",
             DoctorRemark::GatewayNone => "doctor-gateway-none",
-            DoctorRemark::GatewayAgain => "doctor-gateway-again",
         }
     }
 }
@@ -269,6 +267,11 @@ impl Messages {
         self.text("doctor-clock-off", filled)
     }
 
+    /// What to do about a gateway that is down: the command stops it.
+    pub fn doctor_gateway_again(&self, stop: &str) -> String {
+        self.text("doctor-gateway-again", [("stop", stop.into())])
+    }
+
     /// The finding about the model of that name.
     pub fn doctor_model(&self, name: &str, found: ModelFound) -> String {
         let id = match found {
@@ -319,7 +322,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         [R::SlackNoneHint, R::SlackConsole, R::SlackKinds, R::SlackSilentHint, R::SlackSocket, R::ScopesAll],
         [R::ScopesUnknown, R::ScopesUntold, R::ScopesHint, R::ClockUnknown, R::ClockHint, R::ModelUnnamed],
         [R::ModelLater, R::ModelCredentials, R::ModelBilling, R::ModelName, R::ModelNetwork, R::ModelSmall],
-        [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::GatewayAgain],
+        [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::ModelClaudeHint],
     ];
     let path = Path::new("/home/a/.pmk");
     let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
@@ -346,10 +349,10 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     said.extend(SCOPES.iter().filter_map(|scope| Some(messages.doctor_scope(scope.name, scope.without?.name()))));
     said.extend([ClockOf::Slack, ClockOf::Model].map(|whose| messages.doctor_clock(whose)));
     said.extend([
-        messages.doctor(R::ModelClaudeHint),
         messages.doctor_see("docs/slack.md"),
         messages.doctor_until_set(&["A".to_owned(), "B".to_owned()]),
         messages.doctor_late(10),
+        messages.doctor_gateway_again("pmk-host stop"),
         messages.doctor_config_hint(path),
         messages.doctor_tls(140, true),
         messages.doctor_tls(140, false),

@@ -26,11 +26,10 @@ static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::read(&[OURS, F
 /// How deeply nested errors are looked up.
 const MOST_NESTED: usize = 6;
 /// A template with fewer letters than this, and without a name, matches many texts that it was not made for; `or`, for
-/// example, matches whole sentences of others. It only applies if everything in its holes is known, a number or code.
-/// If it has no letters at all, something in its holes must be known.
+/// example, matches whole sentences of others. It only applies if everything in its holes is known, a number or code;
+/// wholly known, if its words do not even begin the text. If it has no letters at all, something in its holes must be
+/// known.
 const FEW_LETTERS: usize = 5;
-/// A number before these belongs to a name, as in “case 3 is closed”.
-const VERBS: [&str; 4] = ["is", "was", "has", "cannot"];
 /// The quotation marks of names.
 const QUOTES: [char; 2] = ['`', '\''];
 
@@ -78,8 +77,16 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     pairs(OURS)
 }
 
-/// Templates, those with the most literal characters first.
+/// Templates: first those that begin with words of their own, because a hole at the beginning takes the words of other
+/// templates; among these and among the rest, those with the most literal characters first.
 struct Catalogue(Vec<Row>);
+
+/// The Chinese of a text.
+struct Known {
+    text: String,
+    /// Whether all of it is of templates, and not only a part between separators.
+    is_whole: bool,
+}
 
 struct Row {
     /// The literal parts around the holes: one more than there are holes.
@@ -92,7 +99,8 @@ struct Row {
 impl Catalogue {
     fn read(texts: &[&str]) -> Catalogue {
         let mut rows: Vec<Row> = texts.iter().flat_map(|text| pairs(text)).map(|(a, b)| Row::read(a, b)).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.english.iter().map(String::len).sum::<usize>()));
+        let literals = |row: &Row| row.english.iter().map(String::len).sum::<usize>();
+        rows.sort_by_key(|row| (row.is_weak(), !row.leads(), std::cmp::Reverse(literals(row))));
         Catalogue(rows)
     }
 
@@ -100,39 +108,53 @@ impl Catalogue {
     fn lines(&self, text: &str) -> String {
         let line = |line: &str| {
             let (indent, words) = line.split_at(line.len() - line.trim_start().len());
-            self.known(words, MOST_NESTED).map_or_else(|| line.to_owned(), |known| format!("{indent}{known}"))
+            self.known(words, MOST_NESTED).map_or_else(|| line.to_owned(), |known| format!("{indent}{}", known.text))
         };
         text.split('\n').map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Translates a text that matches a template, or that ends in one which begins with a separator.
-    fn known(&self, text: &str, nested: usize) -> Option<String> {
+    fn known(&self, text: &str, nested: usize) -> Option<Known> {
         let nested = nested.checked_sub(1)?;
-        let found = |tears: bool| {
-            self.0.iter().find_map(|row| {
-                let holes = row.holes(text).filter(|holes| row.tears(holes) == tears)?;
-                self.filled(row, &holes, nested)
-            })
-        };
-        found(false).or_else(|| found(true)).or_else(|| {
+        self.matching(text, nested).or_else(|| {
             self.0.iter().filter(|row| row.is_tail()).find_map(|row| {
                 let at = text.rfind(row.english.first()?.as_str()).filter(|at| *at > 0)?;
                 let (head, tail) = text.split_at(at);
                 let tail = self.filled(row, &row.holes(tail)?, nested)?;
-                Some(self.known(head, nested).unwrap_or_else(|| head.to_owned()) + &tail)
+                let head = self.known(head, nested).unwrap_or_else(|| Known { text: head.to_owned(), is_whole: false });
+                Some(Known { text: head.text + &tail.text, is_whole: head.is_whole && tail.is_whole })
             })
         })
     }
 
+    /// Translates a text by the first template that leaves nothing of it unknown, or else by the first that it matches.
+    fn matching(&self, text: &str, nested: usize) -> Option<Known> {
+        let mut first = None;
+        for row in &self.0 {
+            let Some(known) = row.holes(text).and_then(|holes| self.filled(row, &holes, nested)) else { continue };
+            if known.is_whole {
+                return Some(known);
+            }
+            first.get_or_insert(known);
+        }
+        first
+    }
+
     /// Returns the Chinese of a template, with its holes filled in.
-    fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<String> {
+    fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<Known> {
         let known = |(at, hole): (usize, &&str)| if row.quote(at).is_some() { None } else { self.known(hole, nested) };
-        let known: Vec<Option<String>> = holes.iter().enumerate().map(known).collect();
+        let known: Vec<Option<Known>> = holes.iter().enumerate().map(known).collect();
         let is_plain = |hole: &str| is_number(hole) || is_code(hole);
+        let is_whole = |(at, hole): (usize, &&str)| {
+            let is_known = known[at].as_ref().is_some_and(|known| known.is_whole);
+            is_known || row.quote(at).is_some() || is_plain(hole)
+        };
+        let is_whole = holes.iter().enumerate().all(is_whole);
         let is_meant = match (row.is_weak(), row.letters()) {
             (false, _) => true,
             (true, 0) => known.iter().any(Option::is_some),
-            (true, _) => known.iter().zip(holes).all(|(known, hole)| known.is_some() || is_plain(hole)),
+            (true, _) if row.leads() => known.iter().zip(holes).all(|(known, hole)| known.is_some() || is_plain(hole)),
+            (true, _) => is_whole,
         };
         if !is_meant {
             return None;
@@ -142,11 +164,12 @@ impl Catalogue {
         for (literal, at) in row.chinese.iter().zip(row.order.iter().map(Some).chain([None])) {
             put(&mut text, literal, is_quoted);
             is_quoted = at.is_some_and(|at| row.quote(*at).is_some());
-            if let Some(hole) = at.and_then(|at| known[*at].as_deref().or_else(|| holes.get(*at).copied())) {
+            let known = |at: usize| known[at].as_ref().map(|known| known.text.as_str());
+            if let Some(hole) = at.and_then(|at| known(*at).or_else(|| holes.get(*at).copied())) {
                 put(&mut text, hole, is_quoted);
             }
         }
-        Some(text)
+        Some(Known { text, is_whole })
     }
 }
 
@@ -180,14 +203,9 @@ impl Row {
         QUOTES.into_iter().find(|quote| before.ends_with(*quote) && after.starts_with(*quote))
     }
 
-    /// Whether the first hole ends in a number that counts the words after it, as in “as with x, in 6 conversations”.
-    /// What stands before the number is then of another template, and these words are only its end.
-    fn tears(&self, holes: &[&str]) -> bool {
-        let [first, after, ..] = &self.english[..] else { return false };
-        let word = after.strip_prefix(' ').and_then(|words| words.split(' ').next()).unwrap_or_default();
-        let counts = first.is_empty() && word.starts_with(char::is_alphabetic) && !VERBS.contains(&word);
-        let count = holes.first().and_then(|hole| hole.rsplit_once(' '));
-        counts && count.is_some_and(|(_, count)| is_number(count))
+    /// Whether it begins with words of its own.
+    fn leads(&self) -> bool {
+        self.english.first().is_some_and(|first| first.contains(char::is_alphabetic))
     }
 
     fn is_tail(&self) -> bool {

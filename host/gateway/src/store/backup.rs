@@ -18,6 +18,8 @@ use super::{Store, StoreError, connection, error::Fault, files, mark, paths, res
 
 /// How many problems of a file are reported at most.
 pub(super) const MOST_PROBLEMS: u32 = 20;
+/// Separates the database's name from the time at which it was moved aside.
+const ASIDE: &str = ".until-";
 
 /// Why a copy could not be made or restored.
 #[derive(Debug, Error)]
@@ -222,11 +224,9 @@ pub(super) fn problems(conn: &rusqlite::Connection) -> Result<Vec<String>, Fault
 
 /// Moves the staged file to the store's path, after moving existing files aside; returns the paths of those.
 pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
-    // First, so that after a crash between the next two steps the missing store is reported, and no new one is
-    // created.
-    mark::set(path)?;
     let aside = move_aside(path, at)?;
     rename(staged, path)?;
+    mark::set(path)?;
     Ok(aside)
 }
 
@@ -234,7 +234,9 @@ pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<Pat
 /// together.
 fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
     let time = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ");
-    let aside = paths::with_suffix(path, &format!("{}{time}", paths::ASIDE));
+    let aside = paths::with_suffix(path, &format!("{ASIDE}{time}"));
+    // First, so that after a crash before the next step the missing store is reported, and no new one is created.
+    mark::set_moving(path, &aside)?;
     let mut moved = Vec::new();
     for (from, to) in paths::all(path).into_iter().zip(paths::all(&aside)) {
         if files::length(&from)?.is_some() {

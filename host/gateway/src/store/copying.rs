@@ -6,7 +6,7 @@
 
 mod mark;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pmk_search::terms_of_message;
 use pmk_system::{
@@ -122,7 +122,12 @@ pub enum CopyError {
     Itself(String),
     /// A `run` is using one of them.
     #[error("`{name}` is in use by {owner}")]
-    InUse { name: String, owner: String },
+    InUse {
+        name: String,
+        owner: String,
+        /// The home it runs in, unless it is another host of the database.
+        home: Option<PathBuf>,
+    },
     /// The target contains data that is not an unfinished copy of this store.
     #[error("`{0}` is not empty")]
     NotEmpty(String),
@@ -137,9 +142,13 @@ impl From<CopyError> for Failure {
     fn from(error: CopyError) -> Failure {
         let hint = match &error {
             CopyError::Store(_) => None,
+            CopyError::InUse { home: Some(home), .. } => {
+                let hint = format!("stop it first: `{}`", home::command(home, "stop"));
+                return Failure::new(error).hint(hint);
+            }
             CopyError::Place(failure) => return failure.clone(),
             CopyError::Itself(_) => Some("specify another database or another home"),
-            CopyError::InUse { .. } => Some("stop it first: `pmk-host stop`"),
+            CopyError::InUse { .. } => Some("stop it first"),
             CopyError::NotEmpty(_) => {
                 Some("a store can only be copied to an empty database, or to a home without a store")
             }
@@ -236,7 +245,7 @@ impl Side {
         let conn = database::writer(&link, wanted)?;
         let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
         match host {
-            Some(owner) => Err(CopyError::InUse { name, owner }),
+            Some(owner) => Err(CopyError::InUse { name, owner, home: None }),
             None => Ok(Side { conn, name, mark: Mark::Comment, _lock: None }),
         }
     }
@@ -254,7 +263,8 @@ impl Side {
             .and_then(|()| home::check_trusted(home))
             .map_err(CopyError::Place)?;
         if run_is_alive(home) {
-            return Err(CopyError::InUse { name, owner: "`pmk-host run`".into() });
+            let owner = "`pmk-host run`".into();
+            return Err(CopyError::InUse { name, owner, home: Some(home.to_owned()) });
         }
         let lock = HomeLock::take(home).map_err(|error| CopyError::Place(error.into()))?;
         super::mark::refuse_loss(&path)?;

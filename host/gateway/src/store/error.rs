@@ -10,12 +10,12 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use pmk_system::error::Failure;
+use pmk_system::{error::Failure, home};
 use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::{paths, sql};
+use super::{mark, paths, sql};
 use crate::{database::SCHEME, ids::TurnId};
 
 /// How long a statement waits for another process to unlock the file.
@@ -210,25 +210,28 @@ impl StoreError {
     /// Returns what the operator can do about it.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            StoreError::Newer { path, known, .. } => {
-                paths::way_back(path, *known).map(|backup| Cow::Owned(format!(
-                    "upgrade pmk-host; or go back to the state before the upgrade with `pmk-host store restore {}` of \
-                     this version: the current store is moved aside",
-                    backup.display()
-                )))
-            }
+            StoreError::Newer { path, known, .. } => paths::way_back(path, *known).map(|backup| {
+                let restore = command(path, &format!("store restore {}", backup.display()));
+                Cow::Owned(format!(
+                    "upgrade pmk-host; or go back to the state before the upgrade with `{restore}` of this version: the \
+                     current store is moved aside"
+                ))
+            }),
             StoreError::NotUpgraded { backup: Some(backup), .. } => Some(Cow::Owned(format!(
                 "the store was not changed, and the previous pmk-host can still use it; there is also a backup in \
                  `{}`; please report this",
                 backup.display()
             ))),
-            StoreError::Gone { path, how: Loss::Missing } if !paths::is_beside(path) => {
-                paths::last_aside(path).map(|aside| Cow::Owned(format!(
-                    "the previous store was moved aside to `{}`: if `pmk-host store restore` or `pmk-host store renew` \
-                     was interrupted, run it again; or move the file back to its name",
-                    aside.display()
-                )))
-            }
+            StoreError::Gone { path, how } => Some(Cow::Owned(hint_of_loss(path, *how))),
+            StoreError::NoDatabase { path, .. } => Some(Cow::Owned(hint_of_loss(path, Loss::Emptied))),
+            StoreError::Damaged { path, .. } if !is_a_database(path) => Some(Cow::Owned(format!(
+                "`{}` shows what is damaged; a damaged conversation can be restarted with `{}`; or stop pmk-host, then \
+                 use `{}` with a backup, or with what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or \
+                 newer)",
+                command(path, "store check"),
+                command(path, "sessions reset KEY"),
+                command(path, "store restore FILE")
+            ))),
             StoreError::Unusable { hint, .. } => hint.clone().map(Cow::Owned),
             _ => None,
         }
@@ -251,7 +254,7 @@ impl StoreError {
             StoreError::Busy { path } if is_a_database(path) => {
                 Some("find out what holds its locks in `pg_stat_activity`")
             }
-            StoreError::Damaged { path, .. } if is_a_database(path) => Some(
+            StoreError::Damaged { .. } => Some(
                 "a damaged conversation can be restarted with `pmk-host sessions reset KEY`; lost data can be restored \
                  from your backups of the database",
             ),
@@ -263,23 +266,6 @@ impl StoreError {
                 Some("the store was not changed; fix the problem and start again, or keep using the previous pmk-host")
             }
             StoreError::Foreign { .. } => Some("move the file elsewhere, or use another `--home`"),
-            StoreError::Gone { how: Loss::Shrunk, .. } => Some(
-                "stop pmk-host, then run `pmk-host store check`: if it finds damage, restore a backup with `pmk-host \
-                 store restore FILE`",
-            ),
-            StoreError::Gone { path, .. } if paths::is_beside(path) => {
-                Some("the database itself is still there: stop pmk-host, run `pmk-host store check`, then start again")
-            }
-            StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(
-                "if it was moved, move it back to its name; otherwise stop pmk-host and restore a backup with \
-                 `pmk-host store restore FILE`; without a backup, `pmk-host store renew` moves aside what is left and \
-                 starts with an empty store",
-            ),
-            StoreError::Damaged { .. } => Some(
-                "`pmk-host store check` shows what is damaged; a damaged conversation can be restarted with `pmk-host \
-                 sessions reset KEY`; or stop pmk-host, then use `pmk-host store restore FILE` with a backup, or with \
-                 what `sqlite3 STORE .recover | sqlite3 FILE` saves (sqlite3 3.43 or newer)",
-            ),
             StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),
             StoreError::Panicked { .. } => Some("the log says where; please report this"),
             StoreError::Full { .. } => Some("free disk space"),
@@ -308,12 +294,43 @@ impl StoreError {
             StoreError::Unfinished { .. } => {
                 Some("run the same `pmk-host store copy` again: it continues where it stopped")
             }
-            StoreError::Unusable { .. }
+            StoreError::Gone { .. }
+            | StoreError::NoDatabase { .. }
+            | StoreError::Unusable { .. }
             | StoreError::WrongState { .. }
             | StoreError::NoSuchPosition(_)
             | StoreError::Closed => None,
         }
     }
+}
+
+/// What to do about a home that has lost its store.
+fn hint_of_loss(path: &Path, how: Loss) -> String {
+    let (check, restore) = (command(path, "store check"), command(path, "store restore FILE"));
+    let renew = command(path, "store renew");
+    if how == Loss::Shrunk {
+        return format!("stop pmk-host, then run `{check}`: if it finds damage, restore a backup with `{restore}`");
+    }
+    if paths::is_beside(path) {
+        return format!("the database itself is still there: stop pmk-host, run `{check}`, then start again");
+    }
+    match mark::interrupted_move(path).filter(|_| how == Loss::Missing) {
+        Some(aside) => format!(
+            "`{restore}` or `{renew}` was interrupted after it had moved the store aside to `{}`: run it again; or move \
+             the file back to its name",
+            aside.display()
+        ),
+        None => format!(
+            "if it was moved, move it back to its name; otherwise stop pmk-host and restore a backup with `{restore}`; \
+             without a backup, `{renew}` moves aside what is left and starts with an empty store"
+        ),
+    }
+}
+
+/// A command for the home of the store at this path.
+fn command(path: &Path, words: &str) -> String {
+    // `Store::path` is two folders down.
+    home::command(path.parent().and_then(Path::parent).unwrap_or(path), words)
 }
 
 /// Whether a store is in a database: then its path is the database's address, without the password.

@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     events::of_home,
     sessions,
-    sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, params},
+    sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     writer::Prefetch,
 };
 use crate::chat::Inbound;
@@ -46,7 +46,7 @@ const ENTER_INBOX_OF_HOME: &str =
 macro_rules! open_work {
     ($of_home:literal) => {
         concat!(
-            "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
+            "SELECT i.id, s.key, i.ts, i.parked_why FROM inbox i JOIN session s ON s.id = i.session_id
              WHERE i.message IS NOT NULL AND i.parked_at IS NULL ",
             $of_home,
             " ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id"
@@ -129,7 +129,12 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
         match codec::key(row.get_ref(1)?)
             .and_then(|key| Ok((key, codec::text(row.get_ref(2)?, "the place of a question")?)))
         {
-            Ok((key, ts)) => work.pending.push(Pending { inbox, key, ts: ts.to_owned() }),
+            Ok((key, ts)) => {
+                if !matches!(row.get_ref(3)?, ValueRef::Null) {
+                    work.reopened.insert(inbox);
+                }
+                work.pending.push(Pending { inbox, key, ts: ts.to_owned() });
+            }
             Err(Fault::Damaged(why)) => work.unreadable.push((inbox, why)),
             Err(fault) => return Err(fault),
         }

@@ -22,6 +22,10 @@ const TEXT: &str = "This home has a store, `pmk-host.db`. While this file exists
                     in its place.\n`pmk-host store restore FILE` restores a backup; `pmk-host store renew` starts \
                     with an empty store.\n";
 
+/// Before the name that the store gets while `store restore` or `store renew` moves it aside: what is left of such a
+/// move must not be taken for an old store that was rejected long ago.
+const MOVING: &str = "It is being moved aside to ";
+
 fn of(path: &Path) -> PathBuf {
     path.with_file_name(FILE_NAME)
 }
@@ -41,17 +45,47 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
     if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
 }
 
-/// Creates the mark. The store has tables by now, so after a crash before this it is not empty.
+/// Creates the mark, or lets it forget a move that has come to its end. The store has tables by now, so after a crash
+/// before this it is not empty.
 ///
 /// # Errors
 /// The mark cannot be written.
 pub(super) fn set(path: &Path) -> Result<(), StoreError> {
     let mark = of(path);
-    match files::length(&mark)? {
-        Some(_) => Ok(()),
-        None => home::replace_private_file(&mark, TEXT.as_bytes())
-            .map_err(|error| StoreError::Io { path: mark, message: error.to_string() }),
+    match fs::read(&mark) {
+        Ok(text) if text == TEXT.as_bytes() => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(mark, &error)),
+        _ => write(mark, TEXT),
     }
+}
+
+/// Notes that the store is about to be moved aside. If it is not there, an earlier move was interrupted, and the note
+/// of that one stays.
+///
+/// # Errors
+/// The mark cannot be written.
+pub(super) fn set_moving(path: &Path, aside: &Path) -> Result<(), StoreError> {
+    let mark = of(path);
+    match (files::length(path)?, aside.file_name().and_then(|name| name.to_str())) {
+        (Some(_), Some(name)) => write(mark, &format!("{TEXT}{MOVING}{name}\n")),
+        _ if files::length(&mark)?.is_some() => Ok(()),
+        _ => write(mark, TEXT),
+    }
+}
+
+/// Returns where the store is, if moving it aside was interrupted.
+pub(super) fn interrupted_move(path: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(of(path)).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix(MOVING))?;
+    Some(path.with_file_name(name)).filter(|aside| aside.exists())
+}
+
+fn write(mark: PathBuf, text: &str) -> Result<(), StoreError> {
+    home::replace_private_file(&mark, text.as_bytes()).map_err(|error| failed(mark, &error))
+}
+
+fn failed(mark: PathBuf, error: &io::Error) -> StoreError {
+    StoreError::Io { path: mark, message: error.to_string() }
 }
 
 /// Removes the mark.
@@ -61,9 +95,7 @@ pub(super) fn set(path: &Path) -> Result<(), StoreError> {
 pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
     let mark = of(path);
     match fs::remove_file(&mark) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(StoreError::Io { path: mark, message: error.to_string() })
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(mark, &error)),
         _ => Ok(()),
     }
 }

@@ -32,6 +32,8 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const UNPARK: &str =
     "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
+/// Why it was parked stays, and tells it from what nobody ever worked on.
+const REOPEN: &str = "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 
 impl Store {
     /// Parks a question and releases its conversation; an answer of a contact that it was processing is awaited
@@ -92,19 +94,37 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.run([inbox.0])?)).await
     }
 
-    /// Reopens parked questions, of one conversation or of all: they are open work again. One whose conversation
-    /// cannot be read stays parked. Writes a ledger event.
+    /// Reopens parked questions, of one conversation or of all, for whoever calls this to work on: they are open work
+    /// again. One whose conversation cannot be read stays parked. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn unpark(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
+        self.open_again(UNPARK, key, now_ms).await
+    }
+
+    /// As [`unpark`](Store::unpark), for a command, which leaves the work to whoever finds it: that nobody works on
+    /// these questions is no fault, and open work says so.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn reopen(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
+        self.open_again(REOPEN, key, now_ms).await
+    }
+
+    async fn open_again(
+        &self,
+        how: &'static str,
+        key: Option<&SessionKey>,
+        now_ms: i64,
+    ) -> Result<Unparked, StoreError> {
         let (wanted, pen) = (key.cloned(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             let mut unparked = Unparked::default();
             for Parked { inbox, key, ts, .. } in parked(conn, Wanted::All)? {
                 match key.parse::<SessionKey>() {
                     Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => {
-                        conn.prepare_cached(UNPARK)?.run([inbox.0])?;
+                        conn.prepare_cached(how)?.run([inbox.0])?;
                         unparked.pending.push(Pending { inbox, key, ts });
                     }
                     Ok(_) => {}

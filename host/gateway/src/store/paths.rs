@@ -32,21 +32,6 @@ pub(super) fn is_beside(path: &Path) -> bool {
     BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
-/// Separates the database's name from the time at which it was moved aside.
-pub(super) const ASIDE: &str = ".until-";
-
-/// Returns the database that a restore or a renewal moved aside last.
-pub(super) fn last_aside(path: &Path) -> Option<PathBuf> {
-    let prefix = format!("{}{ASIDE}", path.file_name()?.to_str()?);
-    let entries = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let is_database = |aside: &PathBuf| {
-        aside.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
-            && !is_beside(aside)
-    };
-    // Their names end with the time.
-    entries.filter(is_database).max()
-}
-
 /// Separates the database's name from the schema version of a backup.
 const SCHEMA: &str = ".schema-";
 

@@ -16,7 +16,7 @@ use super::{
     sql::{Connection, params},
     window,
 };
-use crate::ids::SessionId;
+use crate::ids::{GREATEST_KEPT, SessionId};
 
 pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
 pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";
@@ -37,7 +37,7 @@ pub(super) const ADD_MESSAGE: &str =
 pub struct Restored {
     /// The number of its messages, including those that were already there.
     pub messages: usize,
-    /// Whether they have other ids than in the source, because those were taken.
+    /// Whether they have other ids than in the source, because those were taken or too great.
     pub renumbered: bool,
     /// Cases that were open in the source and are now closed, because their channel has another one open.
     pub cases_closed: usize,
@@ -64,8 +64,8 @@ impl Store {
     /// archive already has, for example when a conversation exported here comes back, are shown from there and not
     /// stored again.
     ///
-    /// Messages keep their ids where those are free; otherwise all get new ones, and notices that name an id are
-    /// changed to the new one. Waits a few seconds for a turn that is under way.
+    /// Messages keep their ids where those are free and not too great; otherwise all get new ones, and notices that
+    /// name an id are changed to the new one. Waits a few seconds for a turn that is under way.
     ///
     /// # Errors
     /// [`StoreError::Exists`]; [`StoreError::Leased`] when the turn does not finish. Nothing was stored.
@@ -117,7 +117,7 @@ fn restore_new(conn: &Connection, ready: &Ready) -> Result<Option<Restored>, Fau
     }
     let opened = params![ready.key.to_string(), ready.created_at_ms, ready.active_at_ms];
     let session = SessionId(conn.prepare_cached(OPEN_SESSION)?.insert(opened)?);
-    fill(conn, session, ready, are_free(conn, ready)?, Known::default()).map(Some)
+    fill(conn, session, ready, can_keep(conn, ready)?, Known::default()).map(Some)
 }
 
 /// Stores a conversation over one that is leased to us. Its new messages come after the existing ones, so they get
@@ -142,11 +142,11 @@ fn refuse_messages(conn: &Connection, key: &SessionKey) -> Result<(), Fault> {
     }
 }
 
-/// Whether the ids of all messages are free.
-fn are_free(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
+/// Whether all messages can keep their ids.
+fn can_keep(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
     let mut is_taken = conn.prepare_cached(IS_TAKEN)?;
     for (id, ..) in &ready.messages {
-        if is_taken.exists([id])? {
+        if id.is_some_and(|id| id > GREATEST_KEPT) || is_taken.exists([id])? {
             return Ok(false);
         }
     }

@@ -1,6 +1,6 @@
 //! Types that the store takes and returns.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
@@ -31,6 +31,10 @@ pub struct OpenWork {
     pub pending: Vec<Pending>,
     /// Questions whose conversation cannot be read, and why.
     pub unreadable: Vec<(InboxId, String)>,
+    /// Those of the questions that a command reopened while it was not at work itself, see [`Store::reopen`].
+    ///
+    /// [`Store::reopen`]: super::Store::reopen
+    pub reopened: HashSet<InboxId>,
 }
 
 /// A question that was set aside because it could not be processed.

@@ -318,10 +318,7 @@ impl From<BuildError> for Failed {
 
 impl From<BuilderError> for Failure {
     fn from(error: BuilderError) -> Failure {
-        match error.hint() {
-            Some(hint) => Failure::new(&error).hint(hint),
-            None => Failure::new(&error),
-        }
+        Failure::new(&error).hint(error.hint())
     }
 }
 

@@ -57,40 +57,56 @@ pub(in crate::cli) struct Retry {
     all: bool,
 }
 
+/// Who retries the messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RetriedBy {
+    /// The one that runs in this home, at once.
+    Gateway,
+    /// Another host of the database, when it looks for open work.
+    OtherHost,
+    NextStart,
+}
+
 impl Retry {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let is_running = HomeLock::is_held(&context.home).unwrap_or(true);
-        let (messages, unreadable) = if is_running { self.ask(context)? } else { self.mark(context)? };
+        let (messages, unreadable, by) = if is_running { self.ask(context)? } else { self.mark(context)? };
         if context.json {
+            let is_running = by != RetriedBy::NextStart;
             return print_json(&json!({"messages": messages, "unreadable": unreadable, "running": is_running}));
         }
         if unreadable > 0 {
             let hint = "`pmk-host store check` shows what is damaged";
             context.notice(&format!("{unreadable} stay parked: their conversation cannot be read"), Some(hint));
         }
-        context.say(&match (messages, is_running) {
+        context.say(&match (messages, by) {
             (0, _) => "nothing is parked there".to_owned(),
-            (1, true) => "1 message retried".to_owned(),
-            (_, true) => format!("{messages} messages retried"),
-            (1, false) => "1 message will be retried at the next start".to_owned(),
-            (_, false) => format!("{messages} messages will be retried at the next start"),
+            (1, RetriedBy::Gateway) => "1 message retried".to_owned(),
+            (_, RetriedBy::Gateway) => format!("{messages} messages retried"),
+            (1, RetriedBy::OtherHost) => "1 message will be retried by a working host within half a minute".to_owned(),
+            (_, RetriedBy::OtherHost) => {
+                format!("{messages} messages will be retried by a working host within half a minute")
+            }
+            (1, RetriedBy::NextStart) => "1 message will be retried at the next start".to_owned(),
+            (_, RetriedBy::NextStart) => format!("{messages} messages will be retried at the next start"),
         });
         Ok(())
     }
 
     /// Asks the running gateway to retry them.
-    fn ask(self, context: &Context) -> Result<(usize, usize), Failure> {
+    fn ask(self, context: &Context) -> Result<(usize, usize, RetriedBy), Failure> {
         match control::ask(&context.home, &Request::SessionsRetry { key: self.key })? {
-            Reply::Retried { messages, unreadable } => Ok((messages, unreadable)),
+            Reply::Retried { messages, unreadable } => Ok((messages, unreadable, RetriedBy::Gateway)),
             other => Err(other.unexpected()),
         }
     }
 
-    fn mark(self, context: &Context) -> Result<(usize, usize), Failure> {
+    fn mark(self, context: &Context) -> Result<(usize, usize, RetriedBy), Failure> {
         block_on(async {
             let store = Store::open_existing(context.place()?)?;
-            let unparked = store.unpark(self.key.as_ref(), clock::now_ms()).await?;
-            Ok((unparked.pending.len(), unparked.unreadable))
+            let unparked = store.reopen(self.key.as_ref(), clock::now_ms()).await?;
+            let by = if store.host_at_work().await?.is_some() { RetriedBy::OtherHost } else { RetriedBy::NextStart };
+            Ok((unparked.pending.len(), unparked.unreadable, by))
         })
     }
 }

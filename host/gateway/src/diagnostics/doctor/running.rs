@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pmk_system::home;
+
 use super::Finding;
 use crate::{
     control,
@@ -21,6 +23,6 @@ pub(super) fn look(home: &Path, messages: &Messages) -> Finding {
     match look.level {
         Level::Healthy => Finding::well(NAME, what),
         Level::Degraded => Finding::odd(NAME, what, "`pmk-host status`"),
-        Level::Down => Finding::bad(NAME, what, messages.doctor(DoctorRemark::GatewayAgain)),
+        Level::Down => Finding::bad(NAME, what, messages.doctor_gateway_again(&home::command(home, "stop"))),
     }
 }

@@ -43,6 +43,19 @@ async fn the_sweep_finds_what_nobody_works_on_and_says_so() {
     sweeping.abort();
 }
 
+/// Regression: what `sessions retry` reopened in a home without a `run` counted as lost by a bug in the program.
+#[tokio::test(start_paused = true)]
+async fn what_a_command_has_reopened_was_reported_as_lost() {
+    let house = house(SEQUENTIAL, |_, _| Play::Answer);
+    let inbox = house.store.accept(&message("U1", "parked"), clock::now_ms()).await.unwrap().expect("new");
+    house.store.park(inbox, "a bug", clock::now_ms()).await.unwrap().expect("it is parked");
+    house.store.reopen(None, clock::now_ms()).await.unwrap();
+    let suspects = house.dispatcher.look(&Default::default()).await;
+    house.dispatcher.look(&suspects).await;
+    house.until_answered(&["parked"]).await;
+    assert_eq!((house.dispatcher.swept(), house.turns.log().events.len()), (0, 0));
+}
+
 /// When the sweep looks, a message may be stored and not queued yet, or finished and not removed yet.
 #[tokio::test(start_paused = true)]
 async fn one_look_of_the_sweep_proves_nothing() {

@@ -112,4 +112,4 @@ doctor-mra-no-folder-hint = fix `mraWorkspace` in gateway.json, or PMK_MRA_WORKS
 doctor-gateway-none = none is running in this home
 doctor-gateway-well = running and healthy (pid { $pid })
 doctor-gateway-not-well = running (pid { $pid }): { $reasons }
-doctor-gateway-again = run `pmk-host stop` and start it again; see docs/operating.md#is-it-well
+doctor-gateway-again = run `{ $stop }` and start it again; see docs/operating.md#is-it-well

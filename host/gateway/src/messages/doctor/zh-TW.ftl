@@ -112,4 +112,4 @@ doctor-mra-no-folder-hint = 請修正 gateway.json 的 `mraWorkspace`，或 PMK_
 doctor-gateway-none = 這個 home 沒有閘道在執行
 doctor-gateway-well = 閘道在執行，狀況良好（pid { $pid }）
 doctor-gateway-not-well = 閘道在執行（pid { $pid }）：{ $reasons }
-doctor-gateway-again = 先 `pmk-host stop`，再重新啟動；見 docs/operating.md#is-it-well
+doctor-gateway-again = 先 `{ $stop }`，再重新啟動；見 docs/operating.md#is-it-well

@@ -107,7 +107,9 @@ pub fn log(messages: &Messages, entries: &[LogEntry]) -> String {
     let line = |LogEntry { at, actor, origin, action, args, ok, reason }: &LogEntry| {
         let mark = if *ok { ":white_check_mark:" } else { ":x:" };
         let what = format!("{action} {args}");
-        let why = |reason| why(messages, reason).unwrap_or_else(|| one_line(reason));
+        // What a command on the host was refused for has no sentence of its own, but a row, as at the terminal.
+        let known = |reason| why(messages, reason).unwrap_or_else(|| messages.error(reason));
+        let why = |reason| one_line(&known(reason));
         let why = reason.as_deref().map(|reason| format!(" ({})", why(reason))).unwrap_or_default();
         format!("- {mark} {} {} ({}) {}{why}", one_line(at), code(actor), one_line(origin), code(what.trim()))
     };
@@ -252,5 +254,22 @@ mod tests {
             assert_ne!(Some(said), why(&english, reason));
         }
         assert_eq!(why(&chinese, "the disk is full"), None);
+    }
+
+    /// Regression: what a command on the host was refused for stayed English.
+    #[test]
+    fn a_reason_of_a_command_on_the_host_was_english_in_a_chinese_gateway() {
+        let entry = LogEntry {
+            at: "2026-04-28T02:13:00Z".into(),
+            actor: "root".into(),
+            origin: "cli".into(),
+            action: "store.restore".into(),
+            args: "/b.db".into(),
+            ok: false,
+            reason: Some("`/b.db` is not a backup of a store: it is a folder".into()),
+        };
+        let said = log(&Messages::new(Language::TraditionalChinese), std::slice::from_ref(&entry));
+        assert!(said.contains("`/b.db` 不是") && said.contains("是資料夾"), "{said}");
+        assert!(log(&Messages::new(Language::English), &[entry]).contains("it is a folder"));
     }
 }

@@ -8,7 +8,7 @@ use pmk_core::{Place, SessionKey};
 use super::{ADD_MESSAGE, ADD_NOTE, IS_KNOWN, of_channel, open_in};
 use crate::{
     case::{Case, CaseId, Note},
-    ids::SessionId,
+    ids::{GREATEST_KEPT, SessionId},
     store::{
         error::Fault,
         intake::front_name,
@@ -119,7 +119,7 @@ fn insert(
     let (closed_at, closed_by) = closed.unzip();
     let (front, closed_by) = (front_name(key.front), closed_by.flatten());
     let DumpedCase { number, title, opened_by, opened_at_ms, .. } = case;
-    if *number <= 0 || is_taken {
+    if !(1..=GREATEST_KEPT).contains(number) || is_taken {
         let values = params![front, channel, title, opened_by, opened_at_ms, closed_by, closed_at];
         return Ok(CaseId(conn.prepare_cached(RESTORE)?.insert(values)?));
     }

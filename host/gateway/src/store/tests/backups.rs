@@ -208,9 +208,37 @@ async fn a_restore_that_was_cut_short_says_where_the_store_of_before_is() {
     let home = home();
     drop(open(&home));
     let path = Store::path(home.path());
-    let aside = paths::with_suffix(&path, ".until-20251009T120000000Z");
-    fs::rename(&path, &aside).unwrap();
-    let error = Store::open(home.path()).map(drop).unwrap_err();
-    let hint = error.hint().unwrap().into_owned();
-    assert!(hint.contains(&format!("moved aside to `{}`", aside.display())), "{hint}");
+    let hint = || Store::open(home.path()).map(drop).unwrap_err().hint().unwrap().into_owned();
+    // The staged file is missing, so it ends where a kill would end it; the next attempt, too.
+    backup::place(&home.path().join("nowhere"), &path, at(0)).unwrap_err();
+    let first = hint();
+    assert!(first.contains("was interrupted after it had moved the store aside to `"), "{first}");
+    backup::place(&home.path().join("nowhere"), &path, at(1)).unwrap_err();
+    assert_eq!(hint(), first);
+    let aside = first.split('`').find(|part| part.contains(".until-")).unwrap();
+    fs::rename(aside, &path).unwrap();
+    drop(open(&home));
+    fs::remove_file(&path).unwrap();
+    assert!(hint().starts_with("if it was moved, move it back"), "{}", hint());
+}
+
+/// Regression: whatever a restore had moved aside, however long ago, was recommended to whoever lost the store later.
+#[tokio::test]
+async fn the_rejected_store_of_a_finished_restore_was_recommended_when_the_store_was_lost() {
+    let home = home();
+    let copy = home.path().join("copy.db");
+    open(&home).back_up(&copy).await.unwrap();
+    let path = Store::path(home.path());
+    let lose = || {
+        fs::remove_file(&path).unwrap();
+        Store::open(home.path()).map(drop).unwrap_err().hint().unwrap().into_owned()
+    };
+    assert_eq!(Store::put_back(&lock(&home), &copy, at(0)).unwrap().len(), 1);
+    let restored = lose();
+    assert!(restored.starts_with("if it was moved, move it back"), "{restored}");
+    assert_eq!(Store::put_back(&lock(&home), &copy, at(1)).unwrap().len(), 0);
+    Store::renew(&lock(&home), at(2)).unwrap();
+    drop(open(&home));
+    let renewed = lose();
+    assert!(renewed.starts_with("if it was moved, move it back"), "{renewed}");
 }

@@ -182,6 +182,20 @@ async fn a_case_moves_with_its_conversations_and_twice_is_once() {
     }
 }
 
+/// Regression: after a case with the greatest number of all, no case could be opened any more.
+#[tokio::test]
+async fn a_case_with_the_greatest_number_was_the_last_that_could_be_opened() {
+    let (here, there) = (home(), home());
+    let (from, to) = (open(&here), open(&there));
+    opened(&from, "C1", "Ev0").await;
+    turn_of(&from, "slack:channel:C1", "Ev1", &["cache"]).await;
+    let mut dump = from.dump(&"slack:channel:C1".parse().unwrap()).await.unwrap();
+    dump.cases[0].number = i64::MAX;
+    to.restore(dump, false, NOW).await.unwrap();
+    let next = opened(&to, "C2", "Ev2").await.id;
+    assert!(next.0 < 100, "{next:?}");
+}
+
 #[tokio::test]
 async fn of_two_open_cases_the_one_that_comes_in_is_closed() {
     let (here, there) = (home(), home());

@@ -103,6 +103,18 @@ async fn a_notice_names_the_new_id_of_a_message_whose_old_one_was_taken() {
     assert_eq!(shown.source().plain_text().len(), 900);
 }
 
+/// Regression: every later message got a greater id still, and the conversation could not be imported any more.
+#[tokio::test]
+async fn an_id_too_great_to_go_on_from_was_kept() {
+    let home = home();
+    let store = open(&home);
+    let mut great = dump();
+    great.messages[3].id = Some(1 << 53);
+    assert!(store.restore(great, false, NOW).await.unwrap().renumbered);
+    let messages = store.dump(&key()).await.unwrap().messages;
+    assert!(messages.iter().all(|message| message.id.is_some_and(|id| id < 100)), "{messages:?}");
+}
+
 #[tokio::test]
 async fn a_question_that_nobody_has_answered_yet_is_no_conversation_to_protect() {
     let home = home();

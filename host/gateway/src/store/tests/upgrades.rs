@@ -108,7 +108,7 @@ async fn a_newer_store_is_refused_with_the_backup_that_this_program_can_go_back_
     sql(home.path()).pragma_update(None, "user_version", 99).unwrap();
     let refused = || Failure::from(Store::open(home.path()).err().expect("newer")).to_string();
     let backup = backup_of(&home, BEFORE);
-    assert!(refused().contains(&format!("`pmk-host store restore {}`", backup.display())), "{}", refused());
+    assert!(refused().contains(&format!(" store restore {}`", backup.display())), "{}", refused());
     // A backup that this program cannot read either is not suggested.
     fs::rename(&backup, backup_of(&home, 98)).unwrap();
     assert!(!refused().contains("store restore"), "{}", refused());

@@ -25,7 +25,7 @@ use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 /// The version that is written.
 pub const VERSION: u32 = 2;
 
-/// The largest message id that is preserved: the largest integer that every JSON reader represents exactly.
+/// The largest message id that is read: the largest integer that every JSON reader represents exactly.
 const MAX_ID: i64 = 1 << 53;
 
 #[derive(Serialize, Deserialize)]

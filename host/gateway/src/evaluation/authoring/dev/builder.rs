@@ -42,23 +42,34 @@ pub enum BuilderError {
     #[error("`{}` has {count} crates that are built as a component", folder.display())]
     NotOne { folder: PathBuf, count: usize },
     /// A tool is missing, such as a toolchain for wasm.
-    #[error(transparent)]
-    Tools(#[from] build_plugins::Error),
+    #[error("{what}")]
+    Tools { what: String, hint: Option<String> },
 }
 
 impl BuilderError {
     /// Returns what to do about it, where the error itself does not say so.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> &str {
         match self {
-            BuilderError::NoFolder(_) => Some("specify the folder of a project, such as `pmk-host policy new` creates"),
+            BuilderError::NoFolder(_) => "specify the folder of a project, such as `pmk-host policy new` creates",
             BuilderError::Unknown(_) => {
-                Some("add a `Cargo.toml`, `package.json` or `build.py`, or use `--build COMMAND --component FILE`")
+                "add a `Cargo.toml`, `package.json` or `build.py`, or use `--build COMMAND --component FILE`"
             }
             BuilderError::NotOne { .. } => {
-                Some("specify the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`")
+                "specify the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`"
             }
-            BuilderError::Tools(_) => None,
+            BuilderError::Tools { hint, .. } => hint.as_deref().unwrap_or(
+                "install Rust, and choose a toolchain with `rustup default stable`; or use `--build COMMAND --component \
+                 FILE`",
+            ),
         }
+    }
+}
+
+impl From<build_plugins::Error> for BuilderError {
+    fn from(error: build_plugins::Error) -> BuilderError {
+        let text = error.to_string();
+        let (what, hint) = text.split_once("\nhint: ").map_or((&*text, None), |(what, hint)| (what, Some(hint)));
+        BuilderError::Tools { what: what.to_owned(), hint: hint.map(str::to_owned) }
     }
 }
 
