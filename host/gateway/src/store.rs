@@ -22,6 +22,7 @@
 //!
 //! Times are milliseconds since the epoch; the caller passes the current time.
 
+mod again;
 mod archive;
 mod asked;
 pub mod assignment;
@@ -39,6 +40,7 @@ mod connection;
 mod copying;
 mod database;
 mod dump;
+mod early;
 mod erase;
 mod error;
 mod escalations;
@@ -95,13 +97,14 @@ use pmk_system::{
 };
 use tokio::sync::Notify;
 
+pub use again::{RegenerateOutcome, RegenerateTrigger, is_again};
 pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use atom_files::{AtomOffer, AtomRow};
 pub use backup::BackupError;
 pub use calibrations::ModelCalibration;
 pub use cases::{DumpedCase, Opened};
-pub use changes::{Changed, Open, RegenerateOutcome, RegenerateTrigger, is_again};
+pub use changes::{Changed, Open};
 pub use choice::{Choice, HostPolicies};
 pub use common_config::{CommonConfig, HomeConfig};
 pub use components::{LayerUpload, SentLayer};

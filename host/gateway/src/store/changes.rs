@@ -4,20 +4,19 @@
 //! that a turn was begun with changes, the conversation's *revision* goes up: whatever the attempt under way still
 //! wants to store is refused with [`StoreError::Changed`], and the turn is begun anew.
 
-pub(super) mod again;
-
 use pmk_core::SessionKey;
 
-pub use again::{RegenerateOutcome, RegenerateTrigger, is_again};
-pub(super) use again::{leave_live, leave_live_of};
-
 use super::{
-    CalledOff, Store, StoreError, codec, erase,
+    CalledOff, Store, StoreError, codec,
+    early::KEEP_EARLY,
+    erase,
     error::Fault,
     escalations,
     events::EventWriter,
-    following, intake, presence, receipt, sessions,
-    sql::{self, Connection, OptionalExtension, PrefetchedRows, Row, params},
+    following,
+    intake::{self, CALL_OFF, SET_MESSAGE},
+    presence, receipt, sessions,
+    sql::{self, Connection, OptionalExtension, Row, params},
 };
 use crate::{
     chat::{Addressing, Attachments, DeletedAuthor, Deletion, Edit, Inbound},
@@ -36,26 +35,13 @@ pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
      WHERE o.sent_id = ?1 AND s.channel = ?2
        AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')";
-pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
-/// A parked message is reopened, so that it can be closed.
-pub(super) const CALL_OFF: &str =
-    "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
-     WHERE id = ?1";
 pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
      RETURNING session_id, EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun";
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
-pub(super) const KEEP_EARLY: &str =
-    "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
-     ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
-     WHERE early_change.edited_at <= excluded.edited_at
-            OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
-pub(super) const FIND_EARLY: &str = "SELECT edited_at, text, at FROM early_change WHERE channel = ?1 AND ts = ?2";
-pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
-pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 /// In the order in which they are answered.
 pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
@@ -213,56 +199,21 @@ pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: Opti
     if now == revision { Ok(()) } else { Err(StoreError::Changed.into()) }
 }
 
-/// A change to a message that arrived before the message.
-pub(super) enum Early {
-    Deleted,
-    /// The message's current text.
-    Edited {
-        text: String,
-        at: String,
-    },
-}
-
-/// Looks up a change that arrived before this message.
-pub(super) fn early<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<PrefetchedRows<'c>, Fault> {
-    Ok(conn.ahead(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
-}
-
-/// Takes the change out of the store. An expired one counts as none.
-pub(super) fn take_early(
-    conn: &Connection,
-    inbound: &Inbound,
-    mut early: PrefetchedRows<'_>,
-    expired: i64,
-) -> Result<Option<Early>, Fault> {
-    let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-    let Some((at, text, came_at)) = found else { return Ok(None) };
-    let came_at: i64 = came_at;
-    if came_at <= expired {
-        return Ok(None);
-    }
-    conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;
-    Ok(Some(match (at, text) {
-        (Some(at), Some(text)) => Early::Edited { text, at },
-        _ => Early::Deleted,
-    }))
-}
-
 /// An inbox entry of a message, and what has happened to it.
-struct Known {
-    inbox: InboxId,
-    session: SessionId,
-    key: SessionKey,
+pub(super) struct Known {
+    pub(super) inbox: InboxId,
+    pub(super) session: SessionId,
+    pub(super) key: SessionKey,
     /// The message, while it waits in the inbox.
-    message: Option<Inbound>,
+    pub(super) message: Option<Inbound>,
     /// Its current text, where it was edited after it was answered, and when it was edited.
-    edited: Option<String>,
-    edited_at: Option<String>,
-    called_off: Option<CalledOff>,
+    pub(super) edited: Option<String>,
+    pub(super) edited_at: Option<String>,
+    pub(super) called_off: Option<CalledOff>,
     /// Whether files came with it.
-    had_attached: bool,
-    is_begun: bool,
-    is_answered: bool,
+    pub(super) had_attached: bool,
+    pub(super) is_begun: bool,
+    pub(super) is_answered: bool,
 }
 
 impl Known {
@@ -271,12 +222,12 @@ impl Known {
         self.message.is_some() && !self.is_answered && self.called_off.is_none()
     }
 
-    fn turn(&self) -> TurnId {
+    pub(super) fn turn(&self) -> TurnId {
         TurnId(self.inbox.0)
     }
 }
 
-fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault> {
+pub(super) fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
     let mut rows = statement.query([channel, ts])?;
     let mut found = Vec::new();
@@ -454,13 +405,13 @@ fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
 }
 
 /// A message of the gateway's own, and the question that it answers.
-struct Reply {
-    turn: TurnId,
-    session: SessionId,
-    key: SessionKey,
+pub(super) struct Reply {
+    pub(super) turn: TurnId,
+    pub(super) session: SessionId,
+    pub(super) key: SessionKey,
 }
 
-fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>, Fault> {
+pub(super) fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>, Fault> {
     let mut statement = conn.prepare_cached(FIND_REPLY)?;
     let mut rows = statement.query([ts, channel])?;
     let Some(row) = rows.next()? else { return Ok(None) };

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::{mark, paths, sql};
+use super::{paths, sql};
 use crate::{database::SCHEME, ids::TurnId};
 
 /// How long a statement waits for another process to unlock the file.
@@ -314,7 +314,7 @@ fn hint_of_loss(path: &Path, how: Loss) -> String {
     if paths::is_beside(path) {
         return format!("the database itself is still there: stop pmk-host, run `{check}`, then start again");
     }
-    match mark::interrupted_move(path).filter(|_| how == Loss::Missing) {
+    match paths::interrupted_move(path).filter(|_| how == Loss::Missing) {
         Some(aside) => format!(
             "`{restore}` or `{renew}` was interrupted after it had moved the store aside to `{}`: run it again; or move \
              the file back to its name",

@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use pmk_core::{FrontName, SessionKey};
 
 use super::{
-    CalledOff, OpenWork, Pending, Store, StoreError,
-    changes::{self, Early},
-    codec,
+    CalledOff, OpenWork, Pending, Store, StoreError, codec,
+    early::{self, CLEAR_EARLY, Early},
     error::Fault,
     events::of_home,
     sessions,
@@ -25,6 +24,11 @@ pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const CLEARS: i64 = 16;
 const CLEARED_AT_ONCE: i64 = 8 * CLEARS;
 
+pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
+/// A parked message is reopened, so that it can be closed.
+pub(super) const CALL_OFF: &str =
+    "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
+     WHERE id = ?1";
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
 const FORGET_EXPIRED: &str =
     "DELETE FROM seen WHERE (front, key) IN (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
@@ -159,24 +163,24 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     if was_seen {
         return Ok(None);
     }
-    let early = changes::take_early(conn, inbound, early, expired)?;
+    let early = early::take(conn, inbound, early, expired)?;
     let is_deleted = matches!(early, Some(Early::Deleted));
     // The text of a message that was deleted before it arrived is not stored.
     let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;
     if inbox.0 % CLEARS == 0 {
         clear_seen(conn, expired)?;
-        conn.prepare_cached(changes::CLEAR_EARLY)?.run([expired])?;
+        conn.prepare_cached(CLEAR_EARLY)?.run([expired])?;
     }
     match early {
         None => Ok(Some(inbox)),
         Some(Early::Edited { text, at }) => {
             let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
-            conn.prepare_cached(changes::SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
+            conn.prepare_cached(SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
         // There is nothing to answer.
         Some(Early::Deleted) => {
-            conn.prepare_cached(changes::CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
+            conn.prepare_cached(CALL_OFF)?.run(params![inbox.0, CalledOff::Deleted.name()])?;
             Ok(None)
         }
     }
@@ -194,7 +198,7 @@ impl<'c> Asked<'c> {
         let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
         let seen: Result<Vec<_>, _> =
             names(inbound).map(|name| conn.ahead(IS_SEEN, params![front, name, expired])).collect();
-        let early = changes::early(conn, inbound)?;
+        let early = early::look_up(conn, inbound)?;
         let session = conn.ahead(sessions::FIND_SESSION, [inbound.key.to_string()])?;
         conn.ids_ahead("inbox", 1)?;
         Ok(Asked { seen: seen?, early, session })

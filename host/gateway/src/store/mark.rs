@@ -10,25 +10,15 @@ use std::{
 
 use super::{
     error::{Loss, StoreError},
-    files, paths,
+    files,
+    paths::{self, MOVING},
 };
 use pmk_system::home;
-
-/// Its name has another prefix than the database's files, so that `rm pmk-host.db*` leaves it.
-const FILE_NAME: &str = "store.mark";
 
 /// For people who look into the folder.
 const TEXT: &str = "This home has a store, `pmk-host.db`. While this file exists, pmk-host does not create an empty one \
                     in its place.\n`pmk-host store restore FILE` restores a backup; `pmk-host store renew` starts \
                     with an empty store.\n";
-
-/// Before the name that the store gets while `store restore` or `store renew` moves it aside: what is left of such a
-/// move must not be taken for an old store that was rejected long ago.
-const MOVING: &str = "It is being moved aside to ";
-
-fn of(path: &Path) -> PathBuf {
-    path.with_file_name(FILE_NAME)
-}
 
 /// Refuses a home whose store is gone.
 ///
@@ -41,7 +31,8 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
         Some(_) => return Ok(()),
     };
     // A log, too, shows that there was a store, for stores older than the mark; SQLite would delete it.
-    let had_one = files::length(&of(path))?.is_some() || files::length(&paths::log(path))?.is_some_and(|log| log > 0);
+    let had_one =
+        files::length(&paths::mark(path))?.is_some() || files::length(&paths::log(path))?.is_some_and(|log| log > 0);
     if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
 }
 
@@ -51,7 +42,7 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
 /// # Errors
 /// The mark cannot be written.
 pub(super) fn set(path: &Path) -> Result<(), StoreError> {
-    let mark = of(path);
+    let mark = paths::mark(path);
     match fs::read(&mark) {
         Ok(text) if text == TEXT.as_bytes() => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(mark, &error)),
@@ -65,19 +56,12 @@ pub(super) fn set(path: &Path) -> Result<(), StoreError> {
 /// # Errors
 /// The mark cannot be written.
 pub(super) fn set_moving(path: &Path, aside: &Path) -> Result<(), StoreError> {
-    let mark = of(path);
+    let mark = paths::mark(path);
     match (files::length(path)?, aside.file_name().and_then(|name| name.to_str())) {
         (Some(_), Some(name)) => write(mark, &format!("{TEXT}{MOVING}{name}\n")),
         _ if files::length(&mark)?.is_some() => Ok(()),
         _ => write(mark, TEXT),
     }
-}
-
-/// Returns where the store is, if moving it aside was interrupted.
-pub(super) fn interrupted_move(path: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(of(path)).ok()?;
-    let name = text.lines().find_map(|line| line.strip_prefix(MOVING))?;
-    Some(path.with_file_name(name)).filter(|aside| aside.exists())
 }
 
 fn write(mark: PathBuf, text: &str) -> Result<(), StoreError> {
@@ -93,7 +77,7 @@ fn failed(mark: PathBuf, error: &io::Error) -> StoreError {
 /// # Errors
 /// The mark cannot be removed.
 pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
-    let mark = of(path);
+    let mark = paths::mark(path);
     match fs::remove_file(&mark) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(mark, &error)),
         _ => Ok(()),

@@ -53,3 +53,22 @@ pub(super) fn of_schemas(path: &Path) -> Vec<(u32, PathBuf)> {
     let schema = |path: &Path| path.file_name()?.to_str()?.strip_prefix(&prefix)?.parse().ok();
     entries.filter_map(|entry| Some((schema(&entry.path())?, entry.path()))).collect()
 }
+
+/// Its name has another prefix than the database's files, so that `rm pmk-host.db*` leaves it.
+const MARK: &str = "store.mark";
+
+/// Returns the path of the mark of a home that has had a store.
+pub(super) fn mark(path: &Path) -> PathBuf {
+    path.with_file_name(MARK)
+}
+
+/// In the mark, before the name that the store gets while `store restore` or `store renew` moves it aside: what is left of such a
+/// move must not be taken for an old store that was rejected long ago.
+pub(super) const MOVING: &str = "It is being moved aside to ";
+
+/// Returns where the store is, if moving it aside was interrupted.
+pub(super) fn interrupted_move(path: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(mark(path)).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix(MOVING))?;
+    Some(path.with_file_name(name)).filter(|aside| aside.exists())
+}

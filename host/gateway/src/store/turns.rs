@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     EscalationUpdate, LiveEntry, Offers, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError,
-    StoredImage, TurnOutcome, Verbosity, archive,
+    StoredImage, TurnOutcome, Verbosity, again, archive,
     calibrations::{self, ModelCalibration},
-    cases, changes,
+    cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, hosts, images, lease, proposals, receipt,
@@ -249,7 +249,7 @@ impl Store {
                 conn.prepare_cached(COUNT_TURNS)?.run(params![session.0, turns, sizes])?;
             }
             for (other, user) in &also {
-                changes::leave_live(conn, session, *other)?;
+                again::leave_live(conn, session, *other)?;
                 conn.prepare_cached(ANSWERED_WITH)?.run(params![other.0, now_ms, user, turn.0])?;
                 conn.prepare_cached(EMPTY_QUESTION)?.run([other.0])?;
             }

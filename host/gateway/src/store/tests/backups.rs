@@ -233,10 +233,10 @@ async fn the_rejected_store_of_a_finished_restore_was_recommended_when_the_store
         fs::remove_file(&path).unwrap();
         Store::open(home.path()).map(drop).unwrap_err().hint().unwrap().into_owned()
     };
-    assert_eq!(Store::put_back(&lock(&home), &copy, at(0)).unwrap().len(), 1);
+    assert_eq!(Store::put_back(&lock(&home), &copy, None, at(0)).unwrap().len(), 1);
     let restored = lose();
     assert!(restored.starts_with("if it was moved, move it back"), "{restored}");
-    assert_eq!(Store::put_back(&lock(&home), &copy, at(1)).unwrap().len(), 0);
+    assert_eq!(Store::put_back(&lock(&home), &copy, None, at(1)).unwrap().len(), 0);
     Store::renew(&lock(&home), at(2)).unwrap();
     drop(open(&home));
     let renewed = lose();

@@ -9,8 +9,8 @@ use crate::{
     chat::Inbound,
     ids::{InboxId, SessionId, TurnId},
     store::{
-        Answered, BeginOutcome, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, archive,
-        cases, changes, codec,
+        Answered, BeginOutcome, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, again,
+        archive, cases, codec,
         error::Fault,
         escalations, experiments, lease, proposals,
         sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
@@ -133,7 +133,7 @@ impl Store {
         let (session, readers) = (open.session, &self.shared.readers);
         let short = match live {
             // Where a question is asked again, its earlier turn has left the window by now.
-            Some(live) if !changes::is_again(&open.inbound) => readers.look(|| window::found(live))?,
+            Some(live) if !again::is_again(&open.inbound) => readers.look(|| window::found(live))?,
             _ => readers.read_here(|conn| window::read_short(conn, session))?,
         };
         open.live.entries = match short {
@@ -155,7 +155,7 @@ fn find_window(
     windows: &Windows,
     OpenTurn { inbound, session, live, .. }: &OpenTurn,
 ) -> Result<(Option<windows::Place>, Option<Entries>), Fault> {
-    if changes::is_again(inbound) {
+    if again::is_again(inbound) {
         // The earlier turn has left it.
         windows.forget(*session);
     }
@@ -267,7 +267,7 @@ fn begin<'c>(
             && hold != Hold::Along
             && let Some(again_of) = row.get(Column::AgainOf as usize)?
         {
-            changes::leave_live_of(conn, session, again_of)?;
+            again::leave_live_of(conn, session, again_of)?;
         }
         let sizes: Option<String> = row.get(Column::Sizes as usize)?;
         let verbosity: Option<String> = row.get(Column::Verbose as usize)?;

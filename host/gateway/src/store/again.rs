@@ -2,29 +2,31 @@
 
 use pmk_core::{Place, SessionKey};
 
-use super::{Known, erase, find, intake, reply_at};
+use super::{
+    CalledOff, Pending, Store, StoreError,
+    changes::{Known, find, reply_at},
+    codec, erase,
+    error::Fault,
+    intake,
+    sql::{Connection, OptionalExtension, params},
+};
 use crate::{
     chat::{Inbound, ReplyTo},
     ids::{SessionId, TurnId},
     ledger::Event,
-    store::{
-        CalledOff, Pending, Store, StoreError, codec,
-        error::Fault,
-        sql::{Connection, OptionalExtension, params},
-    },
 };
 
-pub(in crate::store) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
-pub(in crate::store) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
+pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
+pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND t.piece_start IS NOT NULL ORDER BY t.piece_start";
-pub(in crate::store) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
+pub(super) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND i.user = ?2";
-pub(in crate::store) const AGAIN_OF: &str = "UPDATE inbox SET again_of = ?2 WHERE id = ?1";
-pub(in crate::store) const OF_AGAIN: &str = "SELECT again_of FROM inbox WHERE id = ?1";
-pub(in crate::store) const LEAVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND message_id IN
+pub(super) const AGAIN_OF: &str = "UPDATE inbox SET again_of = ?2 WHERE id = ?1";
+pub(super) const OF_AGAIN: &str = "SELECT again_of FROM inbox WHERE id = ?1";
+pub(super) const LEAVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND message_id IN
      (SELECT m.id FROM message m WHERE m.turn_id = ?2
       UNION ALL SELECT m.id FROM turn t JOIN message m ON m.turn_id = t.id WHERE t.answered_with = ?2)";
 
@@ -111,13 +113,13 @@ impl Store {
 }
 
 /// Removes what was answered before from the live window, where this turn's question is asked again.
-pub(in crate::store) fn leave_live(conn: &Connection, session: SessionId, turn: TurnId) -> Result<(), Fault> {
+pub(super) fn leave_live(conn: &Connection, session: SessionId, turn: TurnId) -> Result<(), Fault> {
     let of: Option<i64> = conn.prepare_cached(OF_AGAIN)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
     of.map_or(Ok(()), |of| leave_live_of(conn, session, of))
 }
 
 /// Removes from the live window what a turn has answered.
-pub(in crate::store) fn leave_live_of(conn: &Connection, session: SessionId, turn: i64) -> Result<(), Fault> {
+pub(super) fn leave_live_of(conn: &Connection, session: SessionId, turn: i64) -> Result<(), Fault> {
     Ok(conn.prepare_cached(LEAVE_LIVE)?.run(params![session.0, turn])?)
 }
 
