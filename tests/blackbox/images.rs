@@ -158,6 +158,22 @@ async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_
     }
 }
 
+/// A prompt that is too long in words, without a number, lost its images for good instead of its oldest turns.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_that_is_said_to_be_too_long_keeps_its_images() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    for _ in 0..4 {
+        scene.answer(&"The budget is computed by a worker. ".repeat(250), vec![]).await;
+    }
+    scene.anthropic.set_window(8_000);
+    scene.anthropic.name_no_numbers();
+    let told = scene.answer("what is wrong there?", vec![shot(1_000, 1_000)]).await;
+    assert!(told.starts_with(":scissors:"), "{told}");
+    assert!(!told.contains("refused the images"), "{told}");
+    assert_eq!(images(&scene.last()), [png(1_000, 1_000)]);
+}
+
 /// Twenty screenshots of one message were more than Anthropic accepts at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {

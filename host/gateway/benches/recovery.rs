@@ -65,7 +65,12 @@ impl Model for Refusing {
         if self.refusals.load(Ordering::Relaxed) > 0 {
             self.refusals.fetch_sub(1, Ordering::Relaxed);
             let message = "prompt is too long".to_owned();
-            return Err(ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message });
+            return Err(ModelError::Overflow {
+                observed_tokens: None,
+                allowed_tokens: None,
+                is_of_request: false,
+                message,
+            });
         }
         let blocks = vec![Block::Text { text: "recovered".into() }];
         Ok(Answer { blocks, stop: Stop::End, usage: Usage::default() })

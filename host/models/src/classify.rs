@@ -70,6 +70,7 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
         Class::Overflow(Named { observed, allowed }) => ModelError::Overflow {
             observed_tokens: observed.or(said.observed_tokens),
             allowed_tokens: allowed.or(said.allowed_tokens),
+            is_of_request: report.is_of_request(),
             message,
         },
         Class::RateLimited => ModelError::RateLimited { retry_after, message },
@@ -109,6 +110,7 @@ pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> 
     Err(ModelError::Overflow {
         observed_tokens: (prompt > 0).then_some(prompt),
         allowed_tokens: None,
+        is_of_request: false,
         message: format!("no room was left for an answer after a prompt of {prompt} tokens"),
     })
 }
@@ -325,6 +327,12 @@ impl<'a> Report<'a> {
     /// Slack's `msg_too_long` is about the reply, never about the prompt.
     fn may_overflow(&self) -> bool {
         !self.failed.provider.eq_ignore_ascii_case("slack")
+    }
+
+    /// Whether the request is said to be too large, and nothing of tokens or of the prompt.
+    fn is_of_request(&self) -> bool {
+        let is_said = self.status == Some(413) || self.said.codes.iter().any(|code| code == "request_too_large");
+        is_said && !words::names_the_prompt(&self.words)
     }
 
     fn says_overflow(&self) -> bool {

@@ -136,6 +136,8 @@ pub enum ModelError {
         observed_tokens: Option<u64>,
         /// The maximum size, if stated.
         allowed_tokens: Option<u64>,
+        /// Whether the request is said to be too large, and nothing of its prompt: images may be what has so many bytes.
+        is_of_request: bool,
         /// The provider's words or ours, on one line.
         message: String,
     },

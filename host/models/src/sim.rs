@@ -102,6 +102,7 @@ impl Sim {
             return Err(ModelError::Overflow {
                 observed_tokens: Some(prompt),
                 allowed_tokens: Some(window),
+                is_of_request: false,
                 message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
             });
         }

@@ -86,13 +86,19 @@ impl Workspace {
     }
 }
 
-/// What another program printed of its failure, in one line: its first line, and the first cause that it names.
+/// What another program printed of its failure, in one line: its first error, or else its first line, with the place
+/// and the first cause that it names.
 fn in_one_line(printed: &str) -> String {
-    let mut lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let error = lines.iter().position(|line| line.starts_with("error: ")).unwrap_or(0);
+    let mut lines = lines.into_iter().skip(error).peekable();
     let first = lines.next().unwrap_or("it printed nothing");
-    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let mut first = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    if let Some(place) = lines.peek().and_then(|line| line.strip_prefix("--> ")) {
+        first = format!("{place}: {first}");
+    }
     match lines.find(|line| *line == "Caused by:").and_then(|_| lines.next()) {
         Some(cause) => format!("{first}: {cause}"),
-        None => first.to_owned(),
+        None => first,
     }
 }

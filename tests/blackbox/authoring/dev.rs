@@ -206,7 +206,8 @@ fn a_cargo_that_cannot_work_was_quoted_at_length_and_without_a_hint() {
     let project = Project::new();
     project.write("mine/Cargo.toml", "[package]\nname = \"mine\"\n");
     let cargo = project.path("cargo");
-    let said = "error: no default is configured\n\nStack backtrace:\n   0: anyhow::error\n   1: rustup::main";
+    // As of a toolchain file and of a damaged manifest.
+    let said = "info: syncing\nerror: no default is configured\n  --> Cargo.toml:4:5\n\nStack backtrace:\n   0: anyhow::error\n   1: rustup::main";
     fs::write(&cargo, format!("#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")).expect("a program");
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o700)).expect("a program");
     let dev = |language: &str| {
@@ -214,8 +215,12 @@ fn a_cargo_that_cannot_work_was_quoted_at_length_and_without_a_hint() {
         command.current_dir(project.0.path()).env("CARGO", &cargo).env("LC_ALL", language);
         finish(command, "").stderr
     };
-    let expected = "error: `cargo metadata` failed: no default is configured\n  hint: install Rust, and choose a toolchain \
-                    with `rustup default stable`; or use `--build COMMAND --component FILE`\n";
+    let expected = "error: `cargo metadata` failed: Cargo.toml:4:5: no default is configured\n  hint: correct the \
+                    project's `Cargo.toml`, or choose a toolchain with `rustup default stable`; or use `--build COMMAND \
+                    --component FILE`\n";
     assert_eq!(dev("C"), expected);
-    assert!(dev(CHINESE).starts_with("錯誤：`cargo metadata` 失敗：no default is configured\n  提示：請安裝 Rust"));
+    let expected =
+        "錯誤：`cargo metadata` 失敗：Cargo.toml:4:5: no default is configured\n  提示：請修正專案的 `Cargo.toml`";
+    let shown = dev(CHINESE);
+    assert!(shown.starts_with(expected), "{shown}");
 }

@@ -62,7 +62,7 @@ impl StoreCommand {
             StoreCommand::Check => check(context),
             StoreCommand::Restore { file } => {
                 let file = absolute(&file)?;
-                let alive_ms = LivenessFiles::of(&context.home).read().last_ms();
+                let alive_ms = LivenessFiles::of(&context.home).read().stored_until_ms();
                 let moved = put(context, |lock| Store::put_back(lock, &file, alive_ms, Timestamp::now()));
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
                 tell(context, &moved, &format!("the store is restored from `{}`", file.display()))

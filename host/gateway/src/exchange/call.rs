@@ -115,7 +115,7 @@ async fn send(
 /// conversation below that size. Something else was wrong, and the provider did not say what.
 fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelError {
     match error {
-        ModelError::Overflow { observed_tokens, allowed_tokens: None, message }
+        ModelError::Overflow { observed_tokens, allowed_tokens: None, message, .. }
             if exchange.below.is_none()
                 && !may_be_the_size(
                     ports,
@@ -138,7 +138,7 @@ fn may_be_the_size(ports: &dyn Ports, size: u64, source: Source) -> bool {
 /// Returns why a smaller request may be answered although this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
-        Err(ModelError::Overflow { observed_tokens, allowed_tokens, message }) => {
+        Err(ModelError::Overflow { observed_tokens, allowed_tokens, message, .. }) => {
             // A quota per minute is not a context window.
             let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
             let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
@@ -160,9 +160,9 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
 }
 
 /// Returns whether an answer has used up the room for it; without any text, that is by thinking. A prompt that leaves
-/// no room for an answer ends it earlier.
+/// less room than that ends it earlier.
 pub(crate) fn is_used_up(answer: &Answer, room: u32) -> bool {
-    answer.stop == Stop::MaxTokens && answer.usage.output_tokens >= u64::from(room / 2)
+    answer.stop == Stop::MaxTokens && answer.usage.output_tokens >= u64::from(room - room / 10)
 }
 
 /// Handles an answer, or a failure that is unrelated to the size.

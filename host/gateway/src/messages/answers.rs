@@ -191,7 +191,7 @@ impl Messages {
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let message = String::new;
     let errors = [
-        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message: message() },
+        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, is_of_request: false, message: message() },
         ModelError::RateLimited { retry_after: None, message: message() },
         ModelError::Auth { message: message() },
         ModelError::UnknownModel { message: message() },

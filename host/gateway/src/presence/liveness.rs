@@ -15,6 +15,8 @@ use pmk_system::files;
 use pmk_system::home;
 use serde_json::json;
 
+use super::BEAT_EVERY;
+
 /// The liveness files of one home.
 #[derive(Clone, Debug)]
 pub struct LivenessFiles {
@@ -34,10 +36,20 @@ pub struct Seen {
 
 impl Seen {
     /// Returns when the gateway last ran, in milliseconds since the epoch, if known.
-    pub fn last_ms(self) -> Option<i64> {
+    fn last_ms(self) -> Option<i64> {
         match self.end {
             End::Asked { at_ms } => at_ms.max(self.beat_ms),
             End::Crash => self.beat_ms,
+        }
+    }
+
+    /// Returns until when the last run stored what people wrote, in milliseconds since the epoch, if known. A heartbeat
+    /// proves that it could, and an orderly end that follows one; a run that has ended long after its last heartbeat
+    /// could not.
+    pub fn stored_until_ms(self) -> Option<i64> {
+        match (self.beat_ms, self.last_ms()) {
+            (Some(beat), Some(last)) if last - beat > 2 * BEAT_EVERY.as_millis() as i64 => Some(beat),
+            (_, last) => last,
         }
     }
 
@@ -172,6 +184,21 @@ mod tests {
         assert_eq!(signs.read(), Seen { beat_ms: Some(1_777_342_416_133), end });
         signs.remove_marker();
         assert_eq!(signs.read().end, End::Crash);
+    }
+
+    #[test]
+    fn a_run_that_ended_long_after_its_last_heartbeat_stored_nothing_after_that() {
+        let end = |at_ms| End::Asked { at_ms: Some(at_ms) };
+        for (beat_ms, end, until) in [
+            (None, End::Crash, None),
+            (Some(1_000_000), End::Crash, Some(1_000_000)),
+            (Some(1_000_000), end(1_020_000), Some(1_020_000)),
+            (Some(1_000_000), end(9_000_000), Some(1_000_000)),
+            (Some(1_000_000), end(900_000), Some(1_000_000)),
+            (None, end(900_000), Some(900_000)),
+        ] {
+            assert_eq!(Seen { beat_ms, end }.stored_until_ms(), until, "{beat_ms:?} {end:?}");
+        }
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl Store {
         .await?
     }
 
-    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is when a gateway last used the home, if known: what
-    /// was asked until then is not answered again. Existing files are moved aside; returns their new paths.
+    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is until when a gateway stored what people wrote,
+    /// if known: what was asked until then is not found in Slack and answered again. Existing files are moved aside; returns their new paths.
     ///
     /// # Errors
     /// The backup is no store of this program, is damaged, or cannot be put in place. A store that was intact stays
@@ -126,7 +126,7 @@ impl Store {
             return Err(BackupError::Itself(copy_of_it.to_owned()));
         }
         let noted = || {
-            restored::note(&path, alive_ms)
+            restored::note(&path, &staged, alive_ms)
                 .map_err(|source| BackupError::Write { path: path.with_file_name(restored::FILE_NAME), source })
         };
         let placed = stage(copy_of_it, &staged).and_then(|()| noted()).and_then(|()| place(&staged, &path, at));

@@ -31,8 +31,10 @@ const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
 const FORGET_ALL_READING: &str = "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL";
-const READ_FROM: &str = "UPDATE session SET read_from = ?1 WHERE id IN (SELECT id FROM session
-            WHERE active_at >= ?2 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?3)";
+const READ_FROM: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
+            WHERE i.session_id = session.id AND i.ts > ?1), ?2)
+     WHERE id IN (SELECT id FROM session
+            WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
@@ -319,15 +321,16 @@ fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {
     Ok(owed.optional()?)
 }
 
-/// Returns a second as a Slack timestamp.
-/// Requests reading from when the gateway was last alive, whatever was requested before.
+/// Requests reading from when the gateway was last alive, and not from a little before that, whatever was requested
+/// earlier.
 pub(super) fn read_from(conn: &Connection, alive_ms: i64) -> Result<(), Fault> {
     let active_since = alive_ms.saturating_sub(READ_BACK_ACTIVE_MS);
     conn.prepare_cached(FORGET_ALL_READING)?.run([])?;
-    let from = ts(alive_ms / 1_000 + OVERLAP_S);
-    Ok(conn.prepare_cached(READ_FROM)?.run(params![from, active_since, MOST_READ_BACK])?)
+    let (alive, from) = (ts(alive_ms / 1_000), ts(alive_ms / 1_000 + OVERLAP_S));
+    Ok(conn.prepare_cached(READ_FROM)?.run(params![alive, from, active_since, MOST_READ_BACK])?)
 }
 
+/// Returns a second as a Slack timestamp.
 fn ts(seconds: i64) -> String {
     format!("{seconds}.000000")
 }

@@ -148,6 +148,7 @@ static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\binput_schema\b|\b(?:invalid|unsupported) (?:json )?schema\b",
         r"\b(?:unsupported|unknown|unrecognized|missing required) (?:request )?(?:parameter|argument)s?\b",
         r"\bextra inputs are not permitted\b",
+        r"\bcould not finish the message\b",
         r"\b(?:temperature|top_p|top_k|stream_options|max_(?:completion_|output_|new_)?tokens)\b.{0,60}\b(?:must|should|unsupported|not supported|out of range|too large)\b",
         r"\b(?:image|file|attachment|pdf|audio|video)s?\b.{0,40}\bexceeds?\b",
     ])
@@ -161,6 +162,11 @@ pub(super) static WANTS_MAX_COMPLETION_TOKENS: LazyLock<Regex> = LazyLock::new(|
 /// Words that do not occur in a sentence about a setting.
 static OF_THE_PROMPT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));
+
+/// Whether an error is about the prompt, and not about the request as a whole.
+pub(super) fn names_the_prompt(words: &str) -> bool {
+    OF_THE_PROMPT.is_match(words) || words.contains("token")
+}
 
 /// Whether an error names a fault that has nothing to do with the length of the prompt.
 pub(super) fn names_a_fault(words: &str) -> bool {

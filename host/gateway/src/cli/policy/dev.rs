@@ -318,7 +318,11 @@ impl From<BuildError> for Failed {
 
 impl From<BuilderError> for Failure {
     fn from(error: BuilderError) -> Failure {
-        Failure::new(&error).hint(error.hint())
+        let failure = Failure::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 }
 

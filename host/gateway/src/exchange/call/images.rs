@@ -1,6 +1,6 @@
 //! Images that a model's server refuses, because it accepts none, or not these, or not as many bytes. The wording of
-//! such a refusal is unknown, so a request that is refused for an unexplained reason, or as too large without a number
-//! of tokens, is sent again without its images. If that is answered, they are left out from then on.
+//! such a refusal is unknown, so a request that is refused for an unexplained reason, or as too large without a word
+//! about its prompt, is sent again without its images. If that is answered, they are left out from then on.
 
 use pmk_models::{Action, ModelError, Request};
 
@@ -59,8 +59,8 @@ impl Images {
 }
 
 /// Returns whether a refusal may be about images. A server may describe a problem with them in words known from
-/// another error; what is too large may be their bytes, unless tokens are counted.
+/// another error; what is too large may be their bytes, unless the prompt is said to be.
 fn may_be_about_images(error: &ModelError) -> bool {
-    matches!(error, ModelError::Overflow { observed_tokens: None, allowed_tokens: None, .. })
+    matches!(error, ModelError::Overflow { is_of_request: true, .. })
         || matches!(error.action(), Action::Probe | Action::Fail | Action::Repair)
 }

@@ -11,8 +11,8 @@ use pmk_models::{Action, ModelError, Request};
 use super::super::{Exchange, Ports, budget};
 use crate::{directive, preambles::Preamble, store::StoreError};
 
-/// The room for the answer to the test request, which nobody reads.
-const TRIAL_TOKENS: u32 = 16;
+/// The room for the answer to the test request, which nobody reads. Models that think refuse too little of it.
+const TRIAL_TOKENS: u32 = 1_024;
 
 /// What one model call finds out about tools.
 #[derive(Default)]
@@ -30,6 +30,8 @@ struct Suspected {
     reason: String,
     /// Whether its history has calls.
     has_calls: bool,
+    /// Whether it offers tools.
+    has_tools: bool,
 }
 
 impl Tools {
@@ -51,7 +53,8 @@ impl Tools {
                 tracing::info!(session = exchange.key, %error, "asking again without tools");
                 self.was_suspected = true;
                 let preamble = Arc::clone(&exchange.preamble);
-                self.suspected = Some(Suspected { preamble, reason: error.to_string(), has_calls });
+                let has_tools = !request.tools.is_empty();
+                self.suspected = Some(Suspected { preamble, reason: error.to_string(), has_calls, has_tools });
             }
             _ => {
                 // The tools were not the cause, or not the only one.
@@ -70,12 +73,16 @@ impl Tools {
     /// Handles an answered request.
     pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange, request: &Request) {
         let Some(support) = ports.tools() else { return };
-        let Some(Suspected { reason, has_calls, .. }) = self.suspected.take() else {
+        let Some(Suspected { reason, has_calls, has_tools, .. }) = self.suspected.take() else {
             if !request.tools.is_empty() {
                 support.were_taken().await;
             }
             return;
         };
+        // Some servers accept a call in the history only beside tools, which says nothing about tools.
+        if !has_tools && support.takes_tools() == Some(true) {
+            return;
+        }
         // The request that succeeded was a little smaller, too; a request that is certainly small tells
         // the two causes apart.
         match trial(ports, exchange, has_calls).await {

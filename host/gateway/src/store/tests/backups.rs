@@ -44,44 +44,42 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
 async fn what_was_asked_after_the_backup_is_not_answered_again() {
     const MINUTE: i64 = 60_000;
     let home = home();
-    let (early, late) = (home.path().join("early.db"), home.path().join("late.db"));
+    let copy = home.path().join("copy.db");
     let store = open(&home);
-    let said = async |number, ms| {
-        let ts = format!("{}.000100", (NOW + ms) / 1_000);
-        let message = Inbound { ts, ..inbound("slack:dm:U1", &format!("Ev{number}")) };
-        store.accept(&message, NOW + ms).await.unwrap().expect("a new message")
-    };
-    let old = said(1, 0).await;
-    store.back_up(&early).await.unwrap();
-    said(2, 55 * MINUTE).await;
-    store.back_up(&late).await.unwrap();
+    let ts = |ms: i64| format!("{}.000100", (NOW + ms) / 1_000);
+    let message = Inbound { ts: ts(0), ..inbound("slack:dm:U1", "Ev1") };
+    store.accept(&message, NOW).await.unwrap().expect("a new message");
+    store.back_up(&copy).await.unwrap();
     drop(store);
+    let outage = |since_ms| crate::store::Outage {
+        since_ms: Some(since_ms),
+        until_ms: since_ms + 10 * MINUTE,
+        announce: None,
+        read: true,
+    };
+    let reads_after = async |alive_ms: i64| {
+        let store = open(&home);
+        store.came_back(outage(alive_ms)).await.unwrap();
+        let unread = store.unread().await.unwrap();
+        store.read_back(&unread[0].key).await.unwrap();
+        assert_eq!(unread.len(), 1);
+        unread[0].after.clone()
+    };
+    let earlier = format!("{}.000000", NOW / 1_000 - 6 * 60);
+    // The gateway went on for an hour after the backup.
     let alive_ms = NOW + 60 * MINUTE;
-    // Hardly anything was done after this one, so what is open in it is open still.
-    Store::put_back(&lock(&home), &late, Some(alive_ms), at(65 * MINUTE)).unwrap();
-    assert_eq!(open(&home).parked().await.unwrap(), []);
-    // After this one the gateway went on for an hour.
-    Store::put_back(&lock(&home), &early, Some(alive_ms), at(70 * MINUTE)).unwrap();
-    let store = open(&home);
-    let parked = store.parked().await.unwrap();
-    assert_eq!(parked.iter().map(|parked| (parked.inbox, parked.told)).collect::<Vec<_>>(), [(old, true)]);
-    let came_back = || {
-        store.came_back(crate::store::Outage {
-            since_ms: Some(alive_ms),
-            until_ms: NOW + 70 * MINUTE,
-            announce: None,
-            read: true,
-        })
-    };
-    came_back().await.unwrap();
-    let unread = store.unread().await.unwrap();
-    let after: Vec<&str> = unread.iter().map(|unread| &*unread.after).collect();
-    assert_eq!(after, [format!("{}.000000", alive_ms / 1_000)]);
-    store.read_back(&unread[0].key).await.unwrap();
-    drop(store);
-    // It is done once.
-    let store = open(&home);
-    assert_eq!(store.unread().await.unwrap(), []);
+    Store::put_back(&lock(&home), &copy, Some(alive_ms), at(70 * MINUTE)).unwrap();
+    assert_eq!(reads_after(alive_ms).await, format!("{}.000000", alive_ms / 1_000));
+    assert_eq!(reads_after(alive_ms).await, earlier, "it was done once");
+    // The gateway of this home ended before the backup was made, somewhere else.
+    Store::put_back(&lock(&home), &copy, Some(NOW - 60 * MINUTE), at(80 * MINUTE)).unwrap();
+    assert_eq!(reads_after(alive_ms).await, earlier);
+    // The restore was interrupted, and the store of before put back by hand.
+    Store::put_back(&lock(&home), &copy, Some(alive_ms), at(90 * MINUTE)).unwrap();
+    let path = Store::path(home.path());
+    fs::copy(&path, home.path().join("another")).unwrap();
+    fs::rename(home.path().join("another"), &path).unwrap();
+    assert_eq!(reads_after(alive_ms).await, earlier);
 }
 
 #[tokio::test]

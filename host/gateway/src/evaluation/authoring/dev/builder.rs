@@ -48,28 +48,34 @@ pub enum BuilderError {
 
 impl BuilderError {
     /// Returns what to do about it, where the error itself does not say so.
-    pub fn hint(&self) -> &str {
-        match self {
+    pub fn hint(&self) -> Option<&str> {
+        Some(match self {
             BuilderError::NoFolder(_) => "specify the folder of a project, such as `pmk-host policy new` creates",
             BuilderError::Unknown(_) => {
                 "add a `Cargo.toml`, `package.json` or `build.py`, or use `--build COMMAND --component FILE`"
             }
-            BuilderError::NotOne { .. } => {
-                "specify the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`"
-            }
-            BuilderError::Tools { hint, .. } => hint.as_deref().unwrap_or(
-                "install Rust, and choose a toolchain with `rustup default stable`; or use `--build COMMAND --component \
-                 FILE`",
-            ),
-        }
+            BuilderError::NotOne { .. } => "specify the folder of one crate with `crate-type = [\"cdylib\", \"rlib\"]`",
+            BuilderError::Tools { hint, .. } => return hint.as_deref(),
+        })
     }
 }
 
 impl From<build_plugins::Error> for BuilderError {
     fn from(error: build_plugins::Error) -> BuilderError {
+        let hint = match &error {
+            build_plugins::Error::Start { .. } => Some(
+                "install Rust, and choose a toolchain with `rustup default stable`; or use `--build COMMAND --component \
+                 FILE`",
+            ),
+            build_plugins::Error::NoMetadata(_) => Some(
+                "correct the project's `Cargo.toml`, or choose a toolchain with `rustup default stable`; or use `--build \
+                 COMMAND --component FILE`",
+            ),
+            _ => None,
+        };
         let text = error.to_string();
-        let (what, hint) = text.split_once("\nhint: ").map_or((&*text, None), |(what, hint)| (what, Some(hint)));
-        BuilderError::Tools { what: what.to_owned(), hint: hint.map(str::to_owned) }
+        let (what, own_hint) = text.split_once("\nhint: ").map_or((&*text, None), |(what, hint)| (what, Some(hint)));
+        BuilderError::Tools { what: what.to_owned(), hint: own_hint.or(hint).map(str::to_owned) }
     }
 }
 

@@ -136,6 +136,7 @@ impl Ports for World<'_> {
             return Err(ModelError::Overflow {
                 observed_tokens: Some(counted),
                 allowed_tokens: Some(self.takes()),
+                is_of_request: false,
                 message: String::new(),
             });
         }
