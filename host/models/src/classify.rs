@@ -329,10 +329,11 @@ impl<'a> Report<'a> {
         !self.failed.provider.eq_ignore_ascii_case("slack")
     }
 
-    /// Whether the request is said to be too large, and nothing of tokens or of the prompt.
+    /// Whether the request is said to be too large, and nothing of tokens or of the prompt. Google's servers say so with
+    /// status 400.
     fn is_of_request(&self) -> bool {
         let is_said = self.status == Some(413) || self.said.codes.iter().any(|code| code == "request_too_large");
-        is_said && !words::names_the_prompt(&self.words)
+        (is_said || words::BYTES.is_match(&self.words)) && !words::names_the_prompt(&self.words)
     }
 
     fn says_overflow(&self) -> bool {

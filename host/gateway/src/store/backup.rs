@@ -131,7 +131,7 @@ impl Store {
         };
         let placed = stage(copy_of_it, &staged).and_then(|()| noted()).and_then(|()| place(&staged, &path, at));
         if placed.is_err() {
-            let _ = restored::forget(&path);
+            // The note of an earlier restore stays: it is about another file than this one.
             let _ = fs::remove_file(&staged);
         }
         placed

@@ -110,6 +110,9 @@ fn what_openai_and_compatible_servers_say() {
 #[test]
 fn a_page_of_html_is_classified_by_its_status() {
     let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
+    let payload = r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Request payload size exceeds the limit: 20971520 bytes."}}"#;
+    let error = of(Some(400), payload);
+    assert!(matches!(error, ModelError::Overflow { is_of_request: true, .. }), "{error:?}");
     let ModelError::Overflow { message, observed_tokens: None, .. } = of(Some(413), page) else {
         panic!("a body that is too large for the provider's door is too large a prompt");
     };

@@ -163,6 +163,10 @@ pub(super) static WANTS_MAX_COMPLETION_TOKENS: LazyLock<Regex> = LazyLock::new(|
 static OF_THE_PROMPT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));
 
+/// What is measured in bytes is no prompt.
+pub(super) static BYTES: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\bpayload\b|\b(?:kilo|mega)?bytes?\b|\d ?[km]i?b\b"));
+
 /// Whether an error is about the prompt, and not about the request as a whole.
 pub(super) fn names_the_prompt(words: &str) -> bool {
     OF_THE_PROMPT.is_match(words) || words.contains("token")
