@@ -261,9 +261,6 @@ impl Store {
         let path = Store::path(&place.home);
         let conn = connection::writer(&path, migrate)?;
         Mark::File(path.clone()).refuse(&conn, &path).map_err(|fault| fault.at(&path))?;
-        if migrate == Migrate::Yes {
-            restored::settle(&path, &conn)?;
-        }
         Store::assemble(place, None, conn, || connection::reader(&path), opening)
     }
 

@@ -67,12 +67,13 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
     let message = shown(failed.status.or(said.status), &said.words);
     let retry_after = failed.retry_after.or(said.retry_after).or_else(|| wait::in_words(&report.words));
     match class {
-        Class::Overflow(Named { observed, allowed }) => ModelError::Overflow {
-            observed_tokens: observed.or(said.observed_tokens),
-            allowed_tokens: allowed.or(said.allowed_tokens),
-            is_of_request: report.is_of_request(),
-            message,
-        },
+        Class::Overflow(Named { observed, allowed }) => {
+            let (observed_tokens, allowed_tokens) =
+                (observed.or(said.observed_tokens), allowed.or(said.allowed_tokens));
+            let is_counted = observed_tokens.is_some() || allowed_tokens.is_some();
+            let is_of_request = !is_counted && report.is_of_request();
+            ModelError::Overflow { observed_tokens, allowed_tokens, is_of_request, message }
+        }
         Class::RateLimited => ModelError::RateLimited { retry_after, message },
         Class::Overloaded => ModelError::Overloaded { retry_after, message },
         Class::Auth => ModelError::Auth { message },

@@ -6,7 +6,11 @@ use pmk_stand_ins::anthropic::Recorded;
 use serde_json::Value;
 
 use super::*;
-use crate::{moments::Moments, support::stand_in, workspace::rules_for_kills};
+use crate::{
+    moments::Moments,
+    support::{stand_in, until_async},
+    workspace::rules_for_kills,
+};
 
 /// A team whose asker asks in a direct message.
 struct Apart<'a> {
@@ -126,12 +130,8 @@ async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question(
     team.anthropic.when("It is in the worker.", Behaviour::answer("In the worker."));
     let busy = team.slack.dm(ASKER, "Where is it computed?");
     let is_asked = |said: &Recorded| said.said_now().contains("Where is it computed?");
-    let until_asked = async {
-        while !team.anthropic.requests().iter().any(is_asked) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, until_asked).await.expect("the model is asked");
+    let asked = || team.anthropic.requests().iter().any(is_asked).then_some(());
+    until_async("the model is asked", asked).await;
     apart.team.slack.dm_in_thread(CONTACT, ENGLISH.reply, Some(&asking.ts));
     // Once the contact is asked whether it is to be kept, their answer is on its way.
     apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;

@@ -143,6 +143,7 @@ fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(Tur
 fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool, Fault> {
     let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(false) };
     let (of, newest) = newest_of(conn, reply.turn)?;
+    // A contact's answer that was handed on comes after its question.
     Ok(newest.is_some_and(|newest| newest.turn().0 > of.0))
 }
 

@@ -107,8 +107,9 @@ impl Store {
         .await?
     }
 
-    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is until when a gateway stored what people wrote,
-    /// if known: what was asked until then is not found in Slack and answered again. Existing files are moved aside; returns their new paths.
+    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is until when a gateway stored what people wrote, if
+    /// known: what was asked until then is not found in Slack and answered again. Existing files are moved aside; returns
+    /// their new paths.
     ///
     /// # Errors
     /// The backup is no store of this program, is damaged, or cannot be put in place. A store that was intact stays
@@ -125,13 +126,14 @@ impl Store {
         if files::are_one(copy_of_it, &path)? {
             return Err(BackupError::Itself(copy_of_it.to_owned()));
         }
-        let noted = || {
-            restored::note(&path, &staged, alive_ms)
-                .map_err(|source| BackupError::Write { path: path.with_file_name(restored::FILE_NAME), source })
+        // A time in the future is from before the clock was set back.
+        let noted = || match alive_ms.filter(|alive_ms| *alive_ms <= at.as_millisecond()) {
+            Some(alive_ms) => restored::note(&path, alive_ms)
+                .map_err(|source| BackupError::Write { path: restored::of(&path), source }),
+            None => Ok(()),
         };
         let placed = stage(copy_of_it, &staged).and_then(|()| noted()).and_then(|()| place(&staged, &path, at));
         if placed.is_err() {
-            // The note of an earlier restore stays: it is about another file than this one.
             let _ = fs::remove_file(&staged);
         }
         placed

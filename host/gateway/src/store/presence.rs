@@ -7,7 +7,7 @@ use pmk_core::{FrontName, Place, SessionKey};
 use super::{
     Store, StoreError, codec,
     error::Fault,
-    intake, moment,
+    intake, moment, restored,
     sql::{Connection, OptionalExtension, params},
 };
 use crate::chat::Inbound;
@@ -29,11 +29,6 @@ pub(super) const FORGET_READING: &str =
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
-            WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
-const FORGET_ALL_READING: &str = "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL";
-const READ_FROM: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
-            WHERE i.session_id = session.id AND i.ts > ?1), ?2)
-     WHERE id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";
@@ -161,12 +156,14 @@ impl Store {
         self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.run([])?)).await
     }
 
-    /// Returns the conversations that are to be read back, the most recently active first.
+    /// Returns the conversations that are to be read back, the most recently active first. Of a store that was restored,
+    /// nothing is read back that the gateway knew before that.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn unread(&self) -> Result<Vec<MissedConversation>, StoreError> {
-        self.read(|conn| {
+        let path = Store::path(&self.shared.place.home);
+        self.read(move |conn| {
             let mut statement = conn.prepare_cached(UNREAD)?;
             let mut rows = statement.query([])?;
             let mut unread = Vec::new();
@@ -178,6 +175,16 @@ impl Store {
                     after: earlier(&after),
                 };
                 unread.push((conversation, row.get(3)?));
+            }
+            if !unread.is_empty()
+                && matches!(conn, Connection::Sqlite(_))
+                && let Some(alive_ms) = restored::alive_ms(&path)
+            {
+                let known_until = ts(alive_ms / 1_000);
+                for (conversation, _) in &mut unread {
+                    let after = &mut conversation.after;
+                    *after = std::mem::take(after).max(known_until.clone());
+                }
             }
             with_places(conn, unread)
         })
@@ -319,15 +326,6 @@ fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {
         Ok(UnannouncedOutage { since_ms: row.get(0)?, until_ms: row.get(1)?, reason: row.get(2)? })
     });
     Ok(owed.optional()?)
-}
-
-/// Requests reading from when the gateway was last alive, and not from a little before that, whatever was requested
-/// earlier.
-pub(super) fn read_from(conn: &Connection, alive_ms: i64) -> Result<(), Fault> {
-    let active_since = alive_ms.saturating_sub(READ_BACK_ACTIVE_MS);
-    conn.prepare_cached(FORGET_ALL_READING)?.run([])?;
-    let (alive, from) = (ts(alive_ms / 1_000), ts(alive_ms / 1_000 + OVERLAP_S));
-    Ok(conn.prepare_cached(READ_FROM)?.run(params![alive, from, active_since, MOST_READ_BACK])?)
 }
 
 /// Returns a second as a Slack timestamp.

@@ -113,6 +113,9 @@ fn a_page_of_html_is_classified_by_its_status() {
     let payload = r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Request payload size exceeds the limit: 20971520 bytes."}}"#;
     let error = of(Some(400), payload);
     assert!(matches!(error, ModelError::Overflow { is_of_request: true, .. }), "{error:?}");
+    let counted = r#"{"error":{"message":"request too large: limit 8000, requested 8098"}}"#;
+    let error = of(Some(413), counted);
+    assert!(matches!(error, ModelError::Overflow { is_of_request: false, .. }), "{error:?}");
     let ModelError::Overflow { message, observed_tokens: None, .. } = of(Some(413), page) else {
         panic!("a body that is too large for the provider's door is too large a prompt");
     };
