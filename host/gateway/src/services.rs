@@ -37,8 +37,10 @@ use crate::{
     store::{Store, StoreError},
 };
 
+mod channel_locks;
 mod library;
 
+use channel_locks::ChannelLocks;
 pub use library::SharedLibrary;
 
 /// How long a gateway that may no longer write to the store waits for the messages it was about to post: two calls,
@@ -70,8 +72,8 @@ pub struct Services {
     pub(crate) seeder: Option<Arc<Seeder>>,
     /// The settings of progress updates; all `chat.update`s are counted together.
     pub(crate) progress: progress::Settings,
-    /// Held while a message that asks for a verdict is posted, and while a verdict is taken.
-    pub(crate) judging: tokio::sync::Mutex<()>,
+    /// Held while a message that asks for a verdict is posted, and while a verdict on one in that channel is taken.
+    pub(crate) judging: ChannelLocks,
     /// Held while new notes of a case are determined and stored: two threads of a channel may bring up the same
     /// note.
     pub(crate) tracking: tokio::sync::Mutex<()>,
@@ -157,7 +159,7 @@ impl Services {
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
             progress: progress::Settings { min_gap, ..progress::Settings::default() },
-            judging: tokio::sync::Mutex::default(),
+            judging: ChannelLocks::default(),
             tracking: tokio::sync::Mutex::default(),
             stop,
             tasks,

@@ -1,19 +1,21 @@
 //! What goes wrong along the way: kills, models that fail, a Slack that stalls, commands at once.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use pmk_stand_ins::{
     anthropic::Behaviour,
-    slack::{Fault, Message},
+    slack::{Call, Fault, Message},
 };
 use serde_json::json;
 
 use super::team::{ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, Team, in_thread};
 use crate::{
     moments::Moments,
-    support::{Home, PATIENCE},
+    support::{Home, PATIENCE, until_async},
     workspace::rules_for_kills,
 };
+
+const ELSEWHERE: &str = "C0ELSEWHERE";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verdict_is_acknowledged_while_slack_takes_no_updates() {
@@ -25,6 +27,28 @@ async fn a_verdict_is_acknowledged_while_slack_takes_no_updates() {
     assert!(team.slack.await_ack(&event, PATIENCE).await.is_some());
     assert_eq!(team.slack.attempts(&event).len(), 1, "it was not acknowledged in time");
     assert!(team.atom().contains("status: approved"), "{}", team.atom());
+}
+
+/// Once, a verdict anywhere waited for whatever was being posted to ask for another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_counts_while_the_notice_of_another_channel_cannot_be_posted() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let notice = team.learn().await;
+    let asked = team.slack.mention(ELSEWHERE, ASKER, ENGLISH.question, None);
+    let is_in_thread = |message: &Message| message.by_bot && in_thread(message, &asked);
+    let put = |message: &Message| is_in_thread(message) && message.text.contains(ENGLISH.please_reply);
+    assert!(team.slack.await_message(ELSEWHERE, PATIENCE, put).await.is_some(), "the contacts are asked");
+    team.home.await_events("turn.processed", 3);
+    team.slack.fault_after("chat.postMessage", 1, usize::MAX, Fault::Stall);
+    team.slack.mention(ELSEWHERE, CONTACT, ENGLISH.reply, Some(&asked.ts));
+    let asks =
+        |call: &Call| call.body["channel"] == ELSEWHERE && call.body["text"].to_string().contains(":inbox_tray:");
+    let is_stuck = || team.slack.calls("chat.postMessage").iter().any(asks).then_some(());
+    until_async("the notice in the other channel", is_stuck).await;
+    team.react(CONTACT, &notice, "white_check_mark").await;
+    let approved = |(_, atom): &&(PathBuf, String)| atom.contains("status: approved");
+    assert_eq!(team.atoms().iter().filter(approved).count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -234,7 +234,7 @@ async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, p
 fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, atom: JudgedAtom) {
     let doing = Arc::clone(services);
     services.tasks.spawn(async move {
-        let judging = doing.judging.lock().await;
+        let judging = doing.judging.lock(&press.channel).await;
         let (actor, yes) = (press.user.clone(), press.choice == Choice::Yes);
         match verdict::carry_out(&doing, number, actor, yes, atom).await {
             Ok(()) => {

@@ -25,7 +25,7 @@ pub(super) async fn judge(
     (said, said_by): (ReactionVerdict, VerdictSource),
 ) -> Result<VerdictOutcome, StoreError> {
     // The lock ensures that a message being posted is known to the store.
-    let _judging = services.judging.lock().await;
+    let _judging = services.judging.lock(&reaction.channel).await;
     let yes = said == ReactionVerdict::Approve;
     let ends = Ends {
         dropped: services.messages.proposal_dropped(),

@@ -28,7 +28,7 @@ pub(super) async fn judge(
 ) -> Result<VerdictOutcome, Failure> {
     let Reaction { user, channel, ts, reaction: said, .. } = reaction.clone();
     // The lock ensures that the atom of a notice being posted knows it.
-    let _judging = services.judging.lock().await;
+    let _judging = services.judging.lock(&channel).await;
     let notice = Notice { channel_id: channel, message_ts: ts };
     let now_ms = services.now_ms();
     let found = services.library.with(move |library| library.by_notice(&notice, now_ms)).await.map_err(Failure::new)?;

@@ -53,7 +53,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         }
         // No verdict on it is accepted before the store knows its message id.
         let judging = match part.outgoing.purpose {
-            Purpose::Proposal => Some(services.judging.lock().await),
+            Purpose::Proposal => Some(services.judging.lock(&inbound.reply_to.channel).await),
             _ => None,
         };
         // A person asked in a direct message answers under it, possibly at once.

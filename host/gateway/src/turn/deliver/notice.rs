@@ -32,8 +32,8 @@ pub(super) async fn ask(
             saved => Ok(saved?),
         })
         .await?;
-    let _judging = services.judging.lock().await;
     let channel = &delivery.reply_to.channel;
+    let _judging = services.judging.lock(channel).await;
     let mut is_approved = false;
     if let Some(placeholder) = delivery.replaces {
         is_approved = note_notice(services, &path, channel, placeholder).await?;
