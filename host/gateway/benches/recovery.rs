@@ -147,7 +147,7 @@ async fn session(home: &Path) {
         events: vec![],
         receipts: Receipts::default(),
         pieces: vec![],
-        revision: None,
+        revision: 0,
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");

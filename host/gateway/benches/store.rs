@@ -72,7 +72,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         events: vec![],
         receipts: Receipts::default(),
         pieces: vec![],
-        revision: None,
+        revision: 0,
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
@@ -134,7 +134,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         events: vec![],
         receipts: Receipts::default(),
         pieces: vec![],
-        revision: None,
+        revision: 0,
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");

@@ -10,6 +10,6 @@ mod pool;
 pub mod reading;
 
 pub use import::{ImportProblem, import};
-pub use marker::{BadMarker, EscalationRemark, Marker, PriorAttempts, PrivateConversation};
+pub use marker::{BadMarker, EarlierQuestion, EscalationRemark, Marker, PriorAttempts, PrivateConversation};
 pub use pool::Pools;
 pub use reading::{Reading, Word};

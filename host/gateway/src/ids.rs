@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The greatest number of a message or a case that an import keeps. A new one is greater than all there are: from a
 /// greater number on, the database, or what reads an export, would soon be out of numbers.
 pub(crate) const GREATEST_KEPT: i64 = 1 << 48;
@@ -15,7 +17,7 @@ pub struct SessionId(pub(crate) i64);
 pub struct InboxId(pub(crate) i64);
 
 /// The id of a turn: that of the question it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TurnId(pub(crate) i64);
 
 #[cfg(test)]

@@ -125,8 +125,8 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         },
     };
     // A change since the first message was read affects the whole batch.
-    let revisions = also.iter().map(|other| other.live.revision).chain([turn.live.revision]);
-    turn.live.revision = revisions.min().flatten();
+    let revisions = also.iter().map(|other| other.live.revision);
+    turn.live.revision = revisions.fold(turn.live.revision, i64::min);
     let answered = answer(services, turn, also, None, batch).await?;
     deliver::deliver(services, answered).await
 }

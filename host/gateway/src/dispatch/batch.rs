@@ -47,7 +47,7 @@ impl Batch {
     }
 
     /// Notes the revision of the conversation that this attempt is based on.
-    pub fn begins_at(&self, revision: Option<i64>) {
+    pub fn begins_at(&self, revision: i64) {
         queues::lock(&self.queues).begins_at(&self.key, revision);
     }
 

@@ -127,9 +127,9 @@ impl Queues {
     }
 
     /// Sets the revision of the conversation that the current attempt is based on.
-    pub fn begins_at(&mut self, key: &SessionKey, revision: Option<i64>) {
+    pub fn begins_at(&mut self, key: &SessionKey, revision: i64) {
         if let Some(queue) = self.by_key.get_mut(key) {
-            queue.revision = revision;
+            queue.revision = Some(revision);
         }
     }
 

@@ -4,7 +4,7 @@ use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::chat::ReplyTo;
+use crate::{chat::ReplyTo, ids::TurnId};
 
 /// A thread that waits for a contact's answer. Its JSON form is what pmk writes to
 /// `escalations/CHANNEL__THREAD.json`.
@@ -38,7 +38,25 @@ pub struct Marker {
     /// What asker and contacts have written to each other about it before there was an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchange: Vec<EscalationRemark>,
+    /// The turn that has asked: several questions may be asked in one thread, one after the other. `None` for one that
+    /// nobody was asked yet, and for those of pmk and of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<TurnId>,
+    /// What was asked in the thread before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierQuestion>,
 }
+
+/// A question of a thread that was asked another one since: whoever answers it late is told so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierQuestion {
+    pub asked_by: TurnId,
+    pub question: String,
+}
+
+/// How many earlier questions of a thread are remembered.
+const MOST_EARLIER: usize = 8;
 
 /// What was searched without success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +141,48 @@ impl Marker {
     /// Returns whether it is this person's question.
     pub fn is_askers(&self, sender: &str) -> bool {
         !sender.is_empty() && self.asker_user_id.as_deref() == Some(sender)
+    }
+
+    /// Returns it as the newest question of its thread, which this turn asks.
+    pub fn asked(self, turn: TurnId, before: Option<Marker>) -> Marker {
+        let mut earlier = Vec::new();
+        if let Some(Marker { earlier: known, asked_by, question, .. }) = before {
+            earlier = known;
+            earlier.extend(asked_by.map(|asked_by| EarlierQuestion { asked_by, question }));
+            earlier.drain(..earlier.len().saturating_sub(MOST_EARLIER));
+        }
+        Marker { asked_by: Some(turn), earlier, ..self }
+    }
+
+    /// Returns the question that this turn has asked one of its contacts in the same thread. Nothing of a later one is
+    /// in it: the contact was perhaps not to know that.
+    pub fn as_asked_by(self, turn: TurnId, contact: &str) -> Option<Marker> {
+        if self.is_of(turn) {
+            return Some(self);
+        }
+        let EarlierQuestion { asked_by, question } = self.earlier.into_iter().find(|it| it.asked_by == turn)?;
+        Some(Marker {
+            question,
+            scope: None,
+            reason: None,
+            mentioned_user_ids: vec![contact.to_owned()],
+            tried: PriorAttempts::default(),
+            exchange: vec![],
+            asked_by: Some(asked_by),
+            earlier: vec![],
+            ..self
+        })
+    }
+
+    /// Returns whether both are the same question, not only of the same thread.
+    pub fn is(&self, other: &Marker) -> bool {
+        let identity = |marker: &Marker| (marker.channel_id.clone(), marker.thread_ts.clone(), marker.asked_by);
+        identity(self) == identity(other)
+    }
+
+    /// Returns whether this turn has asked it.
+    pub fn is_of(&self, turn: TurnId) -> bool {
+        self.asked_by.is_none_or(|asked_by| asked_by == turn)
     }
 
     /// Returns the contact who has asked back and has had no reply.

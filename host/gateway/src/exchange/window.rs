@@ -31,7 +31,7 @@ pub(crate) struct Window {
     dropped_turns: u32,
     marker_template: Option<String>,
     /// The revision of the stored window that it began as.
-    revision: Option<i64>,
+    revision: i64,
     channel: String,
     language: Language,
     archive: Option<Arc<dyn Archive>>,
@@ -307,7 +307,7 @@ impl Window {
     }
 
     /// Returns the revision of the stored window that it began as.
-    pub fn revision(&self) -> Option<i64> {
+    pub fn revision(&self) -> i64 {
         self.revision
     }
 

@@ -193,8 +193,7 @@ impl Store {
 }
 
 /// Refuses what an attempt wants to store where people have changed the conversation since the attempt began.
-pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: Option<i64>) -> Result<(), Fault> {
-    let Some(revision) = revision else { return Ok(()) };
+pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: i64) -> Result<(), Fault> {
     let now: i64 = conn.prepare_cached(REVISION)?.query_row([session.0], |row| row.get(0))?;
     if now == revision { Ok(()) } else { Err(StoreError::Changed.into()) }
 }

@@ -31,20 +31,21 @@ pub(super) const IS_WAITING: &str =
     "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
 pub(super) const IN_CHANNEL: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND closed_at IS NULL AND claimed_by IS NULL ORDER BY thread_ts DESC";
-/// The escalation under whose message somebody writes, even if it is already answered.
-pub(super) const UNDER: &str = "SELECT e.marker FROM asked_apart a
+/// The escalation under whose message somebody writes, even if it is already answered: what its thread was last asked,
+/// and the turn that has asked this person.
+pub(super) const UNDER: &str = "SELECT e.marker, a.turn_id FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
      WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_id = ?3 ORDER BY a.turn_id DESC LIMIT 1";
-/// An escalation whose message is just being posted, so that its id is not known yet.
-pub(super) const UNDER_WAY: &str = "SELECT e.marker FROM asked_apart a
+/// Escalations whose messages are just being posted, so that their ids are not known yet.
+pub(super) const UNDER_WAY: &str = "SELECT e.marker, a.turn_id FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
-     WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_at IS NULL ORDER BY a.turn_id DESC LIMIT 1";
-pub(super) const NEWEST: &str = "SELECT e.marker FROM asked_apart a
+     WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_at IS NULL ORDER BY a.turn_id DESC";
+pub(super) const NEWEST: &str = "SELECT e.marker, a.turn_id FROM asked_apart a
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
-     WHERE a.contact = ?1 AND a.front = ?2 AND e.closed_at IS NULL ORDER BY a.turn_id DESC LIMIT 1";
-pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id FROM asked_apart a
+     WHERE a.contact = ?1 AND a.front = ?2 AND e.closed_at IS NULL ORDER BY a.turn_id DESC";
+pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id, a.turn_id FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      WHERE a.front = ?1 AND a.channel = ?2 AND a.thread_ts = ?3
      ORDER BY a.contact, a.turn_id, a.part";
@@ -55,6 +56,9 @@ pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
 pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1
        AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND substr(event_id, 1, 8) = ':answer:')";
+/// An answer that was handed on, and that nobody gets.
+pub(super) const GIVE_UP: &str = "UPDATE escalation SET claimed_by = NULL, closed_at = ?2 WHERE claimed_by = ?1
+       AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)";
 pub(super) const TAKE_OVER: &str =
     "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
 pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
@@ -64,6 +68,8 @@ pub(super) const CLOSE: &str = "UPDATE escalation SET closed_at = ?4
 pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
      (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
 pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
+pub(super) const LAST_ASKED: &str =
+    "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
 pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
@@ -141,10 +147,13 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn claim_answer(&self, turn: TurnId, front: FrontName, marker: &Marker) -> Result<bool, StoreError> {
-        let (channel, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
+        let marker = marker.clone();
         self.write(move |conn| {
-            let values = params![front_name(front), channel, thread_ts, turn.0];
-            Ok(conn.prepare_cached(CLAIM)?.execute(values)? > 0)
+            let place = params![front_name(front), marker.channel_id, marker.thread_ts, turn.0];
+            if !is_waiting(conn, front, &marker, Some(turn))? {
+                return Ok(false);
+            }
+            Ok(conn.prepare_cached(CLAIM)?.execute(place)? > 0)
         })
         .await
     }
@@ -159,12 +168,16 @@ impl Store {
         front: FrontName,
         marker: &Marker,
     ) -> Result<Vec<(String, Option<String>)>, StoreError> {
-        let (channel, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
+        let marker = marker.clone();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(OWN_THREADS)?;
-            let found = statement
-                .query_map(params![front_name(front), channel, thread_ts], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let mut found: Vec<(String, Option<String>)> = found.collect::<Result<_, _>>()?;
+            let mut rows = statement.query(params![front_name(front), marker.channel_id, marker.thread_ts])?;
+            let mut found: Vec<(String, Option<String>)> = Vec::new();
+            while let Some(row) = rows.next()? {
+                if marker.is_of(TurnId(row.get(2)?)) {
+                    found.push((row.get(0)?, row.get(1)?));
+                }
+            }
             // A long question takes several messages; the first one is the thread's parent.
             found.dedup_by(|one, before| one.0 == before.0);
             Ok(found)
@@ -285,12 +298,39 @@ fn in_thread(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Optio
 fn apart(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let (contact, front) = (&inbound.user, front_name(inbound.key.front));
     let Some(thread_ts) = &inbound.reply_to.thread_ts else {
-        return first(conn.prepare_cached(NEWEST)?.query(params![contact, front])?);
+        return newest(conn.prepare_cached(NEWEST)?.query(params![contact, front])?);
     };
-    match first(conn.prepare_cached(UNDER)?.query(params![contact, front, thread_ts])?)? {
+    let under = match conn.prepare_cached(UNDER)?.query(params![contact, front, thread_ts])?.next()? {
+        Some(row) => marker(row)?.as_asked_by(TurnId(row.get(1)?), contact),
+        None => None,
+    };
+    match under {
         Some(marker) => Ok(Some(marker)),
-        None => first(conn.prepare_cached(UNDER_WAY)?.query(params![contact, front])?),
+        None => newest(conn.prepare_cached(UNDER_WAY)?.query(params![contact, front])?),
     }
+}
+
+/// Returns the first escalation that was asked by the turn beside it.
+fn newest(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
+    while let Some(row) = rows.next()? {
+        let marker = marker(row)?;
+        if marker.is_of(TurnId(row.get(1)?)) {
+            return Ok(Some(marker));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether an answer to this question is waited for that no other turn has claimed.
+fn is_waiting(
+    conn: &Connection,
+    front: FrontName,
+    question: &Marker,
+    claimed_by: Option<TurnId>,
+) -> Result<bool, Fault> {
+    let claimed_by = claimed_by.map(|turn| turn.0);
+    let place = params![front_name(front), question.channel_id, question.thread_ts, claimed_by];
+    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(|waiting| waiting.is(question)))
 }
 
 /// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
@@ -337,7 +377,9 @@ pub(super) fn await_answer(
     let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
     conn.prepare_cached(FORGET_APART)?.run([expired])?;
     conn.prepare_cached(FORGET)?.run([expired])?;
-    put(conn, AWAIT, front, marker)?;
+    let place = params![front_name(front), marker.channel_id, marker.thread_ts];
+    let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
+    put(conn, AWAIT, front, &marker.clone().asked(turn, before))?;
     let mut ask = conn.prepare_cached(ASK_APART)?;
     for (part, outgoing) in (0u32..).zip(parts) {
         if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
@@ -355,13 +397,20 @@ pub(super) fn remember(
 ) -> Result<(), Fault> {
     let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
     // The stored state, because somebody else may have made a remark in the meantime.
-    let Some(mut marker) = first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? else { return Ok(()) };
-    marker.exchange.push(said.clone());
-    put(conn, REMEMBER, front, &marker).map(drop)
+    match first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? {
+        Some(mut marker) if marker.is(about) => {
+            marker.exchange.push(said.clone());
+            put(conn, REMEMBER, front, &marker).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Closes an escalation without an answer.
+/// Closes an escalation without an answer; [`StoreError::Changed`] if somebody has answered it meanwhile.
 pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
+    if !is_waiting(conn, front, marker, None)? {
+        return Err(StoreError::Changed.into());
+    }
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, now_ms];
     Ok(conn.prepare_cached(CLOSE)?.run(values)?)
 }

@@ -30,6 +30,8 @@ pub(super) const CONFIRM: &str = "UPDATE proposal SET confirmed_by = ?2 WHERE tu
 pub(super) const DROP: &str = "DELETE FROM proposal WHERE turn_id = ?1";
 pub(super) const CONFIRMED: &str = "SELECT marker FROM proposal WHERE confirmed_by = ?1";
 pub(super) const REOPEN: &str = "UPDATE proposal SET confirmed_by = NULL, proposed_at = ?2 WHERE confirmed_by = ?1";
+/// What a message says since it was edited.
+pub(super) const EDITED: &str = "SELECT edited FROM inbox WHERE id = ?1 AND edited IS NOT NULL";
 pub(super) const CARRIED_OUT: &str =
     "DELETE FROM proposal WHERE confirmed_by = (SELECT event_id FROM inbox WHERE id = ?1)";
 
@@ -215,6 +217,10 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.run(params![turn, confirmation.event_id])?;
     if is_answer {
+        // They mean what they have written there now.
+        if let Some(row) = conn.prepare_cached(EDITED)?.query([turn])?.next()? {
+            confirmation.text = row.get(0)?;
+        }
         return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
     // It replaces the message that showed the proposal, and is looked for after it.

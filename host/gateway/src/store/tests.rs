@@ -101,7 +101,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         events: vec![],
         receipts: Receipts::default(),
         pieces: vec![],
-        revision: None,
+        revision: 0,
         placeholder: None,
     }
 }

@@ -224,7 +224,7 @@ impl Store {
             let session = SessionId(session);
             // Another host has taken the conversation over and begun the turn anew.
             let is_elsewhere = hosts::is_one(conn) && leased.as_ref() != Some(&host);
-            if is_elsewhere || revision.is_some_and(|revision| revision != stands_at) {
+            if is_elsewhere || revision != stands_at {
                 return Err(StoreError::Changed.into());
             }
             conn.moved(|| Invalidation::Conversation(session.0));
@@ -397,6 +397,7 @@ impl Store {
             conn.prepare_cached(DELIVERED)?.run(params![turn.0, now_ms])?;
             if sent.is_empty() {
                 conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
+                conn.prepare_cached(escalations::GIVE_UP)?.run(params![turn.0, now_ms])?;
             }
             proposals::carried_out(conn, turn)?;
             conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;

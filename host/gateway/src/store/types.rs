@@ -407,8 +407,8 @@ pub struct Live {
     pub dropped_turns: u32,
     /// A policy's own text for the marker.
     pub marker_template: Option<String>,
-    /// The revision of the conversation; `None` where nothing else can change the window.
-    pub revision: Option<i64>,
+    /// The revision of the conversation.
+    pub revision: i64,
 }
 
 /// One message of the live window.
@@ -431,7 +431,7 @@ pub struct WindowEdit {
     /// A policy's own text for the marker.
     pub marker_template: Option<String>,
     /// The revision of the conversation that the edit was made for.
-    pub revision: Option<i64>,
+    pub revision: i64,
 }
 
 /// A range of the live window that is replaced by a summary.
@@ -446,7 +446,7 @@ pub struct FoldEdit {
     pub dropped_turns: u32,
     pub marker_template: Option<String>,
     /// The revision of the conversation that the edit was made for.
-    pub revision: Option<i64>,
+    pub revision: i64,
 }
 
 /// A reduced message and the position it takes.
@@ -505,8 +505,8 @@ pub struct Recorded {
     pub events: Vec<TaggedEvent>,
     /// What the turn's requests to the model were made from.
     pub receipts: Receipts,
-    /// The revision of the conversation when the turn began; `None` where nothing else can change it.
-    pub revision: Option<i64>,
+    /// The revision of the conversation when the turn began.
+    pub revision: i64,
     /// The message that the answer replaces; `None` where that can only be the one that was
     /// [placed](super::Store::placed).
     pub placeholder: Option<String>,

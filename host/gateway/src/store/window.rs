@@ -72,13 +72,7 @@ impl Store {
         let windows = self.windows();
         let work = move |conn: &Connection| {
             changes::refuse_stale(conn, session, edit.revision)?;
-            let known = match edit.revision {
-                Some(revision) => windows.take(conn, session, revision)?,
-                None => {
-                    windows.forget(session);
-                    None
-                }
-            };
+            let known = windows.take(conn, session, edit.revision)?;
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
             for (first, last) in &removed {
                 remove.run(params![session.0, first, last])?;

@@ -52,6 +52,9 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admission::Nothing);
     }
+    // Whoever has given an answer that was handed on was allowed to.
+    let gets = turn.absorbs.as_ref().filter(|_| store::is_handed_on(&turn.inbound));
+    let gets = gets.and_then(|marker| marker.asker_user_id.as_deref());
     match turn.called_off {
         // Others wait for a contact's answer, and a command may have been carried out already.
         Some(CalledOff::Stopped) if turn.absorbs.is_some() || Command::is_at_once(&turn) => {}
@@ -59,12 +62,13 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
         None => {}
     }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
+        (Some(_), _) if gets.is_some() => (Action::Hear, None),
         (Some(_), _) => (Action::Answer, None),
         (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),
         (None, Some(command)) => (command.action(), Some(command)),
         (None, None) => (Action::Speak, None),
     };
-    let ruling = services.people.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel));
+    let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
         (AccessDecision::Allowed, None) => Admission::Ask(turn),

@@ -74,7 +74,7 @@ async fn what_nobody_said_is_not_found() {
     let session = say(&store, KEY, "Ev1", "apples", "pears").await;
     let summary = Message::text(Role::User, Origin::Summary, "the budget was talked about");
     let fold =
-        FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None, revision: None };
+        FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None, revision: 0 };
     store.fold(session, fold, vec![], NOW).await.unwrap();
     assert_eq!(found(&store, session, "budget").await, Vec::<u32>::new());
     assert_eq!(found(&store, session, "apples").await, [0]);

@@ -4,7 +4,7 @@ use pmk_core::FrontName;
 
 use super::*;
 use crate::{
-    chat::{Choice, Press, Reaction},
+    chat::{Addressing, Choice, Edit, Press, Reaction},
     directive::Kind,
     escalation::Marker,
     ids::SessionId,
@@ -71,6 +71,8 @@ fn marker() -> Marker {
         tried: Default::default(),
         apart: None,
         exchange: vec![],
+        asked_by: None,
+        earlier: vec![],
     }
 }
 
@@ -250,4 +252,30 @@ async fn messages_that_are_answered_together_keep_their_authors() {
     store.record(first.turn, answered, NOW).await.unwrap();
     let of = async |user: &str| store.written_by(first.session, user).await.unwrap();
     assert_eq!((of("U1").await.len(), of("U2").await), (1, ids.into_iter().collect()));
+}
+
+#[tokio::test]
+async fn what_a_contact_says_is_their_answer_was_passed_on_as_it_was_before_they_corrected_it() {
+    let home = home();
+    let store = open(&home);
+    let reply_to = ReplyTo { channel: "D1".into(), thread_ts: None };
+    let message = Inbound { reply_to, text: "hmm, 3 pm".into(), ts: "1.0".into(), ..inbound("slack:dm:U1", "Ev1") };
+    let unclear = ask(&store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await;
+    let proposal = Proposal { part: 0, ..Proposal::meant(unclear.turn, &unclear.inbound, marker()) };
+    let parts = vec![Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("is it?") }];
+    let escalation = Some(EscalationUpdate::Unsure(proposal));
+    store.record(unclear.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(unclear.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();
+    let corrected = Edit {
+        message: Inbound { text: "5 pm".into(), ..message },
+        at: "2.0".into(),
+        is_for_us: true,
+        comes_alone: false,
+        manner: Some(Addressing::Plain { for_others: false }),
+    };
+    store.edit(&corrected, NOW).await.unwrap();
+    let Some(ProposalVerdict::Meant(answer)) = word(&store, "U1", "1.2", true, NOW).await else {
+        panic!("it is their answer")
+    };
+    assert_eq!(answer.text, "5 pm");
 }

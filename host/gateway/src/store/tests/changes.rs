@@ -451,7 +451,8 @@ async fn what_is_stopped_gets_no_answer_and_what_is_recorded_is_not_stopped() {
     assert_eq!(ask(&store, first).await.called_off, Some(CalledOff::Stopped));
     let begun = ask(&store, second).await;
     assert_eq!(begun.called_off, None);
-    store.record(begun.turn, recorded("two", "b"), NOW).await.unwrap();
+    let fresh = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
+    store.record(begun.turn, fresh, NOW).await.unwrap();
     assert_eq!(store.stop(&key, vec![second], "U1", None, NOW).await, Ok(Changed::Nothing));
     let late = written(4, "stop");
     assert_eq!(store.stop(&key, vec![second], "U1", Some(late.clone()), NOW).await, Ok(Changed::Nothing));

@@ -5,7 +5,7 @@ use pmk_core::FrontName;
 use super::*;
 use crate::{
     chat::{Addressing, DeletedAuthor, Deletion, Edit, MessageBody},
-    escalation::{EscalationRemark, Marker, PriorAttempts, PrivateConversation, Reading, Word},
+    escalation::{EarlierQuestion, EscalationRemark, Marker, PriorAttempts, PrivateConversation, Reading, Word},
 };
 
 fn marker(contacts: &[&str]) -> Marker {
@@ -21,7 +21,14 @@ fn marker(contacts: &[&str]) -> Marker {
         tried: PriorAttempts::default(),
         apart: None,
         exchange: vec![],
+        asked_by: None,
+        earlier: vec![],
     }
+}
+
+/// The same once it was asked, by the first turn of the store.
+fn asked(contacts: &[&str]) -> Marker {
+    Marker { asked_by: Some(TurnId::of(1)), ..marker(contacts) }
 }
 
 async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -> InboxId {
@@ -48,12 +55,12 @@ async fn the_awaited_answer_is_absorbed_once() {
     // Two contacts answer at the same time, and each attempt of the first one finds the escalation again.
     let (first, second) = (said(&store, "Ev2", "U2", Some("1.1")).await, said(&store, "Ev3", "U3", Some("1.1")).await);
     let absorbing = ask(&store, first).await;
-    assert_eq!(absorbing.absorbs.as_deref(), Some(&marker(&["U2", "U3"])));
-    let claim = async |turn: &OpenTurn| store.claim_answer(turn.turn, FrontName::Slack, &marker(&[])).await.unwrap();
+    assert_eq!(absorbing.absorbs.as_deref(), Some(&asked(&["U2", "U3"])));
+    let claim = async |turn: &OpenTurn| store.claim_answer(turn.turn, FrontName::Slack, &asked(&[])).await.unwrap();
     assert!(claim(&absorbing).await);
     let late = ask(&store, second).await;
     assert!(late.absorbs.is_none() && !claim(&late).await);
-    assert_eq!(ask(&store, first).await.absorbs.as_deref(), Some(&marker(&["U2", "U3"])));
+    assert_eq!(ask(&store, first).await.absorbs.as_deref(), Some(&asked(&["U2", "U3"])));
     assert!(claim(&absorbing).await, "it is still this turn's");
     store.record(absorbing.turn, recorded("reply", "answer"), NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
@@ -72,7 +79,7 @@ async fn nobody_else_answers_and_no_other_thread() {
         assert_eq!(open.absorbs, None, "{event}");
         store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
-    assert_eq!(store.escalations().await.unwrap(), [marker(&["U2", "U3"])]);
+    assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])]);
 }
 
 #[tokio::test]
@@ -80,7 +87,7 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     let home = home();
     let store = waiting(&home).await;
     let ignored = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
-    assert!(store.claim_answer(ignored.turn, FrontName::Slack, &marker(&[])).await.unwrap());
+    assert!(store.claim_answer(ignored.turn, FrontName::Slack, &asked(&[])).await.unwrap());
     store.finish(ignored.turn, vec![], vec![], NOW).await.unwrap();
     assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs.is_some());
 }
@@ -129,7 +136,7 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
         let words = EscalationRemark { user_id: user.into(), text: event.into() };
-        let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker(&[]), words));
+        let escalation = Some(EscalationUpdate::Said(FrontName::Slack, asked(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     }
@@ -144,10 +151,10 @@ async fn an_operator_cancels_what_waits_and_nothing_else() {
     let store = waiting(&home).await;
     assert_eq!(store.cancel_escalation("C1", "2.2", "han", NOW).await.unwrap(), None);
     let answering = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
-    assert!(store.claim_answer(answering.turn, FrontName::Slack, &marker(&[])).await.unwrap());
+    assert!(store.claim_answer(answering.turn, FrontName::Slack, &asked(&[])).await.unwrap());
     assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), None, "its answer is coming in");
     store.finish(answering.turn, vec![], vec![], NOW).await.unwrap();
-    assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), Some(marker(&["U2", "U3"])));
+    assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), Some(asked(&["U2", "U3"])));
     assert_eq!(store.escalations().await.unwrap(), []);
 }
 
@@ -176,7 +183,7 @@ async fn waiting_apart(home: &Home) -> (Store, Marker) {
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
-    (store, marker)
+    (store, Marker { asked_by: Some(asked.turn), ..marker })
 }
 
 #[tokio::test]
@@ -253,6 +260,7 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     store.record(asked.turn, forwarded, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| (part, Some(ts.to_owned())));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
+    let marker = Marker { asked_by: Some(asked.turn), ..marker };
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
     assert!(store.claim_answer(said.turn, FrontName::Slack, &marker).await.unwrap());
     let answer = crate::store::handed_on(said.turn, &said.inbound, &marker).expect("it is asked apart");
@@ -282,10 +290,88 @@ async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
     let reply = Inbound { user: "U2".into(), reply_to, ts: "2.2".into(), ..inbound(key, "Ev2") };
     let inbox = store.accept(&reply, NOW).await.unwrap().expect("a new message");
     let absorbing = ask(&store, inbox).await;
-    assert!(store.claim_answer(absorbing.turn, FrontName::Slack, &marker(&[])).await.unwrap());
+    assert!(store.claim_answer(absorbing.turn, FrontName::Slack, &asked(&[])).await.unwrap());
     store.edit(&edit(Inbound { text: "I will look later.".into(), ..reply }), NOW).await.unwrap();
     let later = ask(&store, inbox).await;
     assert!(later.absorbs.is_some());
-    store.record(later.turn, recorded("later", "⏳"), NOW).await.unwrap();
-    assert_eq!(store.escalations().await.unwrap(), [marker(&["U2", "U3"])], "it is waited for");
+    let noted = Recorded { revision: later.live.revision, ..recorded("later", "⏳") };
+    store.record(later.turn, noted, NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])], "it is waited for");
+}
+
+/// A store in which U1 had asked U2 and U3, U2 has answered, and U4 is asked something else in the same thread.
+async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
+    let (store, first) = waiting_apart(home).await;
+    let answering = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
+    assert!(store.claim_answer(answering.turn, FrontName::Slack, &first).await.unwrap());
+    store.record(answering.turn, recorded("q", "a"), NOW).await.unwrap();
+    store.finish(answering.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let again = ask(&store, told(&store, "Ev3", "U1", None).await).await;
+    let secret = Marker { question: "Whose salary is cut?".into(), asked_by: None, ..first.clone() };
+    let secret = Marker { mentioned_user_ids: vec!["U4".into()], reason: Some("secret".into()), ..secret };
+    let to = Outgoing { to: Some("U4".into()), purpose: Purpose::Escalation, ..Outgoing::reply("whose salary?") };
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, secret.clone()));
+    let parts = vec![Outgoing::reply("asked"), to];
+    store.record(again.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(again.turn, vec![(0, Some("9.8".into())), (1, Some("9.9".into()))], vec![], NOW).await.unwrap();
+    let earlier = vec![EarlierQuestion { asked_by: first.asked_by.unwrap(), question: first.question.clone() }];
+    (store, [first, Marker { asked_by: Some(again.turn), earlier, ..secret }])
+}
+
+/// Once, whoever had been asked about the first question of a thread was told of the second, and answered it.
+#[tokio::test]
+async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_first() {
+    let home = home();
+    let (store, [first, second]) = asked_twice(&home).await;
+    let apart = async |marker: &Marker| store.asked_apart(FrontName::Slack, marker).await.unwrap();
+    assert_eq!(apart(&second).await, [("U4".to_owned(), Some("9.9".to_owned()))]);
+    let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
+    let about = late.absorbs.as_deref().expect("who answers late is told");
+    assert_eq!((&*about.question, &about.reason, about.asked_by), ("本月預算?", &None, first.asked_by));
+    for stale in [about, &first] {
+        assert!(!store.claim_answer(late.turn, FrontName::Slack, stale).await.unwrap(), "it is answered");
+    }
+    store.finish(late.turn, vec![], vec![], NOW).await.unwrap();
+    let talk = ask(&store, told(&store, "Ev5", "U3", None).await).await;
+    assert_eq!(talk.absorbs, None);
+    store.finish(talk.turn, vec![], vec![], NOW).await.unwrap();
+    let words = EscalationRemark { user_id: "U3".into(), text: "done".into() };
+    let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
+    let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
+    store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(remark.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), [second.clone()]);
+    let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
+    assert_eq!(answering.absorbs.as_deref(), Some(&second));
+    assert!(store.claim_answer(answering.turn, FrontName::Slack, &second).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_question_that_is_being_answered_was_withdrawn_all_the_same() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let needless = ask(&store, told(&store, "Ev2", "U1", None).await).await;
+    let answering = ask(&store, told(&store, "Ev3", "U2", Some("9.1")).await).await;
+    assert!(store.claim_answer(answering.turn, FrontName::Slack, &marker).await.unwrap());
+    let escalation = Some(EscalationUpdate::Withdrawn(FrontName::Slack, marker.clone()));
+    let withdrawn = Recorded { escalation, ..recorded("never mind", "withdrawn") };
+    assert_eq!(store.record(needless.turn, withdrawn, NOW).await, Err(StoreError::Changed));
+    assert_eq!(ask(&store, InboxId(needless.turn.0)).await.awaits, None);
+    assert_eq!(store.escalations().await.unwrap(), [marker]);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_handed_on_to_nobody_kept_its_thread_waiting_for_ever() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
+    assert!(store.claim_answer(said.turn, FrontName::Slack, &marker).await.unwrap());
+    let answer = crate::store::handed_on(said.turn, &said.inbound, &marker).expect("it is asked apart");
+    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
+    store.record(said.turn, handed_on, NOW).await.unwrap();
+    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
+    assert_eq!(store.escalations().await.unwrap(), [marker]);
+    store.finish(passing_on.turn, vec![], vec![], NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), []);
 }

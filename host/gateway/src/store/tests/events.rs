@@ -81,7 +81,7 @@ async fn an_edit_of_the_window_is_told_with_it() {
     let bad = WindowEdit { replaced: vec![nowhere], ..WindowEdit::default() };
     store.edit_live(open.session, bad, vec![event("not done")], NOW).await.unwrap_err();
     store.edit_live(open.session, WindowEdit::default(), vec![event("edited")], NOW).await.unwrap();
-    let edit = FoldEdit { first: 0, last: 0, summary: None, dropped_turns: 1, marker_template: None, revision: None };
+    let edit = FoldEdit { first: 0, last: 0, summary: None, dropped_turns: 1, marker_template: None, revision: 0 };
     store.fold(open.session, edit, vec![Event::FrontAccepted.into()], NOW).await.unwrap();
     assert_eq!(waiting(&store, told).await, ["queue.swept", "front.accepted"]);
 }

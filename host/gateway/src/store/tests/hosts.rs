@@ -264,7 +264,7 @@ async fn what_others_take_in_or_change_of_a_conversation_is_seen_by_who_works_on
     let (first, _lock) = at_work(&one).await;
     let (second, _other_lock) = at_work(&other).await;
     let inbox = accept(&first, KEY, "Ev1").await;
-    let begun_at = ask(&first, inbox).await.live.revision.unwrap();
+    let begun_at = ask(&first, inbox).await.live.revision;
     let later = accept(&second, KEY, "Ev2").await;
     let stopped = second.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await.unwrap();
     assert!(matches!(stopped, Changed::Here { anew: true, .. }), "{stopped:?}");

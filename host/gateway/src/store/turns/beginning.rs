@@ -159,7 +159,7 @@ fn find_window(
         // The earlier turn has left it.
         windows.forget(*session);
     }
-    live.revision.map_or(Ok((None, None)), |revision| windows.find(conn, *session, revision))
+    windows.find(conn, *session, live.revision)
 }
 
 /// Looks up a question that may begin.
@@ -259,7 +259,7 @@ fn begin<'c>(
         let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
         let (dropped_turns, marker_template) =
             (row.get(Column::DroppedTurns as usize)?, row.get(Column::Marker as usize)?);
-        let revision = Some(row.get(Column::Revision as usize)?);
+        let revision = row.get(Column::Revision as usize)?;
         let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
         let called_off: Option<String> = row.get(Column::CalledOff as usize)?;
         let called_off = called_off.as_deref().and_then(CalledOff::from_name);

@@ -94,6 +94,8 @@ pub(super) async fn escalate(
             Place::Channel(_) => None,
         },
         exchange: vec![],
+        asked_by: None,
+        earlier: vec![],
     };
     let (told, fate, prepared) = if is_askers {
         let told = services.messages.told_asked(marker.apart.is_some());
