@@ -345,6 +345,29 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.behaved();
 }
 
+/// An app's alert may have no text but that of its blocks: the model was told nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_that_is_made_of_blocks_is_read_as_people_see_it() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    let blocks = json!([
+        {"type": "header", "text": {"type": "plain_text", "text": "CPU high on db1"}},
+        {"type": "section", "fields": [{"type": "mrkdwn", "text": "*Host:* <https://db1.example|db1>"},
+                                       {"type": "mrkdwn", "text": "*Since:* 10:01"}]},
+    ]);
+    let alert = json!({"subtype": "bot_message", "bot_id": "B7", "blocks": blocks});
+    let parent = scene.slack.talk_with("C1", "B7", "", None, alert).ts;
+    let reply = json!({"bot_id": "B7", "attachments": [{"color": "#f00", "fallback": "[no preview available]",
+        "blocks": [{"type": "section", "text": {"type": "plain_text", "text": "It is over."}}]}]});
+    scene.slack.talk_with("C1", "B7", "", Some(&parent), reply);
+    scene.told(&scene.slack.mention("C1", "U4", "what is going on?", Some(&parent))).await;
+    let sent = scene.sent_last();
+    let (_, quoted) = sent[0].split_once('\n').expect("lines");
+    let alert = "> B7: CPU high on db1\n>   *Host:* db1 (https://db1.example)\n>   *Since:* 10:01";
+    assert_eq!(quoted, format!("{alert}\n> B7: It is over."));
+    scene.behaved();
+}
+
 /// The policies would keep all of it; the question has to have room beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_thread_takes_no_more_than_its_share_of_what_the_model_reads() {

@@ -46,6 +46,7 @@ mod address;
 pub mod app;
 mod attached;
 mod backfill;
+mod block_text;
 mod blocks;
 mod changed;
 mod connectivity;
