@@ -152,13 +152,17 @@ fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
     })
 }
 
-fn file(file: &Value) -> File {
+/// Returns a file as Slack describes it.
+pub(super) fn file(file: &Value) -> File {
     let nothing = Map::new();
     let file = file.as_object().unwrap_or(&nothing);
     let word = |key: &str| file.get(key).and_then(Value::as_str);
     let name = name(file);
     let address = word("url_private_download").or_else(|| word("url_private")).map(str::to_owned);
+    // From another workspace; nothing but its id is known.
+    let id = word("id").filter(|_| word("file_access") == Some("check_file_info")).map(str::to_owned);
     let content = match (word("mode"), &address) {
+        _ if id.is_some() => Content::Awaited,
         (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(FileSkipReason::Gone),
         (Some("external" | "email"), _) => Content::Unread(FileSkipReason::Elsewhere),
         (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &name) => match address {
@@ -175,7 +179,7 @@ fn file(file: &Value) -> File {
         Content::AwaitedImage => PREVIEWS.into_iter().find_map(word).map(str::to_owned),
         _ => None,
     };
-    File { name, bytes: file.get("size").and_then(Value::as_u64), address, preview, content }
+    File { id, name, bytes: file.get("size").and_then(Value::as_u64), address, preview, content }
 }
 
 fn name(file: &Map<String, Value>) -> String {
@@ -313,6 +317,9 @@ mod tests {
         assert_eq!(file("a", "text/x-odd", json!({"mode": "snippet"})), Content::Awaited);
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(FileSkipReason::Gone));
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(FileSkipReason::Elsewhere));
+        let theirs = json!([{"id": "F8", "mode": "file_access", "file_access": "check_file_info"}]);
+        assert_eq!(read(&Value::Null, &theirs, "UBOT").files[0].id.as_deref(), Some("F8"));
+        assert_eq!(contents(theirs), [("F8".to_owned(), Content::Awaited)]);
         let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
         assert_eq!(bare, [("F7".to_owned(), unread(FileSkipReason::NotFetched))]);
     }
@@ -355,6 +362,8 @@ mod tests {
             "name",
             "mode",
             "mimetype",
+            "id",
+            "file_access",
             "size",
             "message_blocks",
             "message",
@@ -374,8 +383,15 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             "(\\PC|\n|<|>|&|\\||\u{202e}){0,12}".prop_map(Value::from),
-            prop::sample::select(vec!["snippet", "rich_text_section", "mrkdwn", "text/plain", "image/png"])
-                .prop_map(Value::from),
+            prop::sample::select(vec![
+                "snippet",
+                "rich_text_section",
+                "mrkdwn",
+                "text/plain",
+                "image/png",
+                "check_file_info",
+            ])
+            .prop_map(Value::from),
         ];
         leaf.prop_recursive(5, 60, 6, move |inner| {
             let object = prop::collection::vec((key.clone(), inner.clone()), 0..6).prop_map(|pairs| {
@@ -394,9 +410,10 @@ mod tests {
                 let is_one_line = !by.contains(['\n', '\u{202e}']);
                 prop_assert!(!text.trim().is_empty() && is_one_line && text::plain(text) == text.as_str());
             }
-            for File { name, content, address, .. } in &attached.files {
+            for File { id, name, content, address, .. } in &attached.files {
                 prop_assert!(!name.is_empty() && !name.contains('\n'));
-                prop_assert!(!matches!(content, Content::Awaited | Content::AwaitedImage) || address.is_some());
+                let is_awaited = matches!(content, Content::Awaited | Content::AwaitedImage);
+                prop_assert!(!is_awaited || address.is_some() || id.is_some());
             }
         }
 
