@@ -48,7 +48,7 @@ impl Content {
 
     /// Returns Markdown as a block; `None` if it is too long for one.
     pub(super) fn markdown(source: &str) -> Option<Content> {
-        let shown = with_emoji(&without_mentions(source));
+        let shown = with_emoji(&without_mentions(&markdown::at_margin(source)));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
             return None;
         }
@@ -188,6 +188,21 @@ mod tests {
         {
             assert_eq!(without_mentions(plain), plain);
         }
+    }
+
+    /// Regression: the rest of a nested list was shown as code.
+    #[test]
+    fn a_part_that_begins_within_a_list_is_no_code() {
+        let shown = |source: &str| Content::markdown(source).expect("short").blocks[0]["text"].clone();
+        assert_eq!(
+            shown("    - nine\n      more\n    - ten\n- two\n    - one\n"),
+            "- nine\n  more\n- ten\n- two\n    - one\n"
+        );
+        assert_eq!(
+            shown("    ```rust\n    let x = 1;\n      y\n    ```\n\ntext"),
+            "```rust\nlet x = 1;\n  y\n```\n\ntext"
+        );
+        assert_eq!(shown("text\n\n    code\n"), "text\n\n    code\n");
     }
 
     /// Regression: code that somebody copied had an invisible character in it, and did not compile.
