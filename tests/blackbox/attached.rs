@@ -173,6 +173,39 @@ async fn without_the_scope_a_login_page_is_not_taken_for_the_file() {
     scene.behaved();
 }
 
+/// Over Slack Connect a file arrives as an id alone: it was said to be no text, and with nothing else it got no answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_from_another_workspace_is_asked_about_and_read() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    let theirs = |file: Upload| Upload { over_connect: true, ..file };
+    let log = || theirs(Upload::new("server.log", "text/plain", "disk full"));
+    let told = scene.told(&scene.slack.dm_with_file("U1", "", log())).await;
+    assert!(!told.contains("Not read"), "{told}");
+    assert!(scene.sent_last()[0].ends_with("\n> file: server.log\n> disk full"), "{:?}", scene.sent_last());
+    let plan = theirs(Upload::new("plan.pdf", "application/pdf", "%PDF"));
+    let gone = theirs(Upload { mode: "tombstone".into(), ..Upload::new("gone.txt", "text/plain", "x") });
+    let told = scene.told(&scene.slack.dm_with_files("U2", "look", vec![plan, gone])).await;
+    assert!(told.contains("Not read: `plan.pdf` (not text), `F") && told.contains("` (deleted)"), "{told}");
+    let asked = scene.slack.call_count("files.info");
+    assert_eq!(asked, 3);
+    // It is asked once more where that may help.
+    scene.slack.fault_times("files.info", 1, Fault::Status(503));
+    scene.told(&scene.slack.dm_with_file("U3", "look", log())).await;
+    assert!(scene.sent_last()[0].ends_with("\n> disk full"), "{:?}", scene.sent_last());
+    for (code, why) in [
+        ("access_denied", "not shared with this app"),
+        ("file_not_found", "deleted"),
+        ("missing_scope", "the app may not read files: it needs the scope `files:read`"),
+        ("flux_capacitor_empty", "could not be fetched"),
+    ] {
+        scene.slack.fault_times("files.info", 1, Fault::Error(code));
+        let told = scene.told(&scene.slack.dm_with_file("U4", "look", log())).await;
+        assert!(told.contains("Not read: `F") && told.contains(&format!("` ({why})")), "{told}");
+    }
+    scene.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_is_attached_is_read() {
     let scene = scene().await;
@@ -342,6 +375,29 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.told(&scene.slack.mention("C1", "U4", "by itself", None)).await;
     scene.told(&scene.slack.dm("U4", "in person")).await;
     assert_eq!(scene.slack.call_count("conversations.replies"), 1);
+    scene.behaved();
+}
+
+/// An app's alert may have no text but that of its blocks: the model was told nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_that_is_made_of_blocks_is_read_as_people_see_it() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    let blocks = json!([
+        {"type": "header", "text": {"type": "plain_text", "text": "CPU high on db1"}},
+        {"type": "section", "fields": [{"type": "mrkdwn", "text": "*Host:* <https://db1.example|db1>"},
+                                       {"type": "mrkdwn", "text": "*Since:* 10:01"}]},
+    ]);
+    let alert = json!({"subtype": "bot_message", "bot_id": "B7", "blocks": blocks});
+    let parent = scene.slack.talk_with("C1", "B7", "", None, alert).ts;
+    let reply = json!({"bot_id": "B7", "attachments": [{"color": "#f00", "fallback": "[no preview available]",
+        "blocks": [{"type": "section", "text": {"type": "plain_text", "text": "It is over."}}]}]});
+    scene.slack.talk_with("C1", "B7", "", Some(&parent), reply);
+    scene.told(&scene.slack.mention("C1", "U4", "what is going on?", Some(&parent))).await;
+    let sent = scene.sent_last();
+    let (_, quoted) = sent[0].split_once('\n').expect("lines");
+    let alert = "> B7: CPU high on db1\n>   *Host:* db1 (https://db1.example)\n>   *Since:* 10:01";
+    assert_eq!(quoted, format!("{alert}\n> B7: It is over."));
     scene.behaved();
 }
 

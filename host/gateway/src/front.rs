@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     chat::{
-        Accepted, Addressing, Button, Change, Connection, FileSkipReason, Inbound, Invocation, MessageBody, Notice,
-        Press, Reaction, ReplyTo, Thread, ThreadMessage,
+        Accepted, Addressing, Button, Change, Connection, File, FileSkipReason, Inbound, Invocation, MessageBody,
+        Notice, Press, Reaction, ReplyTo, Thread, ThreadMessage,
     },
     ledger::report::TurnReport,
 };
@@ -300,6 +300,14 @@ pub trait Front: Send + Sync {
         Ok(Past { is_whole: true, ..Past::default() })
     }
 
+    /// Asks what a file is that came with a message as an id alone. What is returned has no such id.
+    ///
+    /// # Errors
+    /// It could not be asked.
+    async fn describe(&self, _id: &str) -> Result<Described, FrontError> {
+        Ok(Err(FileSkipReason::NotFetched))
+    }
+
     /// Fetches a file that came with a message from its address, if it has at most `most` bytes; `said_bytes` is its
     /// stated size.
     ///
@@ -411,6 +419,9 @@ pub struct Past {
 
 /// The bytes of a file, or why it was not read.
 pub type Fetched = Result<Vec<u8>, FileSkipReason>;
+
+/// What a file is, or why nobody can say.
+pub type Described = Result<File, FileSkipReason>;
 
 /// Why a front could not do something.
 #[derive(Clone, Debug, Error)]

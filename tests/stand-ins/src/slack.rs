@@ -12,6 +12,7 @@
 //! - a file is announced, uploaded and shared, in this order, and must have the announced length;
 //! - an attached file is returned to a client with the bot's token; without the required scope, the response is a login
 //!   page with a success status;
+//! - a file from another workspace arrives as an id alone, and `files.info` describes it;
 //! - the history contains metadata only on request, and is returned in pages;
 //! - rate limits: about 50 updates per minute, about one post per second and channel, 50 pages per minute of each
 //!   method that reads conversations, and for every other method the limit of its tier; beyond that 429 with

@@ -46,6 +46,9 @@ pub enum QuoteKind {
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
+    /// The id by which the front has to be asked what it is; until then, no more is known than a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     pub name: String,
     /// Its stated size in bytes.
     pub bytes: Option<u64>,
@@ -94,6 +97,8 @@ pub enum FileSkipReason {
     Elsewhere,
     /// The app is not allowed to read files.
     NotAllowed,
+    /// It belongs to others, who do not share it with the app.
+    NotShared,
     /// It could not be fetched.
     NotFetched,
     /// Reading files is turned off.
@@ -102,7 +107,7 @@ pub enum FileSkipReason {
 
 impl FileSkipReason {
     /// All reasons.
-    pub const ALL: [FileSkipReason; 10] = [
+    pub const ALL: [FileSkipReason; 11] = [
         FileSkipReason::NoText,
         FileSkipReason::OddImage,
         FileSkipReason::NoImages,
@@ -111,6 +116,7 @@ impl FileSkipReason {
         FileSkipReason::Gone,
         FileSkipReason::Elsewhere,
         FileSkipReason::NotAllowed,
+        FileSkipReason::NotShared,
         FileSkipReason::NotFetched,
         FileSkipReason::Off,
     ];
@@ -126,6 +132,7 @@ impl FileSkipReason {
             FileSkipReason::Gone => "gone",
             FileSkipReason::Elsewhere => "elsewhere",
             FileSkipReason::NotAllowed => "not-allowed",
+            FileSkipReason::NotShared => "not-shared",
             FileSkipReason::NotFetched => "not-fetched",
             FileSkipReason::Off => "off",
         }

@@ -37,7 +37,9 @@ use self::{
     unstored::Unstored,
     web::{AuthInfo, Identity, Status, Web},
 };
-use super::{BackfillRequest, Delivery, Fencing, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress};
+use super::{
+    BackfillRequest, Delivery, Described, Fencing, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress,
+};
 use crate::chat::{Connection, Inbound, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
@@ -46,6 +48,7 @@ mod address;
 pub mod app;
 mod attached;
 mod backfill;
+mod block_text;
 mod blocks;
 mod changed;
 mod connectivity;
@@ -418,6 +421,10 @@ impl Front for Slack {
     async fn look_back(&self, place: &BackfillRequest) -> Result<Past, FrontError> {
         let past = backfill::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)
+    }
+
+    async fn describe(&self, id: &str) -> Result<Described, FrontError> {
+        fetch::description(&self.web, id).await.map_err(CallFailure::while_running)
     }
 
     async fn fetch(&self, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, FrontError> {

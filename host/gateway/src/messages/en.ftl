@@ -55,6 +55,7 @@ file-not-read = { $name } ({ $why ->
     [gone] deleted
     [elsewhere] not stored in Slack
     [not-allowed] the app may not read files: it needs the scope `files:read`
+    [not-shared] not shared with this app
     [off] files are not read here
    *[other] could not be fetched
 })

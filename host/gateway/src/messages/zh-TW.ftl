@@ -42,6 +42,7 @@ file-not-read = { $name }（{ $why ->
     [gone] 已刪除
     [elsewhere] 不在 Slack 上
     [not-allowed] 應用程式不能讀取檔案：需要 scope `files:read`
+    [not-shared] 沒有分享給這個應用程式
     [off] 這裡不讀取檔案
    *[other] 無法取得
 }）

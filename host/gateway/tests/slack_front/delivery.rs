@@ -38,6 +38,23 @@ async fn a_part_that_slack_finds_too_long_goes_in_smaller_ones() {
     rig.finish().await;
 }
 
+/// An answer that pings somebody went out as one text of up to 11,000 characters.
+#[tokio::test]
+async fn an_answer_that_pings_somebody_goes_in_texts_that_slack_lets_be_edited() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let place = place("D1", None);
+    let said = MessageBody { pings: vec!["U2".to_owned()], ..speech(&words(1_200)) };
+    let id = rig.front.deliver(part(&place, None, &said)).await.expect("delivered");
+    let (sent, texts) = (rig.slack.replies("D1"), texts(&rig, "D1"));
+    assert_eq!(id.as_deref(), Some(sent[0].ts.as_str()));
+    assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= 3_900), "{texts:?}");
+    assert_eq!(texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" "), said.text, "all of it is there, once");
+    let short = MessageBody { text: "short".to_owned(), ..said };
+    rig.front.deliver(numbered(1, &place, &short)).await.expect("delivered");
+    assert_eq!(rig.slack.replies("D1").len(), texts.len() + 1);
+    rig.finish().await;
+}
+
 #[tokio::test]
 async fn what_slack_will_not_have_in_any_form_goes_as_plain_text_or_is_refused() {
     let rig = Rig::start().await;

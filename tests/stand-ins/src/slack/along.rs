@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{Fault, Inner};
+use super::{Fault, Inner, methods::Answer, request::scalar};
 
 /// The response to a client that may not read files.
 const LOGIN: &str = "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
@@ -30,6 +30,9 @@ pub struct Upload {
     pub redirect: Option<String>,
     /// A preview image.
     pub preview: Option<Vec<u8>>,
+    /// Whether it comes from another workspace, over Slack Connect: a message then has only its id, and `files.info`
+    /// says the rest.
+    pub over_connect: bool,
 }
 
 impl Upload {
@@ -45,6 +48,7 @@ impl Upload {
             address: None,
             redirect: None,
             preview: None,
+            over_connect: false,
         }
     }
 }
@@ -77,10 +81,24 @@ pub(super) fn attach(inner: &Inner, user: &str, files: Vec<Upload>) -> Vec<Value
         if mode == "tombstone" {
             told = json!({"id": id, "mode": "tombstone", "name": name});
         }
+        state.described.insert(id.clone(), told.clone());
+        if file.over_connect {
+            told = json!({"id": id, "mode": "file_access", "file_access": "check_file_info"});
+        }
         state.attached.insert(id, file);
         told
     });
     told.collect()
+}
+
+/// `files.info`
+pub(super) fn info(inner: &Inner, body: &Value) -> Answer {
+    let id = scalar(body, "file").filter(|id| !id.is_empty()).ok_or("file_not_found")?;
+    match inner.state().described.get(&id) {
+        None => Err("file_not_found"),
+        Some(told) if told["mode"] == "tombstone" => Err("file_deleted"),
+        Some(told) => Ok(json!({"file": told, "comments": [], "response_metadata": {"next_cursor": ""}})),
+    }
 }
 
 /// Adds attachments to the JSON of a message.

@@ -109,6 +109,7 @@ impl SlackRules {
             | "chat.appendStream"
             | "chat.stopStream" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
+            "files.info" => "files:read",
             "conversations.open" => "im:write",
             "reactions.add" => "reactions:write",
             "conversations.history" | "conversations.replies" => kind.scope(),

@@ -150,6 +150,8 @@ pub(super) struct State {
     pub(super) along: HashMap<String, Value>,
     /// Files that people have attached, by id, and the requests for them.
     pub(super) attached: HashMap<String, Upload>,
+    /// What `files.info` says of them.
+    pub(super) described: HashMap<String, Value>,
     pub(super) fetches: Vec<Fetch>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,

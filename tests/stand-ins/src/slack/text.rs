@@ -26,8 +26,14 @@ pub(super) fn mentions(text: &str) -> Vec<&str> {
     let starts = text.match_indices('<').map(|(at, _)| at);
     starts
         .filter_map(|at| control_sequence(&text[at..]))
-        .filter(|found| found.starts_with("<@") || found.starts_with("<!"))
+        .filter(|found| found.strip_prefix("<@").is_some_and(is_of_an_id) || found.starts_with("<!"))
         .collect()
+}
+
+/// Whether an id stands before the end of a sequence, or before its label. Ids have no small letters.
+fn is_of_an_id(rest: &str) -> bool {
+    let id = rest.split(['|', '>']).next().unwrap_or_default();
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 /// The control sequence `<…>` at the start of a text.
@@ -62,6 +68,6 @@ mod tests {
     #[test]
     fn mentions_are_seen() {
         assert_eq!(mentions("hi <@U1> and <!channel>, see <https://a.b>"), ["<@U1>", "<!channel>"]);
-        assert!(mentions("hi &lt;@U1&gt; 1 < 2 > @here").is_empty());
+        assert!(mentions("hi &lt;@U1&gt; 1 < 2 > @here List<@NotNull String>").is_empty());
     }
 }

@@ -6,7 +6,7 @@
 use pmk_core::{session_key, text};
 use serde_json::{Map, Value};
 
-use super::mrkdwn;
+use super::{block_text, mrkdwn};
 use crate::chat::{Attachments, Content, File, FileSkipReason, Quote, QuoteKind};
 
 /// Further quotes are left out.
@@ -19,14 +19,8 @@ const MAX_FILES: usize = 20;
 /// The most characters of one quote. A Slack message has up to 40,000.
 const MAX_QUOTE_CHARS: usize = 40_000;
 
-/// More bytes than this many characters have.
-const MAX_QUOTE_BYTES: usize = 4 * MAX_QUOTE_CHARS;
-
 /// The most characters of a name.
 const MAX_NAME_CHARS: usize = 120;
-
-/// How deeply nested blocks are read.
-const MAX_DEPTH: usize = 12;
 
 /// The name shown for a file without one.
 const NAMELESS: &str = "?";
@@ -132,7 +126,9 @@ fn objects(list: &Value) -> impl Iterator<Item = &Map<String, Value>> {
 fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
     let field = |key: &str| attachment.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
     let plain = |key: &str| field(key).map(|text| mrkdwn::plain(text, me));
-    let body = plain("text").or_else(|| blocks(attachment.get("message_blocks")?, me));
+    let mut blocks = ["message_blocks", "blocks"].iter().filter_map(|key| attachment.get(*key));
+    let blocks = blocks.find(|blocks| elements(blocks).next().is_some()).unwrap_or(&Value::Null);
+    let body = Some(block_text::said(plain("text").unwrap_or_default(), blocks, me)).filter(|body| !body.is_empty());
     let mut lines: Vec<String> = [plain("pretext"), plain("title"), body].into_iter().flatten().collect();
     for field in attachment.get("fields").map(objects).into_iter().flatten() {
         let part = |key: &str| field.get(key).and_then(Value::as_str).map(|text| mrkdwn::plain(text, me));
@@ -156,54 +152,17 @@ fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
     })
 }
 
-/// Returns the text of blocks, at any depth.
-fn blocks(blocks: &Value, me: &str) -> Option<String> {
-    let mut words = String::new();
-    collect(blocks, me, 0, &mut words);
-    Some(words.trim().to_owned()).filter(|words| !words.is_empty())
-}
-
-fn collect(value: &Value, me: &str, depth: usize, words: &mut String) {
-    if depth > MAX_DEPTH || words.len() > MAX_QUOTE_BYTES {
-        return;
-    }
-    match value {
-        Value::Array(values) => values.iter().for_each(|value| collect(value, me, depth + 1, words)),
-        Value::Object(object) => {
-            let kind = object.get("type").and_then(Value::as_str).unwrap_or_default();
-            match object.get("text").or_else(|| object.get("url")) {
-                Some(Value::String(text)) if kind == "mrkdwn" => words.push_str(&mrkdwn::plain(text, me)),
-                Some(Value::String(text)) => words.push_str(text),
-                Some(inner) => collect(inner, me, depth + 1, words),
-                None => {}
-            }
-            if kind == "user"
-                && let Some(user) = object.get("user_id").and_then(Value::as_str)
-            {
-                words.push('@');
-                words.push_str(user);
-            }
-            for key in ["message", "blocks", "elements", "fields"] {
-                if let Some(inner) = object.get(key) {
-                    collect(inner, me, depth + 1, words);
-                }
-            }
-            let is_of_lines = kind.starts_with("rich_text_") || matches!(kind, "section" | "header" | "context");
-            if is_of_lines && !words.ends_with('\n') {
-                words.push('\n');
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn file(file: &Value) -> File {
+/// Returns a file as Slack describes it.
+pub(super) fn file(file: &Value) -> File {
     let nothing = Map::new();
     let file = file.as_object().unwrap_or(&nothing);
     let word = |key: &str| file.get(key).and_then(Value::as_str);
     let name = name(file);
     let address = word("url_private_download").or_else(|| word("url_private")).map(str::to_owned);
+    // From another workspace; nothing but its id is known.
+    let id = word("id").filter(|_| word("file_access") == Some("check_file_info")).map(str::to_owned);
     let content = match (word("mode"), &address) {
+        _ if id.is_some() => Content::Awaited,
         (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(FileSkipReason::Gone),
         (Some("external" | "email"), _) => Content::Unread(FileSkipReason::Elsewhere),
         (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &name) => match address {
@@ -220,7 +179,7 @@ fn file(file: &Value) -> File {
         Content::AwaitedImage => PREVIEWS.into_iter().find_map(word).map(str::to_owned),
         _ => None,
     };
-    File { name, bytes: file.get("size").and_then(Value::as_u64), address, preview, content }
+    File { id, name, bytes: file.get("size").and_then(Value::as_u64), address, preview, content }
 }
 
 fn name(file: &Map<String, Value>) -> String {
@@ -318,6 +277,21 @@ mod tests {
         assert_eq!(quotes(json!([{"fallback": "a chart"}])), [(QuoteKind::Aside, String::new(), "a chart".into())]);
     }
 
+    /// Regression: people saw the blocks, and the model `[no preview available]`.
+    #[test]
+    fn blocks_of_an_attachment_come_before_what_stands_in_for_them() {
+        let blocks = json!([{"type": "section", "text": {"type": "plain_text", "text": "disk full"}}]);
+        let quoted =
+            |attachment: Value| quotes(json!([attachment])).into_iter().map(|(.., text)| text).collect::<Vec<_>>();
+        assert_eq!(quoted(json!({"fallback": "[no preview available]", "blocks": blocks})), ["disk full"]);
+        assert_eq!(quoted(json!({"fallback": "disk full on db1", "blocks": blocks})), ["disk full"]);
+        assert_eq!(quoted(json!({"fallback": "a chart", "blocks": [{"type": "divider"}]})), ["a chart"]);
+        assert_eq!(quoted(json!({"text": "kept", "blocks": []})), ["kept"]);
+        let forwarded = json!({"is_share": true, "text": "This content can't be displayed.",
+                               "message_blocks": [{"message": {"blocks": blocks}}]});
+        assert_eq!(quoted(forwarded), ["disk full"]);
+    }
+
     #[test]
     fn files_are_told_apart_before_any_is_fetched() {
         let file = |name: &str, kind: &str, more: Value| {
@@ -343,6 +317,9 @@ mod tests {
         assert_eq!(file("a", "text/x-odd", json!({"mode": "snippet"})), Content::Awaited);
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(FileSkipReason::Gone));
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(FileSkipReason::Elsewhere));
+        let theirs = json!([{"id": "F8", "mode": "file_access", "file_access": "check_file_info"}]);
+        assert_eq!(read(&Value::Null, &theirs, "UBOT").files[0].id.as_deref(), Some("F8"));
+        assert_eq!(contents(theirs), [("F8".to_owned(), Content::Awaited)]);
         let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
         assert_eq!(bare, [("F7".to_owned(), unread(FileSkipReason::NotFetched))]);
     }
@@ -385,6 +362,8 @@ mod tests {
             "name",
             "mode",
             "mimetype",
+            "id",
+            "file_access",
             "size",
             "message_blocks",
             "message",
@@ -404,8 +383,15 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             "(\\PC|\n|<|>|&|\\||\u{202e}){0,12}".prop_map(Value::from),
-            prop::sample::select(vec!["snippet", "rich_text_section", "mrkdwn", "text/plain", "image/png"])
-                .prop_map(Value::from),
+            prop::sample::select(vec![
+                "snippet",
+                "rich_text_section",
+                "mrkdwn",
+                "text/plain",
+                "image/png",
+                "check_file_info",
+            ])
+            .prop_map(Value::from),
         ];
         leaf.prop_recursive(5, 60, 6, move |inner| {
             let object = prop::collection::vec((key.clone(), inner.clone()), 0..6).prop_map(|pairs| {
@@ -424,9 +410,10 @@ mod tests {
                 let is_one_line = !by.contains(['\n', '\u{202e}']);
                 prop_assert!(!text.trim().is_empty() && is_one_line && text::plain(text) == text.as_str());
             }
-            for File { name, content, address, .. } in &attached.files {
+            for File { id, name, content, address, .. } in &attached.files {
                 prop_assert!(!name.is_empty() && !name.contains('\n'));
-                prop_assert!(!matches!(content, Content::Awaited | Content::AwaitedImage) || address.is_some());
+                let is_awaited = matches!(content, Content::Awaited | Content::AwaitedImage);
+                prop_assert!(!is_awaited || address.is_some() || id.is_some());
             }
         }
 

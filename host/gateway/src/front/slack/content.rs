@@ -48,7 +48,7 @@ impl Content {
 
     /// Returns Markdown as a block; `None` if it is too long for one.
     pub(super) fn markdown(source: &str) -> Option<Content> {
-        let shown = with_emoji(&without_mentions(source));
+        let shown = with_emoji(&without_mentions(&markdown::at_margin(source)));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
             return None;
         }
@@ -105,8 +105,12 @@ fn with_emoji(source: &str) -> String {
 /// Breaks everything that Slack could take for a mention in Markdown.
 pub(super) fn without_mentions(source: &str) -> String {
     static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let opening = r"(?:<|&lt;|&#0*60;|&#x0*3c;)(?:@[A-Z]|#[A-Z]|!(?:channel|here|everyone|subteam|date))";
-        Regex::new(&format!(r"^(?:(?i:{opening})|@(?:channel|here|everyone)\b)")).ok()
+        let bracket = "(?i:<|&lt;|&#0*60;|&#x0*3c;)";
+        // An id has no small letters; the bracket or bar after it may be written as an entity. At the end of a text it
+        // may go on in the next one, as in a stream.
+        let id = "[@#](?:[A-Z0-9]+[>|&]|[A-Z0-9]*$)";
+        let word = "!(?i:channel|here|everyone|subteam|date)";
+        Regex::new(&format!(r"^(?:{bracket}(?:{id}|{word})|@(?:channel|here|everyone)\b)")).ok()
     });
     let Some(mention) = &*MENTION else { return source.replace('<', &format!("<{JOINER}")) };
     let mut shown = String::with_capacity(source.len());
@@ -120,12 +124,11 @@ pub(super) fn without_mentions(source: &str) -> String {
             rest = &from[1..];
             continue;
         };
-        // After the bracket, or the `@`.
+        // After the bracket, or the `@`. What follows may hold the next one.
         let opening = found.as_str().rfind(['<', ';']).map_or(1, |at| at + 1);
         shown.push_str(&from[..opening]);
         shown.push(JOINER);
-        shown.push_str(&from[opening..found.end()]);
-        rest = &from[found.end()..];
+        rest = &from[opening..];
     }
     shown.push_str(rest);
     shown
@@ -184,6 +187,54 @@ mod tests {
             ["<!-- a comment -->", "<!DOCTYPE html>", "<https://a.example>", "a < b", "x@hereford.example", "<div>"]
         {
             assert_eq!(without_mentions(plain), plain);
+        }
+    }
+
+    /// Regression: the rest of a nested list was shown as code.
+    #[test]
+    fn a_part_that_begins_within_a_list_is_no_code() {
+        let shown = |source: &str| Content::markdown(source).expect("short").blocks[0]["text"].clone();
+        assert_eq!(
+            shown("    - nine\n      more\n    - ten\n- two\n    - one\n"),
+            "- nine\n  more\n- ten\n- two\n    - one\n"
+        );
+        assert_eq!(
+            shown("    ```rust\n    let x = 1;\n      y\n    ```\n\ntext"),
+            "```rust\nlet x = 1;\n  y\n```\n\ntext"
+        );
+        assert_eq!(shown("text\n\n    code\n"), "text\n\n    code\n");
+    }
+
+    /// Regression: code that somebody copied had an invisible character in it, and did not compile.
+    #[test]
+    fn code_that_only_looks_like_a_mention_stays_as_it_is() {
+        for code in [
+            "List<@NotNull String> names;",
+            "Map<@Unsigned Long, @U Integer>",
+            "<#if user??>${user}</#if>",
+            "<#list xs as x>",
+            "vec<@u1>",
+            "a<#>b <@>",
+        ] {
+            assert_eq!(without_mentions(code), code);
+        }
+    }
+
+    #[test]
+    fn what_follows_a_mention_is_looked_at_too_and_so_is_one_that_is_cut() {
+        for (source, marks) in [
+            ("<@U1>&lt;!here&gt;", 2),
+            ("&lt;@U1&lt;@U2&gt;", 2),
+            ("<@U1|@here>", 2),
+            ("wait for <@U02", 1),
+            ("see <#", 1),
+        ] {
+            let shown = without_mentions(source);
+            assert_eq!(
+                (shown.matches(JOINER).count(), shown.replace(JOINER, "")),
+                (marks, source.to_owned()),
+                "{shown}"
+            );
         }
     }
 }

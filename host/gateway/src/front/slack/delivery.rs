@@ -17,7 +17,7 @@ use super::{
     web::{Turn, Web},
 };
 use crate::{
-    chat::{Button, ReplyTo},
+    chat::{Button, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Kind},
 };
 
@@ -41,6 +41,16 @@ impl Form {
     /// Answers are sent as blocks, in which nobody is pinged.
     fn first(part: &Delivery<'_>) -> Form {
         if is_block(part) { Form::Block } else { Form::Text { halvings: 0 } }
+    }
+
+    /// Returns the pieces in which a text is first sent: a part is measured as a block, which may be longer than a text.
+    fn pieces(self, MessageBody { text, pings }: &MessageBody) -> Vec<String> {
+        match self {
+            Form::Text { .. } if mrkdwn::counted_len(&markdown::render(text, pings)) > MAX_PART_BYTES => {
+                split::split(text, PartLimit::Rendered(MAX_PART_BYTES))
+            }
+            _ => vec![text.clone()],
+        }
     }
 
     /// Returns the next form to try, and the pieces to send in it.
@@ -76,7 +86,8 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &mut Vec<Piec
     let mut replaces = part.replaces;
     let mut first = None;
     let mut gone = 0;
-    let mut pieces = VecDeque::from([(part.speech.text.clone(), Form::first(part))]);
+    let form = Form::first(part);
+    let mut pieces: VecDeque<_> = form.pieces(part.speech).into_iter().map(|piece| (piece, form)).collect();
     while let Some((text, form)) = pieces.pop_front() {
         let is_last = pieces.is_empty();
         if let Some(piece) = there.get(gone) {
@@ -258,7 +269,6 @@ async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::MessageBody;
 
     /// Regression: everything related to a question waited among the answers, and ahead of them.
     #[test]

@@ -1,17 +1,47 @@
-//! Fetches files. The token is sent only to Slack's own hosts: no redirect is followed.
+//! Asks about files, and fetches them. The token is sent only to Slack's own hosts: no redirect is followed.
 
 use reqwest::{Response, StatusCode, Url, header::CONTENT_TYPE};
 use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
+    attached,
     failure::{CallFailure, Cause, wait_asked_for},
     token::Token,
-    web::Web,
+    web::{Turn, Web},
 };
-use crate::{chat::FileSkipReason, front::Fetched};
+use crate::{
+    chat::FileSkipReason,
+    front::{Described, Fetched},
+};
 
 /// The method name shown in failures.
 const METHOD: &str = "the address of a file";
+
+/// What is read of the response to `files.info`.
+#[derive(Deserialize)]
+struct Info {
+    file: Value,
+}
+
+/// `files.info`: a message brings nothing but the id of a file that comes from another workspace, over Slack Connect.
+pub(super) async fn description(web: &Web, id: &str) -> Result<Described, CallFailure> {
+    let info = web.read::<Info>(&Turn::answer("files.info"), &[("file", Some(id))]).await;
+    let why = match &info {
+        Ok(Info { file }) => {
+            let file = attached::file(file);
+            return Ok(if file.id.is_none() { Ok(file) } else { Err(FileSkipReason::NotFetched) });
+        }
+        Err(failure) => match failure.code() {
+            Some("file_not_found" | "file_deleted") => FileSkipReason::Gone,
+            Some("missing_scope") => FileSkipReason::NotAllowed,
+            Some("access_denied" | "no_permission" | "file_not_visible" | "not_visible") => FileSkipReason::NotShared,
+            _ => return info.map(|_| Err(FileSkipReason::NotFetched)),
+        },
+    };
+    Ok(Err(why))
+}
 
 /// Returns the content of an address, if it has at most `most` bytes; `said_bytes` is its stated size.
 pub(super) async fn file(web: &Web, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, CallFailure> {

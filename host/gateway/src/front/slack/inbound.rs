@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    attached, changed, mrkdwn,
+    attached, block_text, changed, mrkdwn,
     places::{Places, ReplyIn},
     web::Identity,
 };
@@ -91,6 +91,8 @@ pub(super) struct MessageEvent {
     pub(super) parent_user_id: Option<String>,
     pub(super) subtype: Option<String>,
     pub(super) text: Option<String>,
+    /// Only read where the text may not say everything.
+    blocks: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) attachments: Value,
     #[serde(default)]
@@ -289,11 +291,16 @@ pub(super) fn message(
         (false, _) if is_direct || mentioned => None,
         (false, _) => return None,
     };
-    let mut text = mrkdwn::plain(&written, &me.user);
-    if after_command(&text).is_some() {
+    let plain = mrkdwn::plain(&written, &me.user);
+    let text = if after_command(&plain).is_some() {
         // A command refers to people and channels by their ids.
-        text = mrkdwn::with_ids(&written, &me.user);
-    }
+        mrkdwn::with_ids(&written, &me.user)
+    } else if is_person && !plain.is_empty() {
+        plain
+    } else {
+        let blocks = said.blocks.and_then(|blocks| serde_json::from_str(blocks.get()).ok());
+        block_text::said(plain, &blocks.unwrap_or_default(), &me.user)
+    };
     let place = if is_direct { Place::Dm(user.clone()) } else { Place::Channel(channel.clone()) };
     let message = Inbound {
         event_id,
@@ -577,6 +584,19 @@ mod tests {
         let broadcast = json!({"subtype": "thread_broadcast", "thread_ts": "1699.000100"});
         assert!(read(dm(broadcast)).is_some());
         assert!(read(dm(json!({"subtype": "me_message", "text": "wonders"}))).is_some());
+    }
+
+    /// Regression: a question that an app asks in blocks alone was empty.
+    #[test]
+    fn a_message_made_of_blocks_alone_is_read() {
+        let blocks = json!([{"type": "section", "text": {"type": "mrkdwn", "text": "<@UBOT> is db1 full?"}}]);
+        for (text, bot) in [(json!(null), json!(null)), (json!(""), json!("B2")), (json!("New question"), json!("B2"))]
+        {
+            let message = read(dm(json!({"text": text, "bot_id": bot, "blocks": blocks}))).expect("a message");
+            assert_eq!(message.text, "is db1 full?", "{text} {bot}");
+        }
+        let person = read(dm(json!({"text": "typed", "blocks": blocks}))).expect("a message");
+        assert_eq!(person.text, "typed");
     }
 
     #[test]

@@ -46,42 +46,54 @@ fn options() -> Options<'static> {
     options
 }
 
-/// Returns the source in a form to be parsed. A part may begin in the middle of something, and is
-/// completed: the rest of a nested list begins at the margin, table rows get a header. Link definitions
-/// are shown, since the link may be in another part.
-fn prepared(source: &str) -> Cow<'_, str> {
+/// Returns a source that begins at the margin, and so do the lines that are nested with its first one: a part may begin
+/// in the middle of a list, where its indentation would make it code.
+pub(super) fn at_margin(source: &str) -> Cow<'_, str> {
     let body = source.trim_start();
     let first_line = source[..source.len() - body.len()].rfind('\n').map_or(0, |at| at + 1);
     let source = &source[first_line..];
     let margin = source.len() - body.len();
-    let headless = is_row(body.lines().next().unwrap_or_default()) && {
-        let next = body.lines().nth(1).unwrap_or_default();
-        !lines::is_delimiter_row(next)
-    };
-    if margin == 0 && !headless && !source.contains("]:") {
+    if margin == 0 {
         return Cow::Borrowed(source);
+    }
+    let mut moved = String::with_capacity(source.len());
+    let mut nested = true;
+    for line in lines::scan(source) {
+        let text = &source[line.range];
+        let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
+        nested &= indent >= margin || line.kind == Kind::Blank;
+        moved.push_str(if nested { &text[indent.min(margin)..] } else { text });
+    }
+    Cow::Owned(moved)
+}
+
+/// Returns the source in a form to be parsed. A part may begin in the middle of something, and is
+/// completed: the rest of a nested list begins at the margin, table rows get a header. Link definitions
+/// are shown, since the link may be in another part.
+fn prepared(source: &str) -> Cow<'_, str> {
+    let source = at_margin(source);
+    let mut first = source.lines();
+    let titles = first.next().unwrap_or_default();
+    let headless = is_row(titles) && !lines::is_delimiter_row(first.next().unwrap_or_default());
+    if !headless && !source.contains("]:") {
+        return source;
     }
     let mut prepared = String::with_capacity(source.len() + 64);
     if headless {
-        let columns = body.lines().next().unwrap_or_default().matches('|').count().max(2) - 1;
+        let columns = titles.matches('|').count().max(2) - 1;
         prepared.push_str(&format!("|{}\n|{}\n", " |".repeat(columns), "-|".repeat(columns)));
     }
-    let mut nested = true;
-    for line in lines::scan(source) {
-        let mut text = &source[line.range];
-        let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
-        nested &= indent >= margin || line.kind == Kind::Blank;
-        if nested {
-            text = &text[indent.min(margin)..];
-        }
+    for line in lines::scan(&source) {
+        let text = &source[line.range];
         let in_code = matches!(line.kind, Kind::Opening(_) | Kind::Code { .. } | Kind::Closing { .. });
         let definition = text.trim_start_matches(' ');
         if !in_code && is_definition(definition) {
             prepared.push_str(&text[..text.len() - definition.len()]);
             prepared.push('\\');
-            text = definition;
+            prepared.push_str(definition);
+        } else {
+            prepared.push_str(text);
         }
-        prepared.push_str(text);
     }
     Cow::Owned(prepared)
 }

@@ -128,18 +128,34 @@ fn push_readable(plain: &mut String, sequence: &str) {
         }
         unescape_into(plain, label.unwrap_or(command).trim_start_matches('@'));
     } else {
-        match label {
-            // Slack made the link from an address or domain that was written out.
-            Some(label) if target.ends_with(label) => unescape_into(plain, label),
-            Some(label) => {
-                unescape_into(plain, label);
-                plain.push_str(" (");
-                unescape_into(plain, target);
-                plain.push(')');
-            }
-            None => unescape_into(plain, target),
-        }
+        push_link(plain, &unescaped(target), label.map(unescaped).as_deref());
     }
+}
+
+/// Writes a link: its label and its address, or the label alone if it is the address.
+pub(super) fn push_link(plain: &mut String, target: &str, label: Option<&str>) {
+    // Slack made the link from an address or domain that was written out.
+    let is_address = |label: &str| {
+        [Some(target), target.strip_suffix('/')].into_iter().flatten().any(|target| {
+            let scheme = target.strip_suffix(label);
+            matches!(scheme, Some("" | "http://" | "https://" | "mailto:" | "tel:"))
+        })
+    };
+    match label {
+        Some(label) => {
+            plain.push_str(label);
+            if !is_address(label) {
+                plain.push_str(&format!(" ({target})"));
+            }
+        }
+        None => plain.push_str(target),
+    }
+}
+
+fn unescaped(escaped: &str) -> String {
+    let mut plain = String::with_capacity(escaped.len());
+    unescape_into(&mut plain, escaped);
+    plain
 }
 
 /// Unescapes in one pass, so that `&amp;lt;` becomes `&lt;` and not `<`.
@@ -211,8 +227,22 @@ mod tests {
             ("see <https://a.b/c?d=1&amp;e=2>", "see https://a.b/c?d=1&e=2"),
             ("see <https://a.b/c|the page>", "see the page (https://a.b/c)"),
             ("<http://a.b|a.b> <mailto:x@a.b|x@a.b>", "a.b x@a.b"),
+            ("<https://a.b/|a.b> <tel:+1555|+1555> <https://a.b|https://a.b>", "a.b +1555 https://a.b"),
             ("1 &lt; 2 &amp;&amp; 3 &gt; 2, &amp;lt; stays", "1 < 2 && 3 > 2, &lt; stays"),
             ("a lone < or & is text", "a lone < or & is text"),
+        ] {
+            assert_eq!(plain(text, "UBOT"), expected, "{text}");
+        }
+    }
+
+    /// Regression: of a link whose label was the end of its address, only the label was left.
+    #[test]
+    fn a_label_that_ends_like_its_address_does_not_replace_it() {
+        for (text, expected) in [
+            ("<https://github.com/acme/erp/issues/12|12>", "12 (https://github.com/acme/erp/issues/12)"),
+            ("<https://ci.acme.example/job/deploy|deploy>", "deploy (https://ci.acme.example/job/deploy)"),
+            ("<https://evil-acme.example|acme.example>", "acme.example (https://evil-acme.example)"),
+            ("<mailto:ops@acme.example|acme.example>", "acme.example (mailto:ops@acme.example)"),
         ] {
             assert_eq!(plain(text, "UBOT"), expected, "{text}");
         }

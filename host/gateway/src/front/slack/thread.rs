@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     attached,
     backfill::{Cursor, PAGE},
+    block_text,
     failure::CallFailure,
     limiter::Priority,
     mrkdwn,
@@ -73,7 +74,8 @@ fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     if is_mine || !says {
         return None;
     }
-    let mut lines = vec![mrkdwn::plain(word("text").unwrap_or_default(), &me.user)];
+    let text = mrkdwn::plain(word("text").unwrap_or_default(), &me.user);
+    let mut lines = vec![block_text::said(text, message.get("blocks").unwrap_or(&Value::Null), &me.user)];
     lines.extend(message.get("attachments").into_iter().flat_map(|attachments| attached::words(attachments, &me.user)));
     lines.extend(message.get("files").into_iter().flat_map(attached::names).map(|name| format!("[{name}]")));
     lines.retain(|line| !line.trim().is_empty());
@@ -125,6 +127,32 @@ mod tests {
         ] {
             assert_eq!(read(nothing.clone()), None, "{nothing}");
         }
+    }
+
+    /// Regression: of an alert made of blocks, the model was told nothing.
+    #[test]
+    fn a_message_of_an_app_reads_as_people_see_it() {
+        let me = Identity::of_a_bot();
+        let read = |message: Value| super::read(message.as_object()?, &me).map(|said| said.text);
+        let blocks = json!([
+            {"type": "header", "text": {"type": "plain_text", "text": "CPU high on db1"}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": "*97 %* for 10 min"}},
+        ]);
+        let seen = Some("CPU high on db1\n*97 %* for 10 min".to_owned());
+        let by_app = |text: &str, blocks: &Value| json!({"subtype": "bot_message", "bot_id": "B7", "text": text, "blocks": blocks});
+        assert_eq!(read(by_app("", &blocks)), seen);
+        assert_eq!(read(by_app("This content can't be displayed.", &blocks)), seen);
+        assert_eq!(read(by_app("An alert has fired", &blocks)), seen, "the text is for notifications");
+        let picture = json!([{"type": "image", "image_url": "https://a.b/c.png", "alt_text": ""}]);
+        assert_eq!(read(by_app("An alert has fired", &picture)), Some("An alert has fired".to_owned()));
+        let reply = json!({"bot_id": "B7", "text": "", "attachments": [
+            {"color": "#f00", "fallback": "[no preview available]", "blocks": blocks}]});
+        assert_eq!(read(reply), seen);
+        // What a person has written is the same in both, and its text keeps its format.
+        let rich = json!([{"type": "rich_text", "elements": [
+            {"type": "rich_text_preformatted", "elements": [{"type": "text", "text": "ls"}]}]}]);
+        assert_eq!(read(json!({"user": "U1", "text": "```ls```", "blocks": rich})), Some("```ls```".to_owned()));
+        assert_eq!(read(json!({"user": "U1", "text": "", "blocks": rich})), Some("ls".to_owned()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fetches the files of a message: texts, and images if the model accepts them.
+//! Asks what the files of a message are, where that is not known yet, and fetches them: texts, and images if the model accepts them.
 
 use std::time::Duration;
 
@@ -33,6 +33,15 @@ pub(super) async fn read(services: &Services, files: &mut [File]) -> (bool, Vec<
 }
 
 async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
+    if let Some(id) = file.id.take() {
+        match ask(|| services.front.describe(&id)).await {
+            Ok(described) => *file = described,
+            Err(why) => file.content = Content::Unread(why),
+        }
+    }
+    if matches!(file.content, Content::Unread(_)) {
+        return None;
+    }
     if file.content == Content::Awaited {
         file.content = text(services, file).await.unwrap_or_else(Content::Unread);
         return None;
@@ -102,9 +111,17 @@ fn kib(most: u32) -> Result<u64, FileSkipReason> {
 }
 
 async fn fetch(services: &Services, address: &str, said_bytes: Option<u64>, most: u64) -> Fetched {
+    ask(|| services.front.fetch(address, said_bytes, most)).await
+}
+
+/// Asks the front, once more if that may help.
+async fn ask<T, F>(asking: impl Fn() -> F) -> Result<T, FileSkipReason>
+where
+    F: Future<Output = Result<Result<T, FileSkipReason>, FrontError>>,
+{
     for attempt in 1..=ATTEMPTS {
-        match services.front.fetch(address, said_bytes, most).await {
-            Ok(fetched) => return fetched,
+        match asking().await {
+            Ok(answer) => return answer,
             Err(FrontError::Transient { what, retry_after }) if attempt < ATTEMPTS => {
                 tracing::debug!(what, "a file is fetched once more");
                 tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;

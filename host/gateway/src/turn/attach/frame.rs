@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_file_is_named_where_it_is_quoted() {
         let content = Content::Text { text: "a,b\n1,2".into(), is_lossy: true };
-        let file = File { name: "x.csv".into(), bytes: None, address: None, preview: None, content };
+        let file = File { id: None, name: "x.csv".into(), bytes: None, address: None, preview: None, content };
         let attached = Attachments { files: vec![file], ..Attachments::default() };
         let shown = pieces(&attached, Language::English)[0].quoted();
         assert!(shown.ends_with("\n> file: x.csv (some characters could not be read)\n> a,b\n> 1,2"), "{shown}");
@@ -158,7 +158,7 @@ mod tests {
     fn an_image_stands_under_its_name() {
         let image = Image { sha256: ImageId::of(b""), media_type: ImageType::Png, width: 4, height: 3 };
         let content = Content::Image(image.clone());
-        let file = File { name: "x.png".into(), bytes: None, address: None, preview: None, content };
+        let file = File { id: None, name: "x.png".into(), bytes: None, address: None, preview: None, content };
         let attached = Attachments { files: vec![file], ..Attachments::default() };
         let blocks: Vec<Block> = pieces(&attached, Language::English)[0].blocks().collect();
         let [Block::Text { text }, shown] = &blocks[..] else { panic!("{blocks:?}") };
