@@ -9,7 +9,8 @@ use crate::message::{Message, Origin};
 ///
 /// An archive that cannot be read logs the error and behaves as empty, so that the turn is still answered.
 pub trait Archive: fmt::Debug + Send + Sync {
-    /// How many messages there are.
+    /// The number after the last message's. Numbers may be missing before it: a turn that begins again leaves those of
+    /// its earlier attempt unused.
     fn len(&self) -> u32;
 
     /// Whether the archive is empty.
@@ -17,8 +18,8 @@ pub trait Archive: fmt::Debug + Send + Sync {
         self.len() == 0
     }
 
-    /// The messages with these numbers, as far as they exist.
-    fn read(&self, numbers: Range<u32>) -> Vec<Archived>;
+    /// The messages with these numbers, as far as they exist, each with its number, ascending.
+    fn read(&self, numbers: Range<u32>) -> Vec<(u32, Archived)>;
 
     /// At most `max` messages that match the query and whose ids are `wanted`, best match first; of equal matches, the
     /// newer first. Deterministic: the same messages give the same result and the same counts.

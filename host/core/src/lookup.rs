@@ -175,7 +175,7 @@ impl Lookup {
         if self.read.len() + (last - first) as usize >= MAX_READ {
             return;
         }
-        for (number, archived) in (first..).zip(archive.read(first..last.saturating_add(1))) {
+        for (number, archived) in archive.read(first..last.saturating_add(1)) {
             self.work.messages += 1;
             self.work.add(&archived);
             self.read.insert(number, archived);
@@ -231,9 +231,10 @@ mod tests {
             2
         }
 
-        fn read(&self, numbers: Range<u32>) -> Vec<Archived> {
+        fn read(&self, numbers: Range<u32>) -> Vec<(u32, Archived)> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            let archived = |number| Archived { id: i64::from(number), message: Arc::new(Message::user("budget")) };
+            let message = Arc::new(Message::user("budget"));
+            let archived = |number| (number, Archived { id: i64::from(number), message: Arc::clone(&message) });
             (numbers.start..numbers.end.min(2)).map(archived).collect()
         }
 

@@ -62,6 +62,13 @@ const LEAST_SPREAD: f64 = 0.02;
 /// The largest overhead that is believed, in the provider's tokens.
 const MOST_OVERHEAD: u64 = 100_000;
 
+/// How many times a count may be larger or smaller than what a well-known line predicts. Beyond that it counts once a
+/// second one of the same conversation agrees with it, up to the same factor.
+const ODD: f64 = 3.0;
+
+/// The weight from which on a line is well known: that of three samples.
+const WELL_KNOWN: f64 = 1.0 + DECAY + DECAY * DECAY;
+
 /// The most conversations that have an anchor; one without an anchor uses the line.
 const MAX_ANCHORS: usize = 4_096;
 
@@ -139,6 +146,8 @@ pub struct Calibration {
     bounds: Bounds,
     /// The last sample of each conversation.
     anchors: HashMap<SessionId, (u64, u64)>,
+    /// Conversations whose last count was far from what was predicted, and how many times as large it was.
+    odd: HashMap<SessionId, f64>,
     /// When smaller requests of a conversation were last tried without success.
     in_vain: HashMap<SessionId, i64>,
 }
@@ -167,14 +176,32 @@ impl Calibration {
 
     /// Notes an answer: the host's estimate of its whole prompt, and the provider's count. An
     /// implausible count (proxies leave out what was cached, or invent numbers) is not used as a
-    /// sample.
+    /// sample, nor is a single one that contradicts all others: a wrong one would shorten the conversation for good.
     pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64, now_ms: i64) {
-        self.took(session, estimate, counted, now_ms);
-        if is_plausible(estimate, counted) {
+        if is_plausible(estimate, counted) && !self.is_odd(session, estimate, counted) {
+            self.bounds.answered(session, estimate, Some(counted), now_ms);
             self.sample(session, estimate, counted);
-        } else if counted > 0 {
+            return;
+        }
+        self.bounds.answered(session, estimate, None, now_ms);
+        if counted > 0 {
             tracing::warn!(estimate, counted, "ignoring an implausible token count of the provider");
         }
+    }
+
+    /// Returns whether this count is far from what is predicted and the one before it was not.
+    fn is_odd(&mut self, session: SessionId, estimate: u64, counted: u64) -> bool {
+        let agree = |ratio: f64| (ODD.recip()..=ODD).contains(&ratio);
+        let ratio = counted as f64 / self.predict(session, estimate).max(1) as f64;
+        let before = self.odd.remove(&session);
+        if self.fit.weight < WELL_KNOWN || agree(ratio) || before.is_some_and(|before| agree(ratio / before)) {
+            return false;
+        }
+        if self.odd.len() >= MAX_ANCHORS {
+            self.odd.clear();
+        }
+        self.odd.insert(session, ratio);
+        true
     }
 
     /// Notes the answer to a request outside of the conversation, such as one for a summary. It shows which size fits,
@@ -308,6 +335,30 @@ mod tests {
         }
         calibration.refused(SessionId::of(1), 5_000, said(Some(10_000_000), None), 0);
         assert_eq!(calibration.fit(), Fit::default());
+    }
+
+    /// Once, a single wrong count took the whole history out of a conversation's window.
+    #[test]
+    fn one_count_that_contradicts_all_others_changed_what_a_conversation_may_send() {
+        let mut calibration = Calibration::default();
+        let (session, other) = (SessionId::of(1), SessionId::of(2));
+        for estimate in [9_000, 10_000, 11_000] {
+            calibration.answered(session, estimate, estimate + 2_000, 0);
+        }
+        let before = calibration.clone();
+        for wrong in [90_000, 2_500] {
+            calibration.answered(session, 12_000, wrong, 0);
+            for asked in [session, other] {
+                let (now, then) = (calibration.estimate_for(asked, 20_000), before.estimate_for(asked, 20_000));
+                assert!(now.abs_diff(then) <= 1, "{now} instead of {then} after {wrong}");
+            }
+            calibration.answered(session, 12_000, 14_000, 0);
+        }
+        // Perhaps the model behind the name is another one now.
+        for _ in 0..2 {
+            calibration.answered(session, 12_000, 60_000, 0);
+        }
+        assert_eq!(calibration.predict(session, 12_000), 60_000);
     }
 
     #[test]

@@ -84,10 +84,11 @@ impl Archive for MemoryArchive {
         u32::try_from(self.lock().messages.len()).unwrap_or(u32::MAX)
     }
 
-    fn read(&self, numbers: Range<u32>) -> Vec<Archived> {
+    fn read(&self, numbers: Range<u32>) -> Vec<(u32, Archived)> {
         let inner = self.lock();
         let end = (numbers.end as usize).min(inner.messages.len());
-        inner.messages[(numbers.start as usize).min(end)..end].to_vec()
+        let messages = &inner.messages[(numbers.start as usize).min(end)..end];
+        (numbers.start..).zip(messages.iter().cloned()).collect()
     }
 
     fn look_for(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Matches {
@@ -175,6 +176,6 @@ mod tests {
         archive.record(Entry::new(99, Message::assistant("預算改到週五")));
         archive.record(Entry::new(100, Message::text(Role::User, Origin::Summary, "預算")));
         assert_eq!(archive.search("預算", 9, &|_| true).len(), 2, "a summary is nobody's words");
-        assert_eq!((archive.len(), archive.read(1..9).len(), archive.read(1..2)[0].id), (3, 2, 99));
+        assert_eq!((archive.len(), archive.read(1..9).len(), archive.read(1..2)[0].1.id), (3, 2, 99));
     }
 }

@@ -19,6 +19,8 @@ use crate::{
 pub struct Transcript {
     /// The kind of failure in a message of type `assistant`.
     failure: Option<String>,
+    /// The token counts of the last message of type `assistant`.
+    last: Option<Counted>,
     result: Option<Outcome>,
 }
 
@@ -27,10 +29,18 @@ pub struct Transcript {
 enum Line {
     Assistant {
         error: Option<String>,
+        #[serde(default, deserialize_with = "counts::lenient")]
+        message: Said,
     },
     Result(Outcome),
     #[serde(other)]
     Unknown,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    usage: Option<Counted>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,13 +70,24 @@ struct Counted {
     output_tokens: Count,
 }
 
+impl Counted {
+    /// All that was sent.
+    fn prompt(&self) -> u64 {
+        let parts = [&self.input_tokens, &self.cache_creation_input_tokens, &self.cache_read_input_tokens];
+        parts.iter().fold(0, |sum, part| part.0.unwrap_or_default().saturating_add(sum))
+    }
+}
+
 impl Transcript {
     /// Processes one line.
     pub fn push(&mut self, line: &str) {
         match serde_json::from_str(line) {
-            Ok(Line::Assistant { error: Some(error) }) => self.failure = Some(error),
+            Ok(Line::Assistant { error, message }) => {
+                self.failure = error.or(self.failure.take());
+                self.last = message.usage.or(self.last.take());
+            }
             Ok(Line::Result(result)) => self.result = Some(result),
-            Ok(Line::Assistant { error: None } | Line::Unknown) => {}
+            Ok(Line::Unknown) => {}
             Err(error) => tracing::debug!("`claude` printed an unknown line: {error}"),
         }
     }
@@ -89,11 +110,14 @@ impl Transcript {
             Some("refusal") => return Some(Err(ModelError::Refused { message: text })),
             _ => Stop::End,
         };
+        // The result adds up all calls that `claude` has made by itself. The last one's prompt is the size that counts;
+        // what it says of its answer may be from before the end.
+        let prompt = self.last.as_ref().filter(|last| last.prompt() > 0).unwrap_or(&result.usage);
         let usage = Usage {
-            input_tokens: result.usage.input_tokens.0.unwrap_or_default(),
+            input_tokens: prompt.input_tokens.0.unwrap_or_default(),
             output_tokens: result.usage.output_tokens.0.unwrap_or_default(),
-            cache_read_tokens: result.usage.cache_read_input_tokens.0.unwrap_or_default(),
-            cache_creation_tokens: result.usage.cache_creation_input_tokens.0.unwrap_or_default(),
+            cache_read_tokens: prompt.cache_read_input_tokens.0.unwrap_or_default(),
+            cache_creation_tokens: prompt.cache_creation_input_tokens.0.unwrap_or_default(),
         };
         let blocks = if text.trim().is_empty() { Vec::new() } else { vec![Block::Text { text }] };
         Some(Ok(Answer { blocks, stop, usage }))
@@ -190,6 +214,21 @@ mod tests {
         }
         assert_eq!(finish(&[result("end_turn", "")]).expect("a result").expect("an answer").blocks, []);
         assert_eq!(finish(&[result("refusal", "no")]), Some(Err(ModelError::Refused { message: "no".into() })));
+    }
+
+    /// Once, a long answer that `claude` had continued by itself counted its prompt several times.
+    #[test]
+    fn of_several_calls_the_last_ones_prompt_counts() {
+        let counts = |input: u64, output: u64| json!({"input_tokens": input, "output_tokens": output});
+        let said = |usage: serde_json::Value| json!({"type": "assistant", "message": {"usage": usage}});
+        let result = json!({"type": "result", "subtype": "success", "result": "x", "stop_reason": "end_turn",
+                            "usage": counts(9_000, 700)});
+        let of = |lines: &[serde_json::Value]| finish(lines).expect("a result").expect("an answer").usage;
+        let usage = of(&[said(counts(4_400, 1)), said(counts(4_600, 1)), said(json!(null)), result.clone()]);
+        assert_eq!((usage.input_tokens, usage.output_tokens), (4_600, 700));
+        for without in [json!({"type": "assistant"}), json!({"type": "assistant", "message": 7}), said(counts(0, 0))] {
+            assert_eq!(of(&[without, result.clone()]).input_tokens, 9_000);
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(of("long").len(), LONG + 1);
         let searched = long_with_archive(100, 400);
         assert_eq!((searched.len(), searched.archived()), (101, 500));
-        assert!(searched.archive().is_some_and(|archive| archive.read(0..1)[0].id < searched.entries()[0].id));
+        assert!(searched.archive().is_some_and(|archive| archive.read(0..1)[0].1.id < searched.entries()[0].id));
         let origins = |name: &str| of(name).entries().iter().map(|entry| entry.message.origin).collect::<Vec<_>>();
         assert!(origins("tool-heavy").contains(&Origin::ToolResult));
         assert!(origins("seed pair").contains(&Origin::MraResult));

@@ -20,11 +20,11 @@ use crate::{
     },
 };
 
-pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars
+pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars, a.number
      FROM archive a JOIN message m ON m.id = a.message_id
      WHERE a.session_id = ?1 AND a.number >= ?2 AND a.number < ?3 ORDER BY a.number";
 pub(in crate::store) const LENGTHS: &str =
-    "SELECT message_id, terms FROM archive WHERE session_id = ?1 AND number < ?2 ORDER BY number";
+    "SELECT message_id, terms, number FROM archive WHERE session_id = ?1 AND number < ?2 ORDER BY number";
 
 /// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may block,
 /// such as those on which policies decide.
@@ -68,7 +68,7 @@ impl Archive for StoreArchive {
         self.length
     }
 
-    fn read(&self, numbers: Range<u32>) -> Vec<Archived> {
+    fn read(&self, numbers: Range<u32>) -> Vec<(u32, Archived)> {
         let (session, end) = (self.session, numbers.end.min(self.length));
         self.or_nothing(self.store.read_waiting(move |conn| read(conn, session, numbers.start..end)))
     }
@@ -91,53 +91,63 @@ impl Archive for StoreArchive {
     }
 }
 
-/// The lengths of a conversation's messages, in terms.
+/// The searchable messages of a conversation.
 struct Texts {
-    /// Ids and lengths, in the order of their numbers.
-    lengths: Vec<(i64, u32)>,
-    numbers: HashMap<i64, usize>,
+    /// In the order of their numbers.
+    messages: Vec<Text>,
+    /// The positions in `messages` by id.
+    positions: HashMap<i64, usize>,
+}
+
+struct Text {
+    id: i64,
+    number: u32,
+    /// Its length, in terms.
+    terms: u32,
 }
 
 impl Texts {
     fn read(conn: &Connection, session: SessionId, length: u32) -> Result<Self, Fault> {
         let mut statement = conn.prepare_cached(LENGTHS)?;
-        let of_message = statement.query_map(params![session.0, length], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let lengths: Vec<(i64, u32)> = of_message.collect::<Result<_, _>>()?;
-        let numbers = lengths.iter().zip(0..).map(|((id, _), number)| (*id, number)).collect();
-        Ok(Texts { lengths, numbers })
+        let messages = statement.query_map(params![session.0, length], |row| {
+            Ok(Text { id: row.get(0)?, terms: row.get(1)?, number: row.get(2)? })
+        })?;
+        let messages: Vec<Text> = messages.collect::<Result<_, _>>()?;
+        let positions = messages.iter().zip(0..).map(|(text, position)| (text.id, position)).collect();
+        Ok(Texts { messages, positions })
     }
 
     /// Returns all messages that contain a distinctive term of the query, best first, and the newer first among
     /// equal ones; and the cost of the search. Ranks as [`pmk_search::MemoryArchive`] does: other conversations
     /// have no influence.
     fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<(Vec<Found>, Matches), Fault> {
-        let Texts { lengths, numbers } = self;
-        let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
-        let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
+        let Texts { messages, positions } = self;
+        let texts = messages.iter().filter(|text| text.terms > 0).count() as u64;
+        let mut ranking = Ranking::of(texts, messages.iter().map(|text| u64::from(text.terms)).sum());
         let frequencies = index::frequencies(conn, session, query)?;
         for texts in index::messages_with(conn, session, &frequencies.telling_terms())? {
             let posting = |(id, count)| {
-                let &number = numbers.get(&id)?;
-                Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
+                let &position = positions.get(&id)?;
+                Some(Posting { id: i64::try_from(position).ok()?, count, length: messages[position].terms })
             };
             ranking.add(&texts.into_iter().filter_map(posting).collect::<Vec<_>>());
         }
-        let found = |number: i64| {
-            let number = u32::try_from(number).ok()?;
-            Some(Found { number, id: lengths.get(number as usize)?.0 })
+        let found = |position: i64| {
+            let text = messages.get(usize::try_from(position).ok()?)?;
+            Some(Found { number: text.number, id: text.id })
         };
         let took = ranking.took(query, &frequencies);
         Ok((ranking.best_first().into_iter().filter_map(found).collect(), took))
     }
 }
 
-fn read(conn: &Connection, session: SessionId, numbers: Range<u32>) -> Result<Vec<Archived>, Fault> {
+fn read(conn: &Connection, session: SessionId, numbers: Range<u32>) -> Result<Vec<(u32, Archived)>, Fault> {
     let mut statement = conn.prepare_cached(READ)?;
     let mut rows = statement.query(params![session.0, numbers.start, numbers.end])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
         let entry = codec::entry(row)?;
-        messages.push(Archived { id: entry.id, message: entry.message });
+        messages.push((row.get("number")?, Archived { id: entry.id, message: entry.message }));
     }
     Ok(messages)
 }

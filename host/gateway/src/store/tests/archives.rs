@@ -67,6 +67,29 @@ async fn what_an_attempt_left_behind_is_not_found() {
     assert_eq!(found(&store, turn.session, "margin").await, [0], "its numbers are used again");
 }
 
+/// Once, whatever was found behind such a gap was another message than the one that was read.
+#[tokio::test]
+async fn a_summary_between_two_attempts_at_a_turn_shifted_the_numbers_of_all_messages_after_it() {
+    let home = home();
+    let store = open(&home);
+    say(&store, KEY, "Ev1", "apples", "pears").await;
+    let inbox = accept(&store, KEY, "Ev2").await;
+    let turn = ask(&store, inbox).await;
+    let left = [Message::user("plums"), Message::assistant("so far")];
+    store.archive(turn.session, turn.turn, &left, NOW).await.unwrap();
+    let summary = Message::text(Role::User, Origin::Summary, "fruit was talked about");
+    let fold =
+        FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None, revision: 0 };
+    store.fold(turn.session, fold, vec![], NOW).await.unwrap();
+    let again = ask(&store, inbox).await;
+    store.record(again.turn, recorded("the budget", "forty"), NOW).await.unwrap();
+    let [number] = found(&store, turn.session, "budget").await[..] else { panic!("one message") };
+    let archive = archive_now(&store, turn.session).await;
+    let read = tokio::task::spawn_blocking(move || archive.read(number..number + 1)).await.unwrap();
+    let texts: Vec<(u32, String)> = read.iter().map(|(at, read)| (*at, read.message.plain_text())).collect();
+    assert_eq!(texts, [(number, "the budget".to_owned())]);
+}
+
 #[tokio::test]
 async fn what_nobody_said_is_not_found() {
     let home = home();
