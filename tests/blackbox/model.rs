@@ -92,6 +92,29 @@ fn each_failure_is_said_honestly_and_the_next_question_is_answered() {
     }
 }
 
+/// Once, everybody was asked to tell an admin, and nobody told them.
+#[test]
+fn the_admins_heard_nothing_of_a_model_that_refuses_everybody() {
+    for (language, refuses, answers) in
+        [("en", "The model `claude-", "answers again"), ("zh-TW", "模型 `claude-", "又能回答了")]
+    {
+        let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+        home.write("gateway.json", format!(r#"{{"version":1,"language":"{language}","admins":["U0ADMIN"]}}"#));
+        anthropic.when("hello", Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+        anthropic.when("and now?", Behaviour::answer("here I am"));
+        let questions = [("Ev1", "hello"), ("Ev2", "hello"), ("Ev3", "and now?")].map(|(id, text)| question(id, text));
+        let lines = ask(&home, &anthropic, &[], &questions).lines();
+        let notices: Vec<&str> = of_type(&lines, "notice")
+            .into_iter()
+            .filter(|notice| notice["channel"] == "U0ADMIN")
+            .filter_map(|notice| notice["text"].as_str())
+            .collect();
+        let [first, last] = notices[..] else { panic!("{notices:#?}") };
+        assert!(first.contains(refuses) && first.contains("pmk-host doctor"), "{first}");
+        assert!(last.contains(answers), "{last}");
+    }
+}
+
 #[test]
 fn waiting_helps_where_it_helps() {
     let home = Home::new();

@@ -4,4 +4,5 @@ pub mod admin;
 pub mod admins;
 pub mod case_service;
 pub mod command;
+pub mod model_trouble;
 pub mod permissions;

@@ -24,7 +24,7 @@ use crate::{
     ledger::Ledger,
     messages::Messages,
     mra::Mra,
-    operator::{admins::Admins, permissions::Permissions},
+    operator::{admins::Admins, model_trouble::ModelTrouble, permissions::Permissions},
     policies::{
         Policies,
         experiment::{
@@ -72,6 +72,8 @@ pub struct Services {
     pub(crate) seeder: Option<Arc<Seeder>>,
     /// The settings of progress updates; all `chat.update`s are counted together.
     pub(crate) progress: progress::Settings,
+    /// What the admins know of a model that refuses everybody.
+    pub(crate) model_trouble: ModelTrouble,
     /// Held while a message that asks for a verdict is posted, and while a verdict on one in that channel is taken.
     pub(crate) judging: ChannelLocks,
     /// Held while new notes of a case are determined and stored: two threads of a channel may bring up the same
@@ -159,6 +161,7 @@ impl Services {
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
             progress: progress::Settings { min_gap, ..progress::Settings::default() },
+            model_trouble: ModelTrouble::default(),
             judging: ChannelLocks::default(),
             tracking: tokio::sync::Mutex::default(),
             stop,

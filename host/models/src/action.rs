@@ -73,6 +73,11 @@ impl Action {
 }
 
 impl ModelError {
+    /// Whether every question fails in the same way until an operator does something.
+    pub const fn is_for_operators(&self) -> bool {
+        matches!(self, ModelError::Auth { .. } | ModelError::Billing { .. } | ModelError::UnknownModel { .. })
+    }
+
     /// The action for this error.
     pub const fn action(&self) -> Action {
         match self {

@@ -1,6 +1,7 @@
 //! Notices to the admins.
 
 use pmk_core::text::collapse_whitespace;
+use pmk_models::ModelError;
 
 use super::{Messages, code};
 use crate::guard_rail::{Finding, GuardrailMetric};
@@ -49,6 +50,17 @@ impl Messages {
     /// To the admins: the front accepts connections again.
     pub fn front_accepted(&self) -> String {
         self.text("front-accepted", [])
+    }
+
+    /// To the admins: the model of that name refuses everybody.
+    pub fn model_refuses(&self, error: &ModelError, model: &str) -> String {
+        let what = code(&self.error(&error.to_string()));
+        self.text("model-refuses", [("model", code(model).into()), ("what", what.into())])
+    }
+
+    /// To the admins: the model of that name answers again.
+    pub fn model_answers_again(&self, model: &str) -> String {
+        self.text("model-answers-again", [("model", code(model).into())])
     }
 
     /// To the admins: the guard rail stopped an arm.

@@ -35,11 +35,21 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
         work.tally.prefix.push_str(&services.messages.images_refused());
     }
     let (message, may_pass) = match outcome {
-        CallOutcome::Answer(answer) => return Ok(AskOutcome::Answer(answer)),
+        CallOutcome::Answer(answer) => {
+            if services.model_trouble.answers() {
+                services.admins.tell(services.messages.model_answers_again(services.model.name()));
+            }
+            return Ok(AskOutcome::Answer(answer));
+        }
         CallOutcome::TooLong | CallOutcome::MessageTooLong { .. } if is_collected => return Err(TurnError::Apart),
         CallOutcome::TooLong => (services.messages.too_long(), false),
         CallOutcome::MessageTooLong { tokens, limit } => (services.messages.message_too_long(tokens, limit), false),
-        CallOutcome::Failed(error) => (services.messages.no_answer(&error, services.model.name()), true),
+        CallOutcome::Failed(error) => {
+            if error.is_for_operators() && services.model_trouble.refuses(services.now_ms()) {
+                services.admins.tell(services.messages.model_refuses(&error, services.model.name()));
+            }
+            (services.messages.no_answer(&error, services.model.name()), true)
+        }
     };
     Ok(AskOutcome::Failed { message, may_pass })
 }
