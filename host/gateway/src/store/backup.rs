@@ -39,6 +39,9 @@ pub enum BackupError {
     /// The file given is the store itself.
     #[error("`{}` is the store itself, not a backup of it", .0.display())]
     Itself(PathBuf),
+    /// The store is a link: the database and its log would be moved aside without each other.
+    #[error("the store `{}` is a link to `{}`", path.display(), to.display())]
+    Linked { path: PathBuf, to: PathBuf },
     /// The target folder does not exist.
     #[error("folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
@@ -66,6 +69,10 @@ impl From<BackupError> for Failure {
             BackupError::NoFolder(_) => {
                 Failure::new(error).hint("create it first, or specify a file in another folder")
             }
+            BackupError::Linked { .. } => Failure::new(error).hint(
+                "move the file itself there, together with its `-wal` file if there is one; to have it on another disk, make its \
+                 folder the link",
+            ),
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("specify a file made by `pmk-host store backup FILE`")
             }
@@ -121,6 +128,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
+        refuse_link(&path)?;
         let staged = paths::with_suffix(&path, ".restoring");
         let _ = fs::remove_file(&staged);
         if files::are_one(copy_of_it, &path)? {
@@ -145,6 +153,7 @@ impl Store {
     /// The files cannot be moved.
     pub fn renew(lock: &HomeLock, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
+        refuse_link(&path)?;
         let aside = move_aside(&path, at)?;
         mark::clear(&path)?;
         Ok(aside)
@@ -222,6 +231,13 @@ pub(super) fn problems(conn: &rusqlite::Connection) -> Result<Vec<String>, Fault
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())
+}
+
+fn refuse_link(path: &Path) -> Result<(), BackupError> {
+    match fs::read_link(path) {
+        Ok(to) => Err(BackupError::Linked { path: path.to_owned(), to }),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Moves the staged file to the store's path, after moving existing files aside; returns the paths of those.

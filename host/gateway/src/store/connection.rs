@@ -14,6 +14,7 @@ use rusqlite::{OpenFlags, config::DbConfig};
 use super::{
     archive,
     error::{BUSY_TIMEOUT, Fault, StoreError},
+    paths,
     sql::Connection,
     upgrade::{self, Step},
 };
@@ -177,9 +178,7 @@ pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(rusql
 /// Returns the URI of the file. SQLite creates an index of the log even for reading, unless it is told that the
 /// file does not change, which is so where there is no log.
 fn uri(path: &Path) -> OsString {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let at_rest = std::fs::metadata(log).map_or(true, |log| log.len() == 0);
+    let at_rest = std::fs::metadata(paths::log(path)).map_or(true, |log| log.len() == 0);
     let mut uri = OsString::from("file:");
     for &byte in path.as_os_str().as_bytes() {
         match byte {

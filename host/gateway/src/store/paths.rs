@@ -11,13 +11,18 @@ const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// Returns the path of the database and of its companion files.
 pub(super) fn all(path: &Path) -> [PathBuf; 3] {
-    let [log, index] = BESIDE;
-    [path.to_owned(), with_suffix(path, log), with_suffix(path, index)]
+    let (real, [log, index]) = (real(path), BESIDE);
+    [path.to_owned(), with_suffix(&real, log), with_suffix(&real, index)]
 }
 
 /// Returns the path of the database's write-ahead log.
 pub(super) fn log(path: &Path) -> PathBuf {
-    with_suffix(path, BESIDE[0])
+    with_suffix(&real(path), BESIDE[0])
+}
+
+/// Returns where the database is if its path is a link: SQLite keeps its companion files there.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -5,6 +5,7 @@ use std::fs;
 use jiff::Timestamp;
 
 use super::*;
+use crate::store::paths;
 
 fn at(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(NOW + ms).unwrap()
@@ -237,4 +238,27 @@ async fn the_rejected_store_of_a_finished_restore_was_recommended_when_the_store
     drop(open(&home));
     let renewed = lose();
     assert!(renewed.starts_with("if it was moved, move it back"), "{renewed}");
+}
+
+/// Once, the log of a store on another disk was looked for beside the link, so that what was in it was missing in copies.
+#[tokio::test]
+async fn the_log_of_a_store_that_is_a_link_was_not_seen() {
+    let [home, disk] = [home(), home()];
+    let path = Store::path(home.path());
+    let store = open(&home);
+    accept(&store, "slack:dm:U1", "Ev1").await;
+    drop(store);
+    let elsewhere = disk.path().join("moved.db");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    let store = open(&home);
+    accept(&store, "slack:dm:U1", "Ev2").await;
+    assert!(paths::log(&path).starts_with(disk.path().canonicalize().unwrap()));
+    assert!(std::fs::metadata(paths::log(&path)).is_ok_and(|log| log.len() > 0));
+    let copy = home.path().join("copy.db");
+    store.back_up(&copy).await.unwrap();
+    drop(store);
+    let refused = Store::put_back(&lock(&home), &copy, None, at(0)).unwrap_err();
+    assert!(matches!(refused, BackupError::Linked { .. }), "{refused}");
+    assert_eq!(std::fs::read_link(&path).unwrap(), elsewhere, "nothing was moved");
 }
