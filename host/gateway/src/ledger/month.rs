@@ -101,19 +101,24 @@ fn not_deleted(path: &Path, error: &io::Error) {
     tracing::warn!(path = %path.display(), %error, "cannot delete the ledger of older months; retrying next month");
 }
 
-/// Returns the files of months that are no longer kept, oldest first.
+/// Returns the files of months that are no longer kept, oldest first. None if no file is of this month or the one before:
+/// a clock that is ahead for the moment must not cost the months that are to be kept.
 fn old_files(folder: &Path, now: Month, months: NonZeroU32) -> io::Result<Vec<(String, PathBuf)>> {
-    let mut old = vec![];
+    let (mut old, mut newest) = (vec![], None);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let month = [Series::Events, Series::DryRun].into_iter().find_map(|series| Month::of_file(series, &name));
+        newest = newest.max(month);
         // A folder of such a name is not ours.
         if let Some(month) = month.filter(|month| !month.is_kept(now, months))
             && !entry.file_type()?.is_dir()
         {
             old.push((month, name, entry.path()));
         }
+    }
+    if newest.is_some_and(|newest| newest.next() < now) {
+        return Ok(vec![]);
     }
     old.sort();
     Ok(old.into_iter().map(|(_, name, path)| (name, path)).collect())
@@ -160,6 +165,20 @@ mod tests {
         assert!(keeping.is_due());
         assert_eq!(keeping.look(folder.path()), ["events-2026-11.log"]);
         assert_eq!(kept(folder.path()), ["events-2026-12.log", "events-2027-01.log"]);
+    }
+
+    /// Once, a start with a clock a year ahead deleted everything.
+    #[test]
+    fn a_clock_that_is_ahead_deletes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names = ["events-2026-09.log", "events-2026-10.log", "events-2026-11.log"];
+        names.iter().for_each(|name| fs::write(folder.path().join(name), "").expect("a file"));
+        for ahead in ["2028-01-01T00:00:00Z", "2027-01-01T00:00:00Z"] {
+            let ahead = at(ahead).as_millisecond();
+            let mut keeping = Retention::new(NonZeroU32::MIN, Clock::of(move || ahead));
+            assert_eq!(keeping.look(folder.path()), [] as [&str; 0]);
+        }
+        assert_eq!(kept(folder.path()), names);
     }
 
     #[test]
