@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn event(data: impl ToString) -> Event {
+    Event { name: "message".into(), data: data.to_string() }
+}
+
+fn delta(delta: Value) -> Event {
+    event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}], "usage": null}))
+}
+
+fn finish(reason: &str) -> Event {
+    event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+}
+
+fn assemble(events: &[Event]) -> Result<Option<Answer>, ModelError> {
+    let mut assembly = Assembly::default();
+    for event in events {
+        if let Some(answer) = assembly.apply(event)? {
+            return Ok(Some(answer));
+        }
+    }
+    assembly.end().transpose()
+}
+
+fn call(id: &str, name: &str, input: Value) -> Block {
+    Block::ToolUse { id: id.into(), name: name.into(), input }
+}
+
+#[test]
+fn text_and_usage() {
+    let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}});
+    let events = [
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"content": "預"})),
+        delta(json!({"content": "算", "reasoning_content": "hm"})),
+        finish("stop"),
+        event(json!({"choices": [], "usage": usage})),
+        event("[DONE]"),
+    ];
+    let answer = assemble(&events).expect("an answer").expect("a whole one");
+    assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }]);
+    assert_eq!((answer.stop, answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (Stop::End, 12, 8));
+    assert_eq!(assemble(&events[..5]).expect("no [DONE]"), Some(answer));
+    assert_eq!(assemble(&events[..3]), Ok(None), "cut off");
+}
+
+#[test]
+fn counts_that_are_none_cost_no_answer() {
+    let none = json!(null);
+    for usage in [
+        json!({"prompt_tokens": -5, "completion_tokens": "many", "total_tokens": 1e300}),
+        json!({"prompt_tokens": none, "prompt_tokens_details": none}),
+        json!({"prompt_tokens": 12.0, "prompt_tokens_details": 8}),
+        json!("a lot"),
+        json!([1, 2]),
+    ] {
+        let events = [
+            delta(json!({"content": "預"})),
+            finish("stop"),
+            event(json!({"choices": [], "usage": usage})),
+            event("[DONE]"),
+        ];
+        let answer = assemble(&events).expect("an answer").expect("a whole one");
+        assert_eq!(answer.blocks, [Block::Text { text: "預".into() }], "{usage}");
+    }
+}
+
+#[test]
+fn several_calls_in_pieces() {
+    let piece = |index: usize, arguments: &str| {
+        delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
+    };
+    let open = |index: usize, id: &str| {
+        delta(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "mra_ask", "arguments": ""}}]}),
+        )
+    };
+    let events = [open(0, "a"), piece(0, "{\"repo\":"), piece(0, "\"erp\"}"), open(1, "b"), finish("tool_calls")];
+    let answer = assemble(&events).expect("an answer").expect("a whole one");
+    assert_eq!(answer.stop, Stop::ToolUse);
+    assert_eq!(answer.blocks, [call("a", "mra_ask", json!({"repo": "erp"})), call("b", "mra_ask", json!({}))]);
+}
+
+#[test]
+fn whole_calls_that_all_have_index_0() {
+    let whole = |id: &str| json!({"index": 0, "id": id, "function": {"name": "f", "arguments": "{}"}});
+    let events = [delta(json!({"tool_calls": [whole("a"), whole("b")]})), finish("stop")];
+    let answer = assemble(&events).expect("an answer").expect("a whole one");
+    assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
+}
+
+#[test]
+fn a_text_in_parts_and_arguments_that_are_an_object_cost_no_answer() {
+    let parts =
+        json!([{"type": "text", "text": "預"}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "算"}]);
+    let whole = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"repo": "erp"}}});
+    let events = [delta(json!({"content": parts})), delta(json!({"tool_calls": [whole]})), finish("tool_calls")];
+    let answer = assemble(&events).expect("an answer").expect("a whole one");
+    assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }, call("a", "f", json!({"repo": "erp"}))]);
+}
+
+#[test]
+fn arguments_that_are_no_json() {
+    let broken = delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{\"a"}}]}));
+    let answer = assemble(&[broken.clone(), finish("tool_calls")]).expect("an answer").expect("a whole one");
+    assert_eq!(answer.blocks, [call("call_0", "f", json!({"unreadable": "{\"a"}))]);
+    let cut = assemble(&[broken, finish("length")]).expect("an answer").expect("a whole one");
+    assert_eq!((cut.stop, cut.blocks.len()), (Stop::MaxTokens, 0));
+}
+
+#[test]
+fn a_call_that_is_cut_off_before_its_arguments_is_left_out() {
+    let begun = |index: usize, arguments: &str| {
+        let function = json!({"name": "f", "arguments": arguments});
+        delta(json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": function}]}))
+    };
+    let cut = assemble(&[begun(0, "{\"a\":1}"), begun(1, ""), finish("length")]).expect("an answer");
+    let cut = cut.expect("a whole one");
+    assert_eq!((cut.stop, cut.blocks), (Stop::MaxTokens, vec![call("c0", "f", json!({"a": 1}))]));
+}
+
+#[test]
+fn failures_inside_the_stream() {
+    let class = |events: &[Event]| assemble(events).expect_err("a failure").class();
+    let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded", "type": "x"}});
+    assert_eq!(class(&[event(overflow)]), "context_overflow");
+    assert_eq!(class(&[finish("content_filter"), event("[DONE]")]), "refused");
+    assert_eq!(class(&[delta(json!({"refusal": "I can't"})), finish("stop"), event("[DONE]")]), "refused");
+    assert_eq!(class(&[event("{")]), "transport");
+    assert_eq!(class(&[event("[DONE]")]), "transport");
+}
+
+proptest! {
+    #[test]
+    fn no_stream_makes_it_panic(datas in prop::collection::vec(
+        "\\PC{0,20}|\\{\"choices\":\\[\\{\"delta\":\\{\"tool_calls\":\\[\\{\"index\":[0-9]{1,4},\"id\":\"[ab]?\"\\}\\]\\}\\}\\]\\}|\\[DONE\\]", 0..12)) {
+        let events: Vec<Event> = datas.iter().map(event).collect();
+        let _ = assemble(&events);
+    }
+}
