@@ -2,7 +2,7 @@
 //!
 //! Compatible servers differ in details, all accepted here: a missing `[DONE]`, `[DONE]` without a finish reason, tool
 //! calls that are sent whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an
-//! object, a text in parts, a completion that is not streamed at all.
+//! object, a text in parts, a completion that is not streamed at all, `null` for whatever is missing.
 
 use std::borrow::Cow;
 
@@ -45,25 +45,21 @@ struct Call {
 
 #[derive(Debug, Deserialize)]
 struct Chunk {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "foreign::list")]
     choices: Vec<Choice>,
     #[serde(default, deserialize_with = "counts::lenient")]
     usage: Option<Counted>,
     /// Some servers report failures inside the stream.
     #[serde(default)]
-    error: Option<Value>,
+    error: Value,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice {
-    #[serde(default)]
-    index: usize,
-    #[serde(default)]
+    index: Option<usize>,
     delta: Option<Delta>,
     /// Of a completion that is not streamed.
-    #[serde(default)]
     message: Option<Delta>,
-    #[serde(default)]
     finish_reason: Option<String>,
 }
 
@@ -72,7 +68,8 @@ struct Choice {
 struct Delta {
     content: Option<Content>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
+    #[serde(deserialize_with = "foreign::list")]
+    tool_calls: Vec<CallDelta>,
 }
 
 /// The content: a text, or a list of parts as in a request.
@@ -80,13 +77,12 @@ struct Delta {
 #[serde(untagged)]
 enum Content {
     Text(String),
-    Parts(Vec<ContentPart>),
+    Parts(#[serde(deserialize_with = "foreign::list")] Vec<ContentPart>),
 }
 
 #[derive(Debug, Deserialize)]
 struct ContentPart {
     /// Missing in parts of other kinds, such as reasoning.
-    #[serde(default)]
     text: Option<String>,
 }
 
@@ -102,8 +98,8 @@ impl Content {
 impl Delta {
     /// Numbers its calls by position, because calls that are sent whole need no index.
     fn numbered(mut self) -> Self {
-        for (at, call) in self.tool_calls.iter_mut().flatten().enumerate() {
-            call.index = at;
+        for (at, call) in self.tool_calls.iter_mut().enumerate() {
+            call.index = Some(at);
         }
         self
     }
@@ -111,16 +107,12 @@ impl Delta {
 
 #[derive(Debug, Deserialize)]
 struct CallDelta {
-    #[serde(default)]
-    index: usize,
-    #[serde(default)]
+    index: Option<usize>,
     id: Option<String>,
-    #[serde(default)]
-    function: FunctionDelta,
+    function: Option<FunctionDelta>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct FunctionDelta {
     name: Option<String>,
     arguments: Option<Arguments>,
@@ -175,18 +167,19 @@ impl Assemble for Assembly {
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
         }
-        let chunk: Chunk = match foreign::json(&event.data) {
-            Ok(chunk) => chunk,
+        let chunk: Chunk = match foreign::data(&event.data) {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(None),
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
             Err(error) => return Err(malformed(&error.to_string())),
         };
-        if chunk.error.is_some() || chunk.choices.is_empty() && foreign::is_error(&event.data) {
+        if foreign::says_something(&chunk.error) || chunk.choices.is_empty() && foreign::is_error(&event.data) {
             return Err(classify::in_place_of_an_answer(&event.data));
         }
         if let Some(counted) = chunk.usage {
             self.usage = counted.into();
         }
-        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index.is_none_or(|index| index == 0)) {
             self.take(choice)?;
         }
         Ok(None)
@@ -220,7 +213,7 @@ impl Assembly {
             choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
         self.text.push_str(&content.map(Content::into_text).unwrap_or_default());
         self.refusal.push_str(refusal.as_deref().unwrap_or_default());
-        for delta in tool_calls.unwrap_or_default() {
+        for delta in tool_calls {
             self.extend_call(delta)?;
         }
         let finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty());
@@ -230,15 +223,17 @@ impl Assembly {
 
     fn extend_call(&mut self, delta: CallDelta) -> Result<(), ModelError> {
         let id = delta.id.unwrap_or_default();
+        let index = delta.index.unwrap_or_default();
+        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
         let open = self
             .calls
             .iter()
-            .rposition(|call| call.index == delta.index && (id.is_empty() || call.id.is_empty() || call.id == id));
+            .rposition(|call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id));
         let at = match open {
             Some(at) => at,
             None if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
             None => {
-                self.calls.push(Call { index: delta.index, ..Call::default() });
+                self.calls.push(Call { index, ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -248,9 +243,9 @@ impl Assembly {
         }
         // The name is sent once; a server that repeats it means the same call.
         if call.name.is_empty() {
-            call.name = delta.function.name.unwrap_or_default();
+            call.name = name.unwrap_or_default();
         }
-        call.arguments.push_str(&delta.function.arguments.map(Arguments::into_json).unwrap_or_default());
+        call.arguments.push_str(&arguments.map(Arguments::into_json).unwrap_or_default());
         Ok(())
     }
 
@@ -269,6 +264,10 @@ impl Assembly {
             blocks.push(Block::Text { text: self.text });
         }
         for (count, call) in self.calls.into_iter().enumerate() {
+            // A call of nothing is none.
+            if call.name.is_empty() && call.arguments.is_empty() {
+                continue;
+            }
             // A call in the middle of which the answer's limit was reached cannot be made.
             let Some(input) = foreign::input(&call.arguments, is_cut) else { continue };
             let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };

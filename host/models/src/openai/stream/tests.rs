@@ -68,6 +68,57 @@ fn counts_that_are_none_cost_no_answer() {
     }
 }
 
+/// Servers write what they leave out as `null`, whatever its type: the answer had been paid for, and was thrown away.
+#[test]
+fn a_null_costs_no_answer() {
+    let none = json!(null);
+    let whole = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}});
+    let unnumbered = json!({"index": none, "id": "a", "function": {"name": "f", "arguments": "{}"}});
+    let text = Block::Text { text: "預".into() };
+    let called = call("a", "f", json!({}));
+    for (odd, blocks) in [
+        (json!({"choices": none, "usage": {"prompt_tokens": 3}}), vec![text.clone()]),
+        (json!({"choices": [none]}), vec![text.clone()]),
+        (none.clone(), vec![text.clone()]),
+        (json!(""), vec![text.clone()]),
+        (json!({"choices": [{"index": none, "delta": none, "message": none}]}), vec![text.clone()]),
+        (json!({"choices": [{"delta": {"content": [none, {"text": none}]}}]}), vec![text.clone()]),
+        (json!({"choices": [{"delta": {"tool_calls": [none]}}]}), vec![text.clone()]),
+        (json!({"choices": [{"delta": {"tool_calls": [{"id": "a", "function": none}]}}]}), vec![text.clone()]),
+        (json!({"choices": [{"delta": {"tool_calls": [unnumbered]}}]}), vec![text.clone(), called.clone()]),
+        (json!({"choices": [{"index": none, "delta": {"tool_calls": [whole]}}]}), vec![text.clone(), called]),
+    ] {
+        // Not a text in JSON, but no data at all.
+        let odd = if odd == "" { event("") } else { event(odd) };
+        let odd = std::slice::from_ref(&odd);
+        let said = [delta(json!({"content": "預"})), finish("stop")];
+        for events in [[odd, &said[..]].concat(), [&said[..1], odd, &said[1..]].concat(), [&said[..], odd].concat()] {
+            let answer = assemble(&events).map(|answer| answer.map(|answer| answer.blocks));
+            assert_eq!(answer, Ok(Some(blocks.clone())), "{odd:?}");
+        }
+    }
+}
+
+#[test]
+fn an_error_in_which_nothing_is_said_costs_no_answer() {
+    for empty in
+        [json!(""), json!({}), json!({"code": 0, "message": ""}), json!([]), json!(false), json!({"a": [null]})]
+    {
+        let events = [
+            event(json!({"error": empty})),
+            event(json!({"choices": [{"delta": {"content": "預"}}], "error": empty})),
+            event(json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "error": empty})),
+            event(json!({"choices": null, "error": empty})),
+        ];
+        let answer = assemble(&events).map(|answer| answer.map(|answer| answer.blocks));
+        assert_eq!(answer, Ok(Some(vec![Block::Text { text: "預".into() }])), "{empty}");
+    }
+    for error in [json!("busy"), json!({"code": 502, "message": ""}), json!(true), json!([{"message": "busy"}])] {
+        let events = [delta(json!({"content": "預"})), event(json!({"choices": [], "error": error})), finish("stop")];
+        assert!(assemble(&events).is_err(), "{error}");
+    }
+}
+
 #[test]
 fn several_calls_in_pieces() {
     let piece = |index: usize, arguments: &str| {
