@@ -28,6 +28,13 @@ pub(crate) fn data<T: DeserializeOwned>(text: &str) -> serde_json::Result<Option
     if text.trim().is_empty() { Ok(None) } else { json(text) }
 }
 
+/// A value, or `null` instead of one.
+pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// A list without its nulls, or `null` instead of one.
 pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list: Option<Vec<Option<T>>> = Option::deserialize(deserializer)?;

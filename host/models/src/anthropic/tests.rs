@@ -192,6 +192,22 @@ async fn a_stream_that_breaks_off_is_asked_for_once_more() {
     }
 }
 
+/// It was asked for as often as the limits allow, and paid for each time.
+#[tokio::test]
+async fn an_answer_that_ends_without_a_reason_is_not_paid_for_again() {
+    let sent = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
+    let begun = sent(json!({"type": "message_start", "message": {}}));
+    let text = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "half"}});
+    for stream in [
+        [begun.clone(), sent(json!({"type": "message_stop"}))].concat(),
+        [begun, sent(text.clone()), sent(json!({"type": "message_stop"}))].concat(),
+        [sent(text), "data: [DONE]\n\n".to_owned()].concat(),
+    ] {
+        let (outcome, calls) = asked(vec![Behaviour::Raw(stream.clone().into()); 3]).await;
+        assert_eq!((outcome.map_err(|error| error.class()), calls), (Err("transport"), 1), "{stream}");
+    }
+}
+
 /// The response of a server that ignores `stream`.
 fn message(content: Value, stop_reason: &str) -> Value {
     let usage = json!({"input_tokens": 13, "cache_read_input_tokens": 8, "output_tokens": 4});

@@ -191,7 +191,7 @@ impl Assemble for Assembly {
 
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
         let finish_reason = self.finish_reason.take()?;
-        Some(std::mem::take(self).finish(&finish_reason))
+        Some(self.finish(&finish_reason))
     }
 
     fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError> {
@@ -203,8 +203,7 @@ impl Assemble for Assembly {
 impl Assembly {
     /// The server has announced the end; `None` if nothing has been received.
     fn done(&mut self) -> Option<Result<Answer, ModelError>> {
-        let is_begun = self.started;
-        self.end().or_else(|| is_begun.then(|| std::mem::take(self).finish("stop")))
+        self.end().or_else(|| self.started.then(|| self.finish("stop")))
     }
 
     fn take(&mut self, choice: Choice) -> Result<(), ModelError> {
@@ -249,9 +248,11 @@ impl Assembly {
         Ok(())
     }
 
-    fn finish(self, finish_reason: &str) -> Result<Answer, ModelError> {
-        if finish_reason == "content_filter" || (!self.refusal.is_empty() && self.text.is_empty()) {
-            let message = if self.refusal.is_empty() { "its content filter intervened".into() } else { self.refusal };
+    /// What has begun stays so: an answer that was paid for is not asked for again like one that never came.
+    fn finish(&mut self, finish_reason: &str) -> Result<Answer, ModelError> {
+        let [text, refusal] = [&mut self.text, &mut self.refusal].map(std::mem::take);
+        if finish_reason == "content_filter" || (!refusal.is_empty() && text.is_empty()) {
+            let message = if refusal.is_empty() { "its content filter intervened".into() } else { refusal };
             return Err(ModelError::Refused { message });
         }
         if finish_reason == "error" {
@@ -260,10 +261,10 @@ impl Assembly {
         }
         let is_cut = finish_reason == "length";
         let mut blocks = Vec::new();
-        if !self.text.is_empty() {
-            blocks.push(Block::Text { text: self.text });
+        if !text.is_empty() {
+            blocks.push(Block::Text { text });
         }
-        for (count, call) in self.calls.into_iter().enumerate() {
+        for (count, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
             // A call of nothing is none.
             if call.name.is_empty() && call.arguments.is_empty() {
                 continue;
