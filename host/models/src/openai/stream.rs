@@ -1,7 +1,7 @@
 //! Assembles the chunks of a streamed completion into the whole answer, or into the error instead of one.
 //!
 //! Compatible servers differ in details, all accepted here: a missing `[DONE]`, `[DONE]` without a finish reason, tool
-//! calls that are sent whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an
+//! calls that are sent whole and all with index 0, or without index and id, `stop` where calls were made, empty arguments, arguments that are an
 //! object, a text in parts, a completion that is not streamed at all, `null` for whatever is missing.
 
 use std::borrow::Cow;
@@ -41,6 +41,21 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+}
+
+impl Call {
+    /// Whether the next piece begins another call, although its index and id say nothing of one. A name alone does not:
+    /// some servers repeat it with each piece.
+    fn is_followed_by(&self, name: &str, arguments: &str) -> bool {
+        let is_begun = arguments.trim_start().starts_with('{') || !name.is_empty() && name != self.name;
+        is_begun && !self.name.is_empty() && self.is_whole()
+    }
+
+    /// Whether the arguments are complete, so that nothing more can belong to them.
+    fn is_whole(&self) -> bool {
+        let arguments = self.arguments.trim();
+        arguments.starts_with('{') && arguments.ends_with('}') && foreign::is_json(arguments)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -222,17 +237,21 @@ impl Assembly {
 
     fn extend_call(&mut self, delta: CallDelta) -> Result<(), ModelError> {
         let id = delta.id.unwrap_or_default();
-        let index = delta.index.unwrap_or_default();
         let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
-        let open = self
-            .calls
-            .iter()
-            .rposition(|call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id));
+        let name = name.unwrap_or_default();
+        let arguments = arguments.map(Arguments::into_json).unwrap_or_default();
+        let open = self.calls.iter().rposition(|call| {
+            delta.index.is_none_or(|index| call.index == index)
+                && (id.is_empty() || call.id.is_empty() || call.id == id)
+        });
         let at = match open {
-            Some(at) => at,
-            None if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
-            None => {
-                self.calls.push(Call { index, ..Call::default() });
+            Some(at) if !self.calls[at].is_followed_by(&name, &arguments) => at,
+            _ if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
+            _ => {
+                let index = delta.index.unwrap_or(self.calls.len());
+                // Without a name of its own, it calls what the one before it called.
+                let before = open.map(|at| self.calls[at].name.clone()).filter(|_| name.is_empty());
+                self.calls.push(Call { index, name: before.unwrap_or_default(), ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -242,9 +261,9 @@ impl Assembly {
         }
         // The name is sent once; a server that repeats it means the same call.
         if call.name.is_empty() {
-            call.name = name.unwrap_or_default();
+            call.name = name;
         }
-        call.arguments.push_str(&arguments.map(Arguments::into_json).unwrap_or_default());
+        call.arguments.push_str(&arguments);
         Ok(())
     }
 

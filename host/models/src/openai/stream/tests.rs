@@ -143,6 +143,71 @@ fn whole_calls_that_all_have_index_0() {
     assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
 }
 
+/// Servers that number no calls, or all the same, and give them no ids: of several calls, one came out that nobody could
+/// read.
+#[test]
+fn calls_without_an_id_and_a_number_of_their_own_are_several() {
+    let piece = |index: Option<usize>, name: &str, arguments: &str| {
+        let function = match name {
+            "" => json!({"arguments": arguments}),
+            _ => json!({"name": name, "arguments": arguments}),
+        };
+        json!({"index": index, "id": "", "function": function})
+    };
+    let (erp, ui) = ("{\"repo\":\"erp\"}", "{\"repo\":{\"a\":{}}}");
+    let inputs = [json!({"repo": "erp"}), json!({"repo": {"a": {}}})];
+    for index in [None, Some(0)] {
+        let piece = |name: &str, arguments: &str| piece(index, name, arguments);
+        for (kind, pieces, names) in [
+            ("whole", vec![piece("f", erp), piece("g", ui)], ["f", "g"]),
+            ("whole, of one name", vec![piece("f", erp), piece("f", ui)], ["f", "f"]),
+            ("the second without a name", vec![piece("f", erp), piece("", ui)], ["f", "f"]),
+            ("the name first", vec![piece("f", ""), piece("", erp), piece("g", ""), piece("", ui)], ["f", "g"]),
+            ("the same name first", vec![piece("f", ""), piece("", erp), piece("f", ""), piece("", ui)], ["f", "f"]),
+            (
+                "in pieces",
+                vec![piece("f", &erp[..4]), piece("", &erp[4..]), piece("g", &ui[..9]), piece("", &ui[9..])],
+                ["f", "g"],
+            ),
+            (
+                "a name with each piece",
+                vec![
+                    piece("f", &erp[..4]),
+                    piece("f", &erp[4..]),
+                    piece("f", ""),
+                    piece("f", &ui[..8]),
+                    piece("f", &ui[8..13]),
+                    piece("f", &ui[13..15]),
+                    piece("f", &ui[15..]),
+                    piece("f", ""),
+                ],
+                ["f", "f"],
+            ),
+        ] {
+            let mut events: Vec<Event> = pieces
+                .iter()
+                .map(|piece| delta(json!({"tool_calls": [piece]})))
+                .chain([finish("tool_calls")])
+                .collect();
+            let wanted = [call("call_0", names[0], inputs[0].clone()), call("call_1", names[1], inputs[1].clone())];
+            let answer = assemble(&events).expect(kind).expect(kind);
+            assert_eq!(answer.blocks, wanted, "{kind}");
+            events.splice(..pieces.len(), [delta(json!({"tool_calls": pieces}))]);
+            let at_once = assemble(&events).expect(kind).expect(kind);
+            assert_eq!(at_once.blocks, wanted, "{kind}, at once");
+        }
+    }
+    // A piece without a number goes on with the newest call.
+    let unnumbered = [
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}),
+        json!({"index": 1, "id": "b", "function": {"name": "g", "arguments": ""}}),
+        json!({"function": {"arguments": erp}}),
+    ];
+    let answer = assemble(&[delta(json!({"tool_calls": unnumbered})), finish("tool_calls")]);
+    let blocks = answer.expect("an answer").expect("a whole one").blocks;
+    assert_eq!(blocks, [call("a", "f", json!({})), call("b", "g", inputs[0].clone())]);
+}
+
 #[test]
 fn a_text_in_parts_and_arguments_that_are_an_object_cost_no_answer() {
     let parts =
