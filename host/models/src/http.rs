@@ -247,6 +247,14 @@ impl Endpoint {
             let chunk = match self.in_time(response.chunk()).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => {
+                    // The last event may lack the line that ends it; half an event is none.
+                    if let Some(last) = decoder.end() {
+                        match assembly.apply(&last) {
+                            Ok(Some(answer)) => return Ok(answer),
+                            Err(error) if foreign::is_json(&last.data) => return Err(Failure::of(&assembly, error)),
+                            Ok(None) | Err(_) => {}
+                        }
+                    }
                     break ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
                 }
                 Err(error) => break error,
@@ -254,8 +262,7 @@ impl Endpoint {
             match take(&mut assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) if assembly.has_begun() => return Err(Failure::within_the_answer(error)),
-                Err(error) => return Err(Failure::before_the_answer(error)),
+                Err(error) => return Err(Failure::of(&assembly, error)),
             }
             if assembly.has_begun() {
                 document.clear();
@@ -386,6 +393,11 @@ impl Failure {
     fn within_the_answer(error: ModelError) -> Self {
         let again = Again::later_if(matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. }));
         Failure { error, again }
+    }
+
+    /// An event was an error, or no event at all.
+    fn of(assembly: &impl Assemble, error: ModelError) -> Self {
+        if assembly.has_begun() { Failure::within_the_answer(error) } else { Failure::before_the_answer(error) }
     }
 
     /// The connection was lost in the middle of an answer. This is retried once.
