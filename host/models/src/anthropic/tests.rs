@@ -416,4 +416,7 @@ fn a_client_of_the_real_address_can_be_built() {
 fn usage_adds_up() {
     let usage = Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 4, cache_creation_tokens: 8 };
     assert_eq!(usage.prompt_tokens(), 13);
+    let mut sum = Usage { input_tokens: u64::MAX, output_tokens: u64::MAX, ..usage };
+    sum.add(usage);
+    assert_eq!((sum.prompt_tokens(), sum.output_tokens), (u64::MAX, u64::MAX));
 }
