@@ -22,6 +22,8 @@ pub mod claude_cli;
 mod counts;
 mod families;
 mod foreign;
+#[cfg(test)]
+mod holes;
 pub mod http;
 mod images;
 mod open;

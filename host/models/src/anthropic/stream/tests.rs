@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::sse::Decoder;
+use crate::{holes, sse::Decoder};
 
 fn run(events: &[Value]) -> Result<Option<Answer>, ModelError> {
     let mut assembly = Assembly::default();
@@ -257,6 +257,33 @@ fn events_of_other_names_need_not_be_json() {
 }
 
 proptest! {
+    #[test]
+    fn an_answer_with_its_text_and_a_reason_to_stop_is_whole_whatever_else_is_missing(holes in holes::some()) {
+        let usage = json!({"input_tokens": 3, "output_tokens": 1});
+        let call = json!({"type": "tool_use", "id": "t", "name": "n", "input": {}});
+        let mut events = [
+            vec![json!({"type": "message_start", "message": {"id": "m", "content": [], "usage": usage}})],
+            vec![block(0, json!({"type": "thinking", "thinking": ""})), stop(0)],
+            text(1).to_vec(),
+            vec![block(2, call), delta(2, json!({"type": "input_json_delta", "partial_json": "{}"})), stop(2)],
+            text(3).to_vec(),
+            end("tool_use").to_vec(),
+        ]
+        .concat();
+        holes::make(&mut events, &holes, &["type", "text", "stop_reason"]);
+        let answer = run(&events).map(|answer| answer.map(|answer| pmk_core::message::plain_text(&answer.blocks)));
+        prop_assert_eq!(answer, Ok(Some("Hello\nHello".to_owned())));
+
+        let content = json!([{"type": "thinking", "thinking": ""}, {"type": "text", "text": "Hello"}, {"type": "image"}]);
+        let mut document = [json!({
+            "id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn",
+            "stop_details": {"explanation": null}, "usage": usage,
+        })];
+        holes::make(&mut document, &holes, &["type", "text", "stop_reason"]);
+        let answer = run(&document).map(|answer| answer.map(|answer| pmk_core::message::plain_text(&answer.blocks)));
+        prop_assert_eq!(answer, Ok(Some("Hello".to_owned())));
+    }
+
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         feed(&bytes);

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::holes;
 
 fn event(data: impl ToString) -> Event {
     Event { name: "message".into(), data: data.to_string() }
@@ -250,6 +251,28 @@ fn failures_inside_the_stream() {
 }
 
 proptest! {
+    #[test]
+    fn an_answer_with_its_text_and_a_reason_to_stop_is_whole_whatever_else_is_missing(holes in holes::some()) {
+        let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}});
+        let piece = |index: usize, arguments: &str| {
+            let function = json!({"name": "f", "arguments": arguments});
+            json!({"index": index, "id": format!("c{index}"), "type": "function", "function": function})
+        };
+        let said = |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}], "error": {}});
+        let mut events = vec![
+            json!({"id": "x", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}], "usage": null}),
+            said(json!({"content": "預", "refusal": null, "tool_calls": []})),
+            said(json!({"content": [{"type": "text", "text": "算"}, {"type": "thinking", "thinking": []}]})),
+            said(json!({"tool_calls": [piece(0, "{\"a\""), piece(0, ":1}"), piece(1, "{}")]})),
+            json!({"choices": [{"index": 0, "delta": {"content": null}, "finish_reason": "tool_calls"}]}),
+            json!({"choices": [], "usage": usage}),
+        ];
+        holes::make(&mut events, &holes, &["content", "text", "finish_reason"]);
+        let events: Vec<Event> = events.iter().map(event).chain([event("[DONE]")]).collect();
+        let answer = assemble(&events).map(|answer| answer.map(|answer| pmk_core::message::plain_text(&answer.blocks)));
+        prop_assert_eq!(answer, Ok(Some("預算".to_owned())));
+    }
+
     #[test]
     fn no_stream_makes_it_panic(datas in prop::collection::vec(
         "\\PC{0,20}|\\{\"choices\":\\[\\{\"delta\":\\{\"tool_calls\":\\[\\{\"index\":[0-9]{1,4},\"id\":\"[ab]?\"\\}\\]\\}\\}\\]\\}|\\[DONE\\]", 0..12)) {
