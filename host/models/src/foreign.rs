@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Value, json};
 
 /// Parses an event's JSON. A lone surrogate escape, from a server that splits its text anywhere, becomes a replacement
@@ -17,6 +20,27 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     })
 }
 
+/// Parses the data of an event; `None` where there is nothing in it, as in what some servers send to keep a connection.
+///
+/// # Errors
+/// As for [`json`].
+pub(crate) fn data<T: DeserializeOwned>(text: &str) -> serde_json::Result<Option<T>> {
+    if text.trim().is_empty() { Ok(None) } else { json(text) }
+}
+
+/// A value, or `null` instead of one.
+pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A list without its nulls, or `null` instead of one.
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let list: Option<Vec<Option<T>>> = Option::deserialize(deserializer)?;
+    Ok(list.into_iter().flatten().flatten().collect())
+}
+
 /// Whether it is complete JSON.
 pub(crate) fn is_json(text: &str) -> bool {
     json::<IgnoredAny>(text).is_ok()
@@ -25,9 +49,21 @@ pub(crate) fn is_json(text: &str) -> bool {
 /// Whether the JSON represents an error, in any of the ways that servers use.
 pub(crate) fn is_error(text: &str) -> bool {
     let Ok(Value::Object(fields)) = json(text) else { return false };
-    let names_one = |key| fields.get(key).is_some_and(|error| !error.is_null());
+    let names_one = |key| fields.get(key).is_some_and(says_something);
     let is_one = |key| fields.get(key).and_then(Value::as_str) == Some("error");
     names_one("error") || is_one("type") || is_one("object")
+}
+
+/// Whether there is anything in an error; some servers send an empty one with each part of an answer.
+pub(crate) fn says_something(error: &Value) -> bool {
+    match error {
+        Value::Null => false,
+        Value::Bool(is_one) => *is_one,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(values) => values.iter().any(says_something),
+        Value::Object(fields) => fields.values().any(says_something),
+    }
 }
 
 /// The input of a tool call, which is always an object; `None` where the answer was cut off before the input was

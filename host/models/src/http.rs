@@ -36,6 +36,9 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How much of a response that is not a stream is read.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
+/// A key of at least this length is part of no word by chance.
+const MIN_SECRET_BYTES: usize = 8;
+
 /// Time limits, and the number of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -244,6 +247,14 @@ impl Endpoint {
             let chunk = match self.in_time(response.chunk()).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => {
+                    // The last event may lack the line that ends it; half an event is none.
+                    if let Some(last) = decoder.end() {
+                        match assembly.apply(&last) {
+                            Ok(Some(answer)) => return Ok(answer),
+                            Err(error) if foreign::is_json(&last.data) => return Err(Failure::of(&assembly, error)),
+                            Ok(None) | Err(_) => {}
+                        }
+                    }
                     break ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
                 }
                 Err(error) => break error,
@@ -251,8 +262,7 @@ impl Endpoint {
             match take(&mut assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) if assembly.has_begun() => return Err(Failure::within_the_answer(error)),
-                Err(error) => return Err(Failure::before_the_answer(error)),
+                Err(error) => return Err(Failure::of(&assembly, error)),
             }
             if assembly.has_begun() {
                 document.clear();
@@ -385,6 +395,11 @@ impl Failure {
         Failure { error, again }
     }
 
+    /// An event was an error, or no event at all.
+    fn of(assembly: &impl Assemble, error: ModelError) -> Self {
+        if assembly.has_begun() { Failure::within_the_answer(error) } else { Failure::before_the_answer(error) }
+    }
+
     /// The connection was lost in the middle of an answer. This is retried once.
     fn broken_off(error: ModelError) -> Self {
         let again = if matches!(error, ModelError::Transport { .. }) { Again::Once } else { Again::Never };
@@ -400,9 +415,7 @@ impl Failure {
     fn without(mut self, secrets: &[SecretString]) -> Self {
         for secret in secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty()) {
             let words = self.error.words_mut();
-            if words.contains(secret) {
-                *words = words.replace(secret, "[key]");
-            }
+            *words = without(words, secret);
         }
         self
     }
@@ -412,8 +425,59 @@ impl Failure {
     }
 }
 
+/// The text without a secret. A short one may be part of any word, and what an error says is read again: it is removed
+/// only where it is not within a word.
+fn without(words: &str, secret: &str) -> String {
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_long = secret.len() >= MIN_SECRET_BYTES;
+    let (mut kept, mut from) = (String::with_capacity(words.len()), 0);
+    for (at, _) in words.match_indices(secret) {
+        let end = at + secret.len();
+        if is_long || !words[..at].ends_with(is_of_word) && !words[end..].starts_with(is_of_word) {
+            kept.extend([&words[from..at], "[key]"]);
+            from = end;
+        }
+    }
+    kept + &words[from..]
+}
+
 /// An error with its causes, which reqwest's own message leaves out.
 fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(error.source(), |cause| cause.source())
         .fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(words: &str, key: &str) -> ModelError {
+        let failure = Failure::refused(ModelError::Other { message: words.to_owned() });
+        failure.without(&[SecretString::from(key)]).error
+    }
+
+    #[test]
+    fn a_key_is_in_no_error() {
+        for (words, key, expected) in [
+            ("sk-12345678 is wrong", "sk-12345678", "[key] is wrong"),
+            ("the_key_sk-12345678s", "sk-12345678", "the_key_[key]s"),
+            ("wrong: `abc`, abc; Bearer abc", "abc", "wrong: `[key]`, [key]; Bearer [key]"),
+            ("金鑰abc無效", "abc", "金鑰[key]無效"),
+            ("abc", "abc", "[key]"),
+        ] {
+            assert_eq!(shown(words, key), ModelError::Other { message: expected.into() });
+        }
+    }
+
+    /// Once, the key `x` hid what the error was about, from the gateway as well.
+    #[test]
+    fn a_short_key_leaves_the_words_that_contain_it() {
+        let words = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        for key in ["x", "t", "token", "max", "_", "'"] {
+            let error = shown(words, key);
+            assert!(classify::wants_max_completion_tokens(&error), "{key}: {error}");
+        }
+        let quota = "10000 tokens per min (TPM), x: 3";
+        assert_eq!(shown(quota, "m").to_string(), quota);
+    }
 }

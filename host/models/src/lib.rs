@@ -22,6 +22,8 @@ pub mod claude_cli;
 mod counts;
 mod families;
 mod foreign;
+#[cfg(test)]
+mod holes;
 pub mod http;
 mod images;
 mod open;
@@ -81,15 +83,19 @@ pub struct Usage {
 impl Usage {
     /// All prompt tokens.
     pub fn prompt_tokens(&self) -> u64 {
-        self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens
+        self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_creation_tokens)
     }
 
     /// Adds the usage of another call.
     pub fn add(&mut self, other: Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_creation_tokens += other.cache_creation_tokens;
+        for (total, more) in [
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.cache_creation_tokens, other.cache_creation_tokens),
+        ] {
+            *total = total.saturating_add(more);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Event {
 pub struct TooLarge;
 
 /// Collects chunks and returns events as they become complete. Bytes that are not UTF-8 become replacement characters,
-/// and an event that is cut off by the end of the stream is never returned, as the standard requires.
+/// and an event that is cut off by the end of the stream is returned by [`end`](Decoder::end) alone.
 #[derive(Debug, Default)]
 pub struct Decoder {
     line: Vec<u8>,
@@ -59,6 +59,12 @@ impl Decoder {
         }
         self.extend_line(rest)?;
         Ok(events)
+    }
+
+    /// What the end of the stream leaves of an event. The standard drops it; but some servers leave out the line that
+    /// ends the last event, which then is whole.
+    pub fn end(&mut self) -> Option<Event> {
+        self.end_line().or_else(|| self.dispatch())
     }
 
     fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
@@ -131,8 +137,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_end_cuts_off_is_no_event() {
+    fn what_the_end_cuts_off_is_returned_at_the_end_alone() {
         assert_eq!(decode(&[b"data: 1\n\ndata: 2\n"]), [event("message", "1")]);
+        for (stream, last) in [
+            ("data: 1\n\nevent: a\ndata: 2\n", Some(event("a", "2"))),
+            ("data: 1\n\ndata: 2", Some(event("message", "2"))),
+            ("data: 1\n\ndata: 2\ndata: 3\r", Some(event("message", "2\n3"))),
+            ("data: 1\n\n", None),
+            ("data: 1\n\nevent: a", None),
+            ("", None),
+        ] {
+            let mut decoder = Decoder::default();
+            decoder.push(stream.as_bytes()).expect("small");
+            assert_eq!((decoder.end(), decoder.end()), (last, None), "{stream:?}");
+        }
     }
 
     #[test]

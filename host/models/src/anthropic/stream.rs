@@ -1,4 +1,8 @@
 //! Assembles the events of a streamed answer into the whole answer, or into the error instead of one.
+//!
+//! Proxies and compatible servers differ in details, all accepted here: blocks that are numbered otherwise, that begin or
+//! end unannounced, or of which several are open; `[DONE]` as the end; `null` for whatever is missing. Only a reason to
+//! stop makes an answer whole.
 
 use std::borrow::Cow;
 
@@ -16,17 +20,24 @@ use crate::{
 
 /// The maximum size of an answer, in bytes: far above that of any model.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// The maximum number of blocks in an answer: they are searched for each part of it.
+const MAX_BLOCKS: usize = 1 << 12;
 
 /// An answer that is being received.
 #[derive(Debug, Default)]
 pub struct Assembly {
     started: bool,
-    blocks: Vec<Part>,
-    /// The block that deltas belong to.
-    open: Option<usize>,
+    blocks: Vec<ReceivedBlock>,
     usage: Usage,
     stop: Option<StopDelta>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct ReceivedBlock {
+    /// The index of the deltas that belong to it, until it has ended.
+    open: Option<usize>,
+    part: Part,
 }
 
 #[derive(Debug)]
@@ -45,20 +56,56 @@ impl Part {
     /// From a block that is not sent in pieces.
     fn whole(block: ContentBlock) -> Self {
         match block {
-            ContentBlock::Text { text } => Part::Text(text),
-            ContentBlock::ToolUse { id, name, input } => {
-                Part::ToolUse { id, name, json: if input.is_null() { String::new() } else { input.to_string() } }
+            ContentBlock::ToolUse { id, name, input } if !input.is_null() => {
+                Part::ToolUse { id, name, json: input.to_string() }
             }
+            block => Part::begun(block),
+        }
+    }
+
+    /// From the beginning of a block.
+    fn begun(block: ContentBlock) -> Self {
+        match block {
+            ContentBlock::Text { text } => Part::Text(text),
+            ContentBlock::ToolUse { id, name, .. } => Part::ToolUse { id, name, json: String::new() },
             ContentBlock::Unknown => Part::Ignored,
         }
     }
 
+    /// A call of nothing is none.
     fn is_call(&self) -> bool {
-        matches!(self, Part::ToolUse { .. })
+        matches!(self, Part::ToolUse { name, json, .. } if !(name.is_empty() && json.is_empty()))
     }
 
     fn is_said(&self) -> bool {
         matches!(self, Part::Text(text) if !text.is_empty())
+    }
+
+    /// The block that a delta belongs to, where none was announced; `None` if nothing of it is kept.
+    fn unannounced(delta: &Delta) -> Option<Self> {
+        match delta {
+            Delta::Text { .. } => Some(Part::Text(String::new())),
+            Delta::InputJson { .. } => {
+                Some(Part::ToolUse { id: String::new(), name: String::new(), json: String::new() })
+            }
+            Delta::Unknown => None,
+        }
+    }
+
+    fn extend(&mut self, delta: &Delta) {
+        match (self, delta) {
+            (Part::Text(text), Delta::Text { text: Some(more) }) => text.push_str(more),
+            (Part::ToolUse { json, .. }, Delta::InputJson { partial_json: Some(more) }) => json.push_str(more),
+            _ => {}
+        }
+    }
+
+    /// Whether a delta is of its type.
+    fn takes(&self, delta: &Delta) -> bool {
+        matches!(
+            (self, delta),
+            (Part::Ignored, _) | (Part::Text(_), Delta::Text { .. }) | (Part::ToolUse { .. }, Delta::InputJson { .. })
+        )
     }
 }
 
@@ -66,27 +113,30 @@ impl Part {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Data {
     MessageStart {
+        #[serde(default, deserialize_with = "foreign::nullable")]
         message: Started,
     },
     ContentBlockStart {
-        index: usize,
-        content_block: ContentBlock,
+        index: Option<usize>,
+        content_block: Option<ContentBlock>,
     },
     ContentBlockDelta {
-        index: usize,
+        index: Option<usize>,
+        #[serde(default, deserialize_with = "foreign::nullable")]
         delta: Delta,
     },
     ContentBlockStop {
-        index: usize,
+        index: Option<usize>,
     },
     MessageDelta {
-        delta: StopDelta,
+        delta: Option<StopDelta>,
         #[serde(default, deserialize_with = "counts::lenient")]
         usage: UsageDelta,
     },
     MessageStop,
     /// An answer that is not streamed.
     Message {
+        #[serde(default, deserialize_with = "foreign::list")]
         content: Vec<ContentBlock>,
         stop_reason: Option<String>,
         #[serde(default)]
@@ -100,7 +150,7 @@ enum Data {
     Unknown,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Started {
     #[serde(default, deserialize_with = "counts::lenient")]
     usage: UsageDelta,
@@ -110,11 +160,13 @@ struct Started {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ContentBlock {
     Text {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "foreign::nullable")]
         text: String,
     },
     ToolUse {
+        #[serde(default, deserialize_with = "foreign::nullable")]
         id: String,
+        #[serde(default, deserialize_with = "foreign::nullable")]
         name: String,
         /// Empty where the input is sent in pieces.
         #[serde(default)]
@@ -124,13 +176,14 @@ enum ContentBlock {
     Unknown,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(tag = "type")]
 enum Delta {
     #[serde(rename = "text_delta")]
-    Text { text: String },
+    Text { text: Option<String> },
     #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: String },
+    InputJson { partial_json: Option<String> },
+    #[default]
     #[serde(other)]
     Unknown,
 }
@@ -140,6 +193,13 @@ struct StopDelta {
     stop_reason: Option<String>,
     #[serde(default)]
     stop_details: Value,
+}
+
+impl StopDelta {
+    /// Whether it names a reason.
+    fn is_one(&self) -> bool {
+        self.stop_reason.as_ref().is_some_and(|reason| !reason.is_empty())
+    }
 }
 
 /// Token counts so far; later ones replace earlier ones.
@@ -154,7 +214,7 @@ struct UsageDelta {
 
 impl Assemble for Assembly {
     fn text(&self) -> Cow<'_, str> {
-        let mut texts = self.blocks.iter().filter_map(|part| match part {
+        let mut texts = self.blocks.iter().filter_map(|block| match &block.part {
             Part::Text(text) => Some(text.as_str()),
             Part::ToolUse { .. } | Part::Ignored => None,
         });
@@ -173,8 +233,12 @@ impl Assemble for Assembly {
         if event.name == "error" {
             return Err(classify::in_place_of_an_answer(&event.data));
         }
-        let data: Data = match foreign::json(&event.data) {
-            Ok(data) => data,
+        if event.data.trim() == "[DONE]" {
+            return self.finish().map(Some);
+        }
+        let data: Data = match foreign::data(&event.data) {
+            Ok(Some(data)) => data,
+            Ok(None) => return Ok(None),
             // Even if other fields are missing.
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
             Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
@@ -189,22 +253,27 @@ impl Assemble for Assembly {
                 self.started = true;
                 self.count(&message.usage);
             }
-            Data::ContentBlockStart { index, content_block } => self.open(index, content_block)?,
-            Data::ContentBlockDelta { index, delta } => self.extend(index, delta)?,
-            Data::ContentBlockStop { index } => {
-                self.require_open(index)?;
-                self.open = None;
+            Data::ContentBlockStart { index, content_block } => {
+                self.started = true;
+                content_block.map_or(Ok(()), |block| self.open(index, Part::begun(block)))?;
             }
+            Data::ContentBlockDelta { index, delta } => {
+                self.started = true;
+                self.extend(index, &delta)?;
+            }
+            Data::ContentBlockStop { index } => self.close(index),
             Data::MessageDelta { delta, usage } => {
+                self.started = true;
                 self.count(&usage);
-                self.stop = Some(delta);
+                self.stop = delta.filter(StopDelta::is_one).or(self.stop.take());
             }
             Data::MessageStop => return self.finish().map(Some),
             Data::Message { content, stop_reason, stop_details, usage } => {
                 self.started = true;
                 self.count(&usage);
-                self.stop = Some(StopDelta { stop_reason, stop_details });
-                self.blocks = content.into_iter().map(Part::whole).collect();
+                self.stop = Some(StopDelta { stop_reason, stop_details }).filter(StopDelta::is_one);
+                let whole = |block| ReceivedBlock { open: None, part: Part::whole(block) };
+                self.blocks = content.into_iter().map(whole).collect();
                 return self.finish().map(Some);
             }
             Data::Error => return Err(classify::in_place_of_an_answer(&event.data)),
@@ -214,8 +283,7 @@ impl Assemble for Assembly {
     }
 
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
-        let has_reason = self.stop.as_ref().is_some_and(|stop| stop.stop_reason.is_some());
-        (has_reason && self.open.is_none()).then(|| self.finish())
+        self.stop.is_some().then(|| self.finish())
     }
 
     fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError> {
@@ -235,43 +303,44 @@ impl Assembly {
         }
     }
 
-    fn open(&mut self, index: usize, block: ContentBlock) -> Result<(), ModelError> {
-        if !self.started || self.open.is_some() || index != self.blocks.len() {
-            return Err(malformed(format_args!("content block {index} out of order")));
+    fn open(&mut self, index: Option<usize>, part: Part) -> Result<(), ModelError> {
+        if self.blocks.len() == MAX_BLOCKS {
+            return Err(malformed(format_args!("it has too many content blocks")));
         }
-        self.open = Some(index);
-        self.blocks.push(match block {
-            ContentBlock::Text { text } => Part::Text(text),
-            ContentBlock::ToolUse { id, name, .. } => Part::ToolUse { id, name, json: String::new() },
-            ContentBlock::Unknown => Part::Ignored,
-        });
+        let open = Some(index.unwrap_or(self.blocks.len()));
+        self.blocks.push(ReceivedBlock { open, part });
         Ok(())
     }
 
-    fn extend(&mut self, index: usize, delta: Delta) -> Result<(), ModelError> {
-        self.require_open(index)?;
-        match (&mut self.blocks[index], delta) {
-            (Part::Text(text), Delta::Text { text: more }) => text.push_str(&more),
-            (Part::ToolUse { json, .. }, Delta::InputJson { partial_json }) => json.push_str(&partial_json),
-            (Part::Ignored, _) | (_, Delta::Unknown) => {}
-            _ => return Err(malformed(format_args!("content block {index} changed its type"))),
+    /// The newest open block with this index; without an index, the newest one.
+    fn find(&mut self, index: Option<usize>, is_meant: impl Fn(&Part) -> bool) -> Option<&mut ReceivedBlock> {
+        let has_index = |open: usize| index.is_none_or(|index| open == index);
+        self.blocks.iter_mut().rfind(|block| block.open.is_some_and(has_index) && is_meant(&block.part))
+    }
+
+    fn extend(&mut self, index: Option<usize>, delta: &Delta) -> Result<(), ModelError> {
+        if self.find(index, |part| part.takes(delta)).is_none()
+            && let Some(part) = Part::unannounced(delta)
+        {
+            self.open(index, part)?;
+        }
+        if let Some(block) = self.find(index, |part| part.takes(delta)) {
+            block.part.extend(delta);
         }
         Ok(())
     }
 
-    fn require_open(&self, index: usize) -> Result<(), ModelError> {
-        if self.open == Some(index) {
-            Ok(())
-        } else {
-            Err(malformed(format_args!("content block {index} is not open")))
+    /// Ends a block; one that has ended, or has never begun, is no matter.
+    fn close(&mut self, index: Option<usize>) {
+        if let Some(block) = self.find(index, |_| true) {
+            block.open = None;
         }
     }
 
+    /// What has begun stays so: an answer that was paid for is not asked for again like one that never came.
     fn finish(&mut self) -> Result<Answer, ModelError> {
-        let done = std::mem::take(self);
-        let StopDelta { stop_reason: Some(reason), stop_details } =
-            done.stop.ok_or_else(|| malformed(format_args!("it ended without a stop reason")))?
-        else {
+        let parts: Vec<Part> = std::mem::take(&mut self.blocks).into_iter().map(|block| block.part).collect();
+        let Some(StopDelta { stop_reason: Some(reason), stop_details }) = self.stop.take() else {
             return Err(malformed(format_args!("it ended without a stop reason")));
         };
         let stop = match reason.as_str() {
@@ -282,31 +351,28 @@ impl Assembly {
                 return Err(ModelError::Refused { message: why.to_owned() });
             }
             // Proxies in front of other models do not always say `tool_use`.
-            _ if done.blocks.iter().any(Part::is_call) => Stop::ToolUse,
+            _ if parts.iter().any(Part::is_call) => Stop::ToolUse,
             "end_turn" | "stop_sequence" | "tool_use" => Stop::End,
             // A stop reason introduced later, or `pause_turn`, which is for server-side tools that we do not use: the
             // answer so far is kept, because it was paid for.
-            _ if done.blocks.iter().any(Part::is_said) => Stop::End,
+            _ if parts.iter().any(Part::is_said) => Stop::End,
             other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
         };
-        if done.open.is_some() {
-            return Err(malformed(format_args!("it ended within a content block")));
-        }
         let is_cut = matches!(stop, Stop::MaxTokens | Stop::WindowFull);
-        let mut blocks = Vec::with_capacity(done.blocks.len());
-        for part in done.blocks {
+        let mut blocks = Vec::with_capacity(parts.len());
+        for part in parts.into_iter().filter(|part| part.is_call() || part.is_said()) {
             match part {
-                Part::Text(text) if !text.is_empty() => blocks.push(Block::Text { text }),
+                Part::Text(text) => blocks.push(Block::Text { text }),
                 Part::ToolUse { id, name, json } => {
                     // A call in the middle of which the answer's limit was reached cannot be made.
                     if let Some(input) = foreign::input(&json, is_cut) {
                         blocks.push(Block::ToolUse { id, name, input });
                     }
                 }
-                Part::Text(_) | Part::Ignored => {}
+                Part::Ignored => {}
             }
         }
-        Ok(Answer { blocks, stop, usage: done.usage })
+        Ok(Answer { blocks, stop, usage: self.usage })
     }
 }
 
@@ -316,7 +382,6 @@ const KNOWN_EVENTS: &[&str] = &[
     "message_start",
     "content_block_start",
     "content_block_delta",
-    "content_block_stop",
     "message_delta",
     "message_stop",
     "error",

@@ -192,6 +192,22 @@ async fn a_stream_that_breaks_off_is_asked_for_once_more() {
     }
 }
 
+/// It was asked for as often as the limits allow, and paid for each time.
+#[tokio::test]
+async fn an_answer_that_ends_without_a_reason_is_not_paid_for_again() {
+    let sent = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
+    let begun = sent(json!({"type": "message_start", "message": {}}));
+    let text = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "half"}});
+    for stream in [
+        [begun.clone(), sent(json!({"type": "message_stop"}))].concat(),
+        [begun, sent(text.clone()), sent(json!({"type": "message_stop"}))].concat(),
+        [sent(text), "data: [DONE]\n\n".to_owned()].concat(),
+    ] {
+        let (outcome, calls) = asked(vec![Behaviour::Raw(stream.clone().into()); 3]).await;
+        assert_eq!((outcome.map_err(|error| error.class()), calls), (Err("transport"), 1), "{stream}");
+    }
+}
+
 /// The response of a server that ignores `stream`.
 fn message(content: Value, stop_reason: &str) -> Value {
     let usage = json!({"input_tokens": 13, "cache_read_input_tokens": 8, "output_tokens": 4});
@@ -246,8 +262,11 @@ async fn a_reason_to_stop_makes_an_answer_whole() {
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
     ];
     let stream: String = stream.into_iter().map(sent).collect();
-    let (answer, calls) = asked(vec![Behaviour::Raw(stream.into())]).await;
-    assert_eq!((answer.map(|answer| text(&answer)), calls), (Ok("all of it".into()), 1));
+    // The last event is whole without the line that ends it, too.
+    for stream in [stream.as_str(), stream.trim_end()] {
+        let (answer, calls) = asked(vec![Behaviour::Raw(stream.to_owned().into())]).await;
+        assert_eq!((answer.map(|answer| text(&answer)), calls), (Ok("all of it".into()), 1));
+    }
 }
 
 /// An error with its own status means the same with status 200 or within a stream.
@@ -397,4 +416,7 @@ fn a_client_of_the_real_address_can_be_built() {
 fn usage_adds_up() {
     let usage = Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 4, cache_creation_tokens: 8 };
     assert_eq!(usage.prompt_tokens(), 13);
+    let mut sum = Usage { input_tokens: u64::MAX, output_tokens: u64::MAX, ..usage };
+    sum.add(usage);
+    assert_eq!((sum.prompt_tokens(), sum.output_tokens), (u64::MAX, u64::MAX));
 }

@@ -1,8 +1,8 @@
 //! Assembles the chunks of a streamed completion into the whole answer, or into the error instead of one.
 //!
 //! Compatible servers differ in details, all accepted here: a missing `[DONE]`, `[DONE]` without a finish reason, tool
-//! calls that are sent whole and all with index 0, `stop` where calls were made, empty arguments, arguments that are an
-//! object, a text in parts, a completion that is not streamed at all.
+//! calls that are sent whole and all with index 0, or without index and id, `stop` where calls were made, empty arguments, arguments that are an
+//! object, a text in parts, a completion that is not streamed at all, `null` for whatever is missing.
 
 use std::borrow::Cow;
 
@@ -43,27 +43,38 @@ struct Call {
     arguments: String,
 }
 
+impl Call {
+    /// Whether the next piece begins another call, although its index and id say nothing of one. A name alone does not:
+    /// some servers repeat it with each piece.
+    fn is_followed_by(&self, name: &str, arguments: &str) -> bool {
+        let is_begun = arguments.trim_start().starts_with('{') || !name.is_empty() && name != self.name;
+        is_begun && !self.name.is_empty() && self.is_whole()
+    }
+
+    /// Whether the arguments are complete, so that nothing more can belong to them.
+    fn is_whole(&self) -> bool {
+        let arguments = self.arguments.trim();
+        arguments.starts_with('{') && arguments.ends_with('}') && foreign::is_json(arguments)
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct Chunk {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "foreign::list")]
     choices: Vec<Choice>,
     #[serde(default, deserialize_with = "counts::lenient")]
     usage: Option<Counted>,
     /// Some servers report failures inside the stream.
     #[serde(default)]
-    error: Option<Value>,
+    error: Value,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice {
-    #[serde(default)]
-    index: usize,
-    #[serde(default)]
+    index: Option<usize>,
     delta: Option<Delta>,
     /// Of a completion that is not streamed.
-    #[serde(default)]
     message: Option<Delta>,
-    #[serde(default)]
     finish_reason: Option<String>,
 }
 
@@ -72,7 +83,8 @@ struct Choice {
 struct Delta {
     content: Option<Content>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
+    #[serde(deserialize_with = "foreign::list")]
+    tool_calls: Vec<CallDelta>,
 }
 
 /// The content: a text, or a list of parts as in a request.
@@ -80,13 +92,12 @@ struct Delta {
 #[serde(untagged)]
 enum Content {
     Text(String),
-    Parts(Vec<ContentPart>),
+    Parts(#[serde(deserialize_with = "foreign::list")] Vec<ContentPart>),
 }
 
 #[derive(Debug, Deserialize)]
 struct ContentPart {
     /// Missing in parts of other kinds, such as reasoning.
-    #[serde(default)]
     text: Option<String>,
 }
 
@@ -102,8 +113,8 @@ impl Content {
 impl Delta {
     /// Numbers its calls by position, because calls that are sent whole need no index.
     fn numbered(mut self) -> Self {
-        for (at, call) in self.tool_calls.iter_mut().flatten().enumerate() {
-            call.index = at;
+        for (at, call) in self.tool_calls.iter_mut().enumerate() {
+            call.index = Some(at);
         }
         self
     }
@@ -111,16 +122,12 @@ impl Delta {
 
 #[derive(Debug, Deserialize)]
 struct CallDelta {
-    #[serde(default)]
-    index: usize,
-    #[serde(default)]
+    index: Option<usize>,
     id: Option<String>,
-    #[serde(default)]
-    function: FunctionDelta,
+    function: Option<FunctionDelta>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct FunctionDelta {
     name: Option<String>,
     arguments: Option<Arguments>,
@@ -175,18 +182,19 @@ impl Assemble for Assembly {
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
         }
-        let chunk: Chunk = match foreign::json(&event.data) {
-            Ok(chunk) => chunk,
+        let chunk: Chunk = match foreign::data(&event.data) {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(None),
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
             Err(error) => return Err(malformed(&error.to_string())),
         };
-        if chunk.error.is_some() || chunk.choices.is_empty() && foreign::is_error(&event.data) {
+        if foreign::says_something(&chunk.error) || chunk.choices.is_empty() && foreign::is_error(&event.data) {
             return Err(classify::in_place_of_an_answer(&event.data));
         }
         if let Some(counted) = chunk.usage {
             self.usage = counted.into();
         }
-        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index.is_none_or(|index| index == 0)) {
             self.take(choice)?;
         }
         Ok(None)
@@ -198,7 +206,7 @@ impl Assemble for Assembly {
 
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
         let finish_reason = self.finish_reason.take()?;
-        Some(std::mem::take(self).finish(&finish_reason))
+        Some(self.finish(&finish_reason))
     }
 
     fn whole(&mut self, document: &str) -> Result<Option<Answer>, ModelError> {
@@ -210,8 +218,7 @@ impl Assemble for Assembly {
 impl Assembly {
     /// The server has announced the end; `None` if nothing has been received.
     fn done(&mut self) -> Option<Result<Answer, ModelError>> {
-        let is_begun = self.started;
-        self.end().or_else(|| is_begun.then(|| std::mem::take(self).finish("stop")))
+        self.end().or_else(|| self.started.then(|| self.finish("stop")))
     }
 
     fn take(&mut self, choice: Choice) -> Result<(), ModelError> {
@@ -220,7 +227,7 @@ impl Assembly {
             choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
         self.text.push_str(&content.map(Content::into_text).unwrap_or_default());
         self.refusal.push_str(refusal.as_deref().unwrap_or_default());
-        for delta in tool_calls.unwrap_or_default() {
+        for delta in tool_calls {
             self.extend_call(delta)?;
         }
         let finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty());
@@ -230,15 +237,21 @@ impl Assembly {
 
     fn extend_call(&mut self, delta: CallDelta) -> Result<(), ModelError> {
         let id = delta.id.unwrap_or_default();
-        let open = self
-            .calls
-            .iter()
-            .rposition(|call| call.index == delta.index && (id.is_empty() || call.id.is_empty() || call.id == id));
+        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
+        let name = name.unwrap_or_default();
+        let arguments = arguments.map(Arguments::into_json).unwrap_or_default();
+        let open = self.calls.iter().rposition(|call| {
+            delta.index.is_none_or(|index| call.index == index)
+                && (id.is_empty() || call.id.is_empty() || call.id == id)
+        });
         let at = match open {
-            Some(at) => at,
-            None if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
-            None => {
-                self.calls.push(Call { index: delta.index, ..Call::default() });
+            Some(at) if !self.calls[at].is_followed_by(&name, &arguments) => at,
+            _ if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
+            _ => {
+                let index = delta.index.unwrap_or(self.calls.len());
+                // Without a name of its own, it calls what the one before it called.
+                let before = open.map(|at| self.calls[at].name.clone()).filter(|_| name.is_empty());
+                self.calls.push(Call { index, name: before.unwrap_or_default(), ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -248,15 +261,17 @@ impl Assembly {
         }
         // The name is sent once; a server that repeats it means the same call.
         if call.name.is_empty() {
-            call.name = delta.function.name.unwrap_or_default();
+            call.name = name;
         }
-        call.arguments.push_str(&delta.function.arguments.map(Arguments::into_json).unwrap_or_default());
+        call.arguments.push_str(&arguments);
         Ok(())
     }
 
-    fn finish(self, finish_reason: &str) -> Result<Answer, ModelError> {
-        if finish_reason == "content_filter" || (!self.refusal.is_empty() && self.text.is_empty()) {
-            let message = if self.refusal.is_empty() { "its content filter intervened".into() } else { self.refusal };
+    /// What has begun stays so: an answer that was paid for is not asked for again like one that never came.
+    fn finish(&mut self, finish_reason: &str) -> Result<Answer, ModelError> {
+        let [text, refusal] = [&mut self.text, &mut self.refusal].map(std::mem::take);
+        if finish_reason == "content_filter" || (!refusal.is_empty() && text.is_empty()) {
+            let message = if refusal.is_empty() { "its content filter intervened".into() } else { refusal };
             return Err(ModelError::Refused { message });
         }
         if finish_reason == "error" {
@@ -265,10 +280,14 @@ impl Assembly {
         }
         let is_cut = finish_reason == "length";
         let mut blocks = Vec::new();
-        if !self.text.is_empty() {
-            blocks.push(Block::Text { text: self.text });
+        if !text.is_empty() {
+            blocks.push(Block::Text { text });
         }
-        for (count, call) in self.calls.into_iter().enumerate() {
+        for (count, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            // A call of nothing is none.
+            if call.name.is_empty() && call.arguments.is_empty() {
+                continue;
+            }
             // A call in the middle of which the answer's limit was reached cannot be made.
             let Some(input) = foreign::input(&call.arguments, is_cut) else { continue };
             let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };
@@ -303,147 +322,4 @@ fn malformed(what: &str) -> ModelError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn event(data: impl ToString) -> Event {
-        Event { name: "message".into(), data: data.to_string() }
-    }
-
-    fn delta(delta: Value) -> Event {
-        event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}], "usage": null}))
-    }
-
-    fn finish(reason: &str) -> Event {
-        event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
-    }
-
-    fn assemble(events: &[Event]) -> Result<Option<Answer>, ModelError> {
-        let mut assembly = Assembly::default();
-        for event in events {
-            if let Some(answer) = assembly.apply(event)? {
-                return Ok(Some(answer));
-            }
-        }
-        assembly.end().transpose()
-    }
-
-    fn call(id: &str, name: &str, input: Value) -> Block {
-        Block::ToolUse { id: id.into(), name: name.into(), input }
-    }
-
-    #[test]
-    fn text_and_usage() {
-        let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}});
-        let events = [
-            delta(json!({"role": "assistant", "content": ""})),
-            delta(json!({"content": "預"})),
-            delta(json!({"content": "算", "reasoning_content": "hm"})),
-            finish("stop"),
-            event(json!({"choices": [], "usage": usage})),
-            event("[DONE]"),
-        ];
-        let answer = assemble(&events).expect("an answer").expect("a whole one");
-        assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }]);
-        assert_eq!((answer.stop, answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (Stop::End, 12, 8));
-        assert_eq!(assemble(&events[..5]).expect("no [DONE]"), Some(answer));
-        assert_eq!(assemble(&events[..3]), Ok(None), "cut off");
-    }
-
-    #[test]
-    fn counts_that_are_none_cost_no_answer() {
-        let none = json!(null);
-        for usage in [
-            json!({"prompt_tokens": -5, "completion_tokens": "many", "total_tokens": 1e300}),
-            json!({"prompt_tokens": none, "prompt_tokens_details": none}),
-            json!({"prompt_tokens": 12.0, "prompt_tokens_details": 8}),
-            json!("a lot"),
-            json!([1, 2]),
-        ] {
-            let events = [
-                delta(json!({"content": "預"})),
-                finish("stop"),
-                event(json!({"choices": [], "usage": usage})),
-                event("[DONE]"),
-            ];
-            let answer = assemble(&events).expect("an answer").expect("a whole one");
-            assert_eq!(answer.blocks, [Block::Text { text: "預".into() }], "{usage}");
-        }
-    }
-
-    #[test]
-    fn several_calls_in_pieces() {
-        let piece = |index: usize, arguments: &str| {
-            delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
-        };
-        let open = |index: usize, id: &str| {
-            delta(
-                json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "mra_ask", "arguments": ""}}]}),
-            )
-        };
-        let events = [open(0, "a"), piece(0, "{\"repo\":"), piece(0, "\"erp\"}"), open(1, "b"), finish("tool_calls")];
-        let answer = assemble(&events).expect("an answer").expect("a whole one");
-        assert_eq!(answer.stop, Stop::ToolUse);
-        assert_eq!(answer.blocks, [call("a", "mra_ask", json!({"repo": "erp"})), call("b", "mra_ask", json!({}))]);
-    }
-
-    #[test]
-    fn whole_calls_that_all_have_index_0() {
-        let whole = |id: &str| json!({"index": 0, "id": id, "function": {"name": "f", "arguments": "{}"}});
-        let events = [delta(json!({"tool_calls": [whole("a"), whole("b")]})), finish("stop")];
-        let answer = assemble(&events).expect("an answer").expect("a whole one");
-        assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
-    }
-
-    #[test]
-    fn a_text_in_parts_and_arguments_that_are_an_object_cost_no_answer() {
-        let parts = json!([{"type": "text", "text": "預"}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "算"}]);
-        let whole = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"repo": "erp"}}});
-        let events = [delta(json!({"content": parts})), delta(json!({"tool_calls": [whole]})), finish("tool_calls")];
-        let answer = assemble(&events).expect("an answer").expect("a whole one");
-        assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }, call("a", "f", json!({"repo": "erp"}))]);
-    }
-
-    #[test]
-    fn arguments_that_are_no_json() {
-        let broken = delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{\"a"}}]}));
-        let answer = assemble(&[broken.clone(), finish("tool_calls")]).expect("an answer").expect("a whole one");
-        assert_eq!(answer.blocks, [call("call_0", "f", json!({"unreadable": "{\"a"}))]);
-        let cut = assemble(&[broken, finish("length")]).expect("an answer").expect("a whole one");
-        assert_eq!((cut.stop, cut.blocks.len()), (Stop::MaxTokens, 0));
-    }
-
-    #[test]
-    fn a_call_that_is_cut_off_before_its_arguments_is_left_out() {
-        let begun = |index: usize, arguments: &str| {
-            let function = json!({"name": "f", "arguments": arguments});
-            delta(json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": function}]}))
-        };
-        let cut = assemble(&[begun(0, "{\"a\":1}"), begun(1, ""), finish("length")]).expect("an answer");
-        let cut = cut.expect("a whole one");
-        assert_eq!((cut.stop, cut.blocks), (Stop::MaxTokens, vec![call("c0", "f", json!({"a": 1}))]));
-    }
-
-    #[test]
-    fn failures_inside_the_stream() {
-        let class = |events: &[Event]| assemble(events).expect_err("a failure").class();
-        let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded", "type": "x"}});
-        assert_eq!(class(&[event(overflow)]), "context_overflow");
-        assert_eq!(class(&[finish("content_filter"), event("[DONE]")]), "refused");
-        assert_eq!(class(&[delta(json!({"refusal": "I can't"})), finish("stop"), event("[DONE]")]), "refused");
-        assert_eq!(class(&[event("{")]), "transport");
-        assert_eq!(class(&[event("[DONE]")]), "transport");
-    }
-
-    proptest! {
-        #[test]
-        fn no_stream_makes_it_panic(datas in prop::collection::vec(
-            "\\PC{0,20}|\\{\"choices\":\\[\\{\"delta\":\\{\"tool_calls\":\\[\\{\"index\":[0-9]{1,4},\"id\":\"[ab]?\"\\}\\]\\}\\}\\]\\}|\\[DONE\\]", 0..12)) {
-            let events: Vec<Event> = datas.iter().map(event).collect();
-            let _ = assemble(&events);
-        }
-    }
-}
+mod tests;

@@ -166,6 +166,34 @@ async fn a_stream_that_breaks_off_twice_is_no_answer() {
     }
 }
 
+/// A server that ends its stream without the line that ends the last event: the answer was lost with it.
+#[tokio::test]
+async fn a_last_event_without_the_line_that_ends_it_counts() {
+    let said = chunk(&json!({"content": "all of it"}));
+    let finished = format!("data: {}", json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
+    for last in [finished.clone(), format!("{finished}\n"), format!("{finished}\r"), "data: [DONE]".to_owned()] {
+        let server = stand_in::OpenAi::start();
+        server.push(Reply::Raw(format!("{said}{last}")));
+        let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+        assert_eq!((text(&answer).as_str(), server.requests().len()), ("all of it", 1), "{last:?}");
+    }
+    let error = json!({"error": {"message": "no money is left", "code": "insufficient_quota"}});
+    for (last, class, requests) in [
+        (format!("data: {error}"), "billing", 1),
+        (format!("event: error\ndata: {error}"), "billing", 1),
+        // Half an event is none.
+        (finished[..finished.len() - 3].to_owned(), "transport", 2),
+        (format!("event: error\ndata: {}", &error.to_string()[..40]), "transport", 2),
+        ("data: ".to_owned(), "transport", 2),
+    ] {
+        let server = stand_in::OpenAi::start();
+        (0..3).for_each(|_| server.push(Reply::Raw(format!("{said}{last}"))));
+        let asked = request(vec![Message::user("q")]);
+        let error = client(&server, Some(KEY)).ask(&asked).await.expect_err("no answer");
+        assert_eq!((error.class(), server.requests().len()), (class, requests), "{last:?}");
+    }
+}
+
 /// The response of a server that ignores `stream`.
 fn completion(message: serde_json::Value, finish_reason: &str) -> serde_json::Value {
     json!({

@@ -2,13 +2,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::sse::Decoder;
+use crate::{holes, sse::Decoder};
 
 fn run(events: &[Value]) -> Result<Option<Answer>, ModelError> {
     let mut assembly = Assembly::default();
     for data in events {
         let name = data["type"].as_str().unwrap_or("message").to_owned();
-        if let Some(answer) = assembly.apply(&Event { name, data: data.to_string() })? {
+        let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        if let Some(answer) = assembly.apply(&Event { name, data })? {
             return Ok(Some(answer));
         }
     }
@@ -105,6 +106,83 @@ fn why_it_ended() {
     assert_eq!(nothing_said.map_err(|error| error.class()), Err("other"));
 }
 
+/// Proxies write what they leave out as `null`, whatever its type: the answer had been paid for, and was thrown away.
+#[test]
+fn a_null_costs_no_answer() {
+    let none = json!(null);
+    let call = |id: &Value, name: &Value| json!({"type": "tool_use", "id": id, "name": name, "input": none});
+    let whole = [vec![start()], text(0).to_vec(), end("end_turn").to_vec()].concat();
+    for (at, odd) in [
+        (0, json!({"type": "message_start", "message": none})),
+        (1, block(0, json!({"type": "text", "text": none}))),
+        (2, delta(0, json!({"type": "text_delta", "text": none}))),
+        (2, delta(0, none.clone())),
+        (4, block(1, call(&none, &none))),
+        (4, none.clone()),
+        (5, json!({"type": "message_delta", "delta": none, "usage": none})),
+        (5, json!({"type": "message_delta", "delta": {"stop_reason": none, "stop_details": none}})),
+    ] {
+        let mut events = whole.clone();
+        match at {
+            // Instead of what was there.
+            0 | 1 => events[at] = odd.clone(),
+            _ => events.insert(at + 1, odd.clone()),
+        }
+        if at == 4 && odd != none {
+            events.insert(at + 2, stop(1));
+        }
+        let blocks = run(&events).map(|answer| answer.map(|answer| answer.blocks));
+        assert_eq!(blocks, Ok(Some(vec![Block::Text { text: "Hello".into() }])), "{odd}");
+    }
+    let content = json!([{"type": "text", "text": "Hello"}, none, {"type": "text", "text": none}, call(&none, &none)]);
+    for (content, blocks) in [(content, vec![Block::Text { text: "Hello".into() }]), (none, vec![])] {
+        let document = json!({"type": "message", "content": content, "stop_reason": "end_turn"});
+        let answer = run(&[document]).map(|answer| answer.map(|answer| answer.blocks));
+        assert_eq!(answer, Ok(Some(blocks)));
+    }
+}
+
+/// Proxies and compatible servers, whose answers had been paid for, and were thrown away.
+#[test]
+fn an_answer_whose_blocks_are_announced_otherwise_is_whole() {
+    let hello = |index| text(index).to_vec();
+    let call = |index: usize| block(index, json!({"type": "tool_use", "id": "t", "name": "n", "input": {}}));
+    let input = |index: usize, json: &str| delta(index, json!({"type": "input_json_delta", "partial_json": json}));
+    let unnumbered = |mut event: Value| {
+        event.as_object_mut().expect("an event").remove("index");
+        event
+    };
+    let (first, second) = (json!({"type": "thinking", "thinking": ""}), json!({"type": "text_delta", "text": "Hello"}));
+    let both = [call(1), input(1, "{\"a\""), input(1, ":1}"), stop(1)];
+    let done = json!("[DONE]");
+    let called = Block::ToolUse { id: "t".into(), name: "n".into(), input: json!({"a": 1}) };
+    let said = Block::Text { text: "Hello".into() };
+    for (odd, events, is_called) in [
+        ("no stop", hello(0)[..3].to_vec(), false),
+        ("no stop before the next start", [&hello(0)[..3], &both[..3]].concat(), true),
+        ("a second stop", [&hello(0)[..], &[stop(0), stop(7)]].concat(), false),
+        ("no start", hello(0)[1..].to_vec(), false),
+        ("no start after thinking", vec![block(0, first.clone()), stop(0), delta(0, second.clone())], false),
+        ("no start, and thinking is open", vec![block(0, first), delta(1, second.clone())], false),
+        ("counted from 1", [hello(1), vec![call(2), input(2, "{\"a\":1}"), stop(2)]].concat(), true),
+        ("always 0", [hello(0), vec![call(0), input(0, "{\"a\":1}"), stop(0)]].concat(), true),
+        ("always 0, without a stop", [&hello(0)[..3], &[call(0), input(0, "{\"a\":1}")]].concat(), true),
+        ("no index", hello(0).into_iter().chain(both.clone()).map(unnumbered).collect(), true),
+        ("a text within a call", [&both[..2], &[delta(1, second)], &both[2..]].concat(), true),
+        ("two at once", [&hello(0)[..2], &both[..2], &hello(0)[2..3], &both[2..], &hello(0)[3..]].concat(), true),
+    ] {
+        for end in [end("end_turn").to_vec(), vec![end("end_turn")[0].clone(), done.clone()]] {
+            for start in [vec![start()], vec![]] {
+                let answer = run(&[start, events.clone(), end.clone()].concat()).expect(odd).expect(odd);
+                let (texts, calls): (Vec<Block>, Vec<Block>) =
+                    answer.blocks.into_iter().partition(|block| matches!(block, Block::Text { .. }));
+                assert_eq!(texts, std::slice::from_ref(&said), "{odd}");
+                assert_eq!(calls, if is_called { vec![called.clone()] } else { vec![] }, "{odd}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_call_that_the_room_cut_off_is_left_out_and_one_that_cannot_be_read_goes_back_to_the_model() {
     let call = vec![
@@ -151,21 +229,11 @@ fn nothing_partial_is_an_answer() {
         assert_eq!(run(&whole[..length]), Ok(None), "after {length} events");
     }
     for (name, events) in [
-        ("no start", whole[1..].to_vec()),
         ("no stop reason", vec![start(), json!({"type": "message_stop"})]),
         ("a null stop reason", vec![start(), end("")[1].clone()]),
-        ("an open block", [vec![start(), block(0, json!({"type": "text"}))], end("end_turn").to_vec()].concat()),
-        ("a delta to nothing", vec![start(), delta(0, json!({"type": "text_delta", "text": "a"}))]),
-        ("a gap", vec![start(), block(1, json!({"type": "text"}))]),
-        (
-            "a wrong delta",
-            vec![
-                start(),
-                block(0, json!({"type": "text"})),
-                delta(0, json!({"type": "input_json_delta", "partial_json": ""})),
-            ],
-        ),
-        ("a missing field", vec![start(), json!({"type": "content_block_stop"})]),
+        ("an end without an answer", vec![json!("[DONE]")]),
+        ("no content but a text", vec![start(), json!({"type": "content_block_start", "content_block": "text"})]),
+        ("too many blocks", [vec![start()], vec![block(0, json!({"type": "image"})); MAX_BLOCKS + 1]].concat()),
     ] {
         assert_eq!(run(&events).map_err(|error| error.class()), Err("transport"), "{name}");
     }
@@ -189,6 +257,33 @@ fn events_of_other_names_need_not_be_json() {
 }
 
 proptest! {
+    #[test]
+    fn an_answer_with_its_text_and_a_reason_to_stop_is_whole_whatever_else_is_missing(holes in holes::some()) {
+        let usage = json!({"input_tokens": 3, "output_tokens": 1});
+        let call = json!({"type": "tool_use", "id": "t", "name": "n", "input": {}});
+        let mut events = [
+            vec![json!({"type": "message_start", "message": {"id": "m", "content": [], "usage": usage}})],
+            vec![block(0, json!({"type": "thinking", "thinking": ""})), stop(0)],
+            text(1).to_vec(),
+            vec![block(2, call), delta(2, json!({"type": "input_json_delta", "partial_json": "{}"})), stop(2)],
+            text(3).to_vec(),
+            end("tool_use").to_vec(),
+        ]
+        .concat();
+        holes::make(&mut events, &holes, &["type", "text", "stop_reason"]);
+        let answer = run(&events).map(|answer| answer.map(|answer| pmk_core::message::plain_text(&answer.blocks)));
+        prop_assert_eq!(answer, Ok(Some("Hello\nHello".to_owned())));
+
+        let content = json!([{"type": "thinking", "thinking": ""}, {"type": "text", "text": "Hello"}, {"type": "image"}]);
+        let mut document = [json!({
+            "id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn",
+            "stop_details": {"explanation": null}, "usage": usage,
+        })];
+        holes::make(&mut document, &holes, &["type", "text", "stop_reason"]);
+        let answer = run(&document).map(|answer| answer.map(|answer| pmk_core::message::plain_text(&answer.blocks)));
+        prop_assert_eq!(answer, Ok(Some("Hello".to_owned())));
+    }
+
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         feed(&bytes);
