@@ -301,6 +301,7 @@ fn page(report: &Report, language: Language) -> String {
         more => format!("{more} questions"),
     };
     page.say(&format!("{conversations}, {turns}, {questions}; `{model}` with {limit}, seed {seed}"));
+    report.settings(language).iter().for_each(|settings| page.text(&format!("{settings}\n")));
     page.text("\n");
     page.columns(&report::table::rows(report, language));
     page.text("\n");
