@@ -143,14 +143,15 @@ impl CompareCommand {
         progress.0.finish_and_clear();
         let mut results = results.or_hint("see the lines above for where; use fewer files to see which one it is")?;
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
-        tell(context, &results, questions.as_ref());
+        results.left_out += problems.len();
+        let (from, hint) = match &self.histories {
+            Some(folder) => {
+                (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
+            }
+            None => (&context.home, "see the lines above for the reason"),
+        };
+        tell(context, &results, hint);
         if results.conversations.is_empty() {
-            let (from, hint) = match &self.histories {
-                Some(folder) => {
-                    (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
-                }
-                None => (&context.home, "see the lines above for the reason"),
-            };
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
         let report = Report::new(&arms, subject, results, elapsed);
@@ -282,16 +283,16 @@ fn written(path: &Path, outcome: io::Result<()>) -> Result<(), Failure> {
 }
 
 /// Prints what could not be replayed or asked.
-fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
+fn tell(context: &Context, results: &Results, hint: &str) {
     for problem in results.problems.iter().take(MAX_TOLD) {
         context.warn(problem);
     }
     if let Some(more) = results.problems.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
         context.warn(&format!("{more} more of this kind; the JSON report has them all"));
     }
-    let unasked = questions.map_or(0, |questions| questions.count as u64).saturating_sub(results.asked);
-    if unasked > 0 {
-        context.warn(&format!("questions whose conversation or message was not found: {unasked}"));
+    if results.left_out > 0 && !results.conversations.is_empty() {
+        let left_out = Failure::new(results.left_out.to_string()).hint(hint);
+        context.warn_of("conversations left out of the comparison", &left_out);
     }
 }
 
