@@ -84,6 +84,18 @@ fn the_number_of_a_turn_to_go_back_to_was_nowhere_to_be_seen() {
     assert_eq!((of("turn"), of("live_turn")), (all.len(), live.len() - 1));
 }
 
+/// Once, it became a file called `-`.
+#[test]
+fn an_export_for_standard_output_went_into_a_file_called_so() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    for arguments in [&["sessions", "export", KEY, "--to", "-"][..], &["store", "backup", "-"]] {
+        let refused = home.run(arguments, "");
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(refused.stderr.contains("this cannot be written to standard output"), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
     let home = Home::cold();
