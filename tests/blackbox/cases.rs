@@ -107,6 +107,9 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
         shown(&scene.home, &["--json", "case", "export", "1"]),
     ];
     insta::with_settings!({filters => TIMES.to_vec()}, { insta::assert_snapshot!(pages.join("\n")) });
+    // Once, it became a file called `-`.
+    let exported = |more: &[&str]| scene.home.run(&[&["case", "export", "1"], more].concat(), "").ok().stdout;
+    assert_eq!(exported(&["--to", "-"]), exported(&[]));
     let audit = scene.home.run(&["audit"], "").ok().stdout;
     assert!(audit.contains("2 hypotheses and 2 questions in 3 answers"), "{audit}");
     scene.home.write("gateway.json", r#"{"version":1,"language":"zh-TW"}"#);

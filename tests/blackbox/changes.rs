@@ -429,6 +429,24 @@ fn stop_ends_a_turn_of_the_console() {
     assert_eq!(replies(&lines), [] as [&str; 0]);
 }
 
+/// Once, a script that waited for the end of each message waited for ever for that of `stop`.
+#[test]
+fn a_stop_that_works_never_came_to_an_end_of_its_own() {
+    let home = Home::new();
+    let anthropic = pmk_stand_ins::anthropic::Anthropic::start_blocking();
+    anthropic.hold();
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&question("Ev1", QUESTION)));
+    until("a request", || (!anthropic.requests().is_empty()).then_some(()));
+    assert!(gateway.say(&question("Ev2", "stop")));
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    let of_the_word: Vec<_> = lines.iter().filter(|line| line["event_id"] == "Ev2").collect();
+    let [accepted, turn] = &of_the_word[..] else { panic!("two lines: {lines:#?}") };
+    assert_eq!(accepted["type"], "accepted");
+    assert_eq!(**turn, json!({"type": "turn", "event_id": "Ev2", "session": "console:dm:U1", "command": "stop"}));
+}
+
 /// It was told to be stopped, though it had been carried out, and what it said went to the model with the next question.
 #[test]
 fn an_order_that_was_carried_out_was_said_to_be_stopped() {

@@ -61,6 +61,49 @@ fn a_page_for_standard_output_went_into_a_file_called_so() {
     assert!(finished.stderr.contains("specify a file: standard output is for the report"), "{}", finished.stderr);
 }
 
+/// Once, the settings of the home applied to what was compared, and nothing said so.
+#[test]
+fn what_was_compared_with_settings_of_the_home_did_not_say_so() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"policy":{"settings":{"strict":{"seed-cap":900}}}}"#);
+    let folder = tempfile::tempdir().expect("a folder");
+    shapes::write(folder.path(), 1, 1).expect("a corpus");
+    let (histories, page, json) = (folder.path().join("histories"), folder.path().join("page.html"), "report.json");
+    let json = folder.path().join(json);
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--window", "24000", "--histories"];
+    let written = ["--html", &text(&page), "--json", &text(&json)];
+    let shown = home.run(&[&arguments[..], &[&text(&histories)], &written].concat(), "").ok().stdout;
+    assert!(shown.contains("\nsettings of `strict`: strict.seed-cap=900\n"), "{shown}");
+    assert!(!shown.contains("settings of `standard`"), "{shown}");
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("the report")).expect("the report is JSON");
+    assert_eq!(document["policies"][0]["settings"], json!({}));
+    assert_eq!(document["policies"][1]["settings"], json!({"strict": {"seed-cap": 900}}));
+    let page = std::fs::read_to_string(&page).expect("the page");
+    assert!(page.contains("<p>settings of <code>strict</code>: strict.seed-cap=900</p>"), "{page}");
+}
+
+/// Once, that was found out after all the work, and the table was lost.
+#[test]
+fn a_report_that_could_not_be_written_took_all_the_work_with_it() {
+    let home = Home::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    shapes::write(folder.path(), 1, 1).expect("a corpus");
+    let histories = text(&folder.path().join("histories"));
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--histories", &histories];
+    let (nowhere, page) = (text(&folder.path().join("none/report")), text(&folder.path().join("page.html")));
+    for flag in ["--html", "--json"] {
+        let refused = home.run(&[&arguments[..], &[flag, &nowhere]].concat(), "");
+        let expected = format!("error: cannot write `{nowhere}`: ");
+        assert!(refused.stderr.starts_with(&expected) && refused.stdout.is_empty(), "{}", refused.stderr);
+    }
+    // What fails only at the end.
+    let full = home.run(&[&arguments[..], &["--json", "/dev/full", "--html", &page]].concat(), "");
+    assert_eq!(full.status.code(), Some(1));
+    assert!(full.stdout.contains("tokens sent") && full.stderr.contains("cannot write `/dev/full`"), "{}", full.stderr);
+    assert!(std::fs::metadata(&page).is_ok_and(|page| page.len() > 0));
+}
+
 fn text(path: &Path) -> String {
     path.display().to_string()
 }

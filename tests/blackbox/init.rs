@@ -162,6 +162,34 @@ fn what_is_there_already_stays() {
     assert_eq!(std::fs::read_to_string(home.path().join("gateway.json")).expect("the file"), "{");
 }
 
+/// Once, the next step went to Slack, or was to mend the Slack that had just been declined.
+#[test]
+fn whoever_declined_slack_in_a_home_with_its_tokens_was_sent_to_slack() {
+    for (bot, app) in [(json!("xoxb-1-secret"), json!("xapp-1-secret")), (json!({"env": "BOT"}), json!({"env": "APP"}))]
+    {
+        let home = home();
+        let slack = json!({"botToken": bot, "appToken": app});
+        home.write("gateway.json", json!({"version": 1, "slack": slack}).to_string());
+        let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+        let told = home.run(&flags, "").ok().stderr;
+        let last = told.lines().last().expect("a line");
+        assert!(last.starts_with("Next: pmk-host ") && last.ends_with(" run --front console"), "{told}");
+        assert!(told.contains("Slack's tokens are still set: without `--front console`"), "{told}");
+        assert_eq!(written(&home)["slack"], slack);
+        let next = home.run(&[&flags[..], &["--json"]].concat(), "").ok().json()["next"].clone();
+        assert!(next.as_str().is_some_and(|next| next.ends_with(" run --front console")), "{next}");
+    }
+}
+
+/// Once, it was `no model is set`.
+#[test]
+fn a_model_that_the_home_has_was_to_be_given_again() {
+    let home = home();
+    home.write("gateway.json", r#"{"version":1,"model":"sim"}"#);
+    home.run(&["init", "--language", "zh-TW", "--offline"], "").ok();
+    assert_eq!(written(&home), json!({"version": 1, "model": "sim", "language": "zh-TW"}));
+}
+
 /// Once, a key that the file had already was to be set all the same.
 #[test]
 fn only_what_is_missing_is_to_be_set() {

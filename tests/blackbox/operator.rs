@@ -43,7 +43,9 @@ fn audiences() {
 fn threads_that_pmk_left_waiting_are_taken_over_once() {
     let mut terminal = Terminal::new();
     let folder = terminal.home.path().join("gateway/slack/escalations");
+    // Once, it was an error that nothing was ever waiting.
     terminal.run(&["escalation", "import"]);
+    terminal.run(&["escalation", "import", "nowhere"]);
     std::fs::create_dir_all(&folder).expect("a folder");
     let marker = json!({"channelId": "C1", "threadTs": "1.1", "question": "本月預算?\n各部門", "scope": "erp",
         "pendingSince": 1_777_342_416_133_u64, "mentionedUserIds": ["U2", "U3"], "askerUserId": "U1"});

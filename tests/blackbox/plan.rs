@@ -76,6 +76,20 @@ fn check(history: &Value, plan: &Value) {
     assert!(tokens["after"].as_u64() <= tokens["before"].as_u64());
 }
 
+/// Once, the settings of the home applied, and nothing said so.
+#[test]
+fn what_was_planned_with_settings_of_the_home_did_not_say_so() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"policy":{"settings":{"strict":{"seed-cap":900}}}}"#);
+    let history = session(3, 10);
+    assert_eq!(plan(&home, &history, &[])["settings"], json!({"strict": {"seed-cap": 900}}));
+    let path = home.path().join("history.json").display().to_string();
+    let shown = home.run(&["plan", "--policy", "strict", "--history", &path], "").ok().stdout;
+    assert!(shown.lines().any(|line| line.ends_with("  strict.seed-cap=900")), "{shown}");
+    let shown = home.run(&["plan", "--policy", "caps", "--history", &path], "").ok().stdout;
+    assert!(!shown.contains("seed-cap"), "{shown}");
+}
+
 #[test]
 fn strict_keeps_the_seed_and_ten_turns() {
     let home = Home::new();

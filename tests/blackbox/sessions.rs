@@ -51,9 +51,49 @@ fn of_one_turn_is_spoken_as_of_one() {
     let home = Home::new();
     home.run(&["run", "--model", "sim"], &question("Ev1", "Number 1")).ok();
     let to = |turn| home.run(&["sessions", "reset", KEY, "--to-turn", turn], "").ok().stderr;
-    assert_eq!(to("5"), format!("`{KEY}` has 1 turn, and it stays\n"));
+    assert_eq!(to("1"), format!("`{KEY}` has 1 turn, and it stays\n"));
     assert_eq!(to("0"), format!("`{KEY}` is back at turn 0; 1 turn (2 messages) stays in the archive\n"));
-    assert_eq!(to("5"), format!("`{KEY}` has no turns\n"));
+    assert_eq!(to("0"), format!("`{KEY}` has no turns\n"));
+}
+
+/// Once, `show` numbered nothing, `show --full --turns` counted other turns than `--to-turn`, and a number beyond the last was
+/// `has 2 turns, and all stay`.
+#[test]
+fn the_number_of_a_turn_to_go_back_to_was_nowhere_to_be_seen() {
+    let home = pruned();
+    let numbers = |more: &[&str]| -> Vec<String> {
+        let shown = home.run(&[&["sessions", "show", KEY], more].concat(), "").ok().stdout;
+        shown.lines().filter_map(|line| line.strip_prefix("# ").map(str::to_owned)).collect()
+    };
+    let live = numbers(&[]);
+    assert_eq!(live.first().map(String::as_str), Some("live turn 1"));
+    assert_eq!(live.last(), Some(&format!("live turn {}", live.len())));
+    let all = numbers(&["--full"]);
+    assert!(all.len() > live.len() && all[0] == "turn 1, no longer live", "{all:?}");
+    assert_eq!(all.last(), Some(&format!("turn {}, live turn {}", all.len(), live.len())));
+    let to = |turn: usize| home.run(&["sessions", "reset", KEY, "--to-turn", &turn.to_string()], "");
+    let refused = to(live.len() + 1);
+    assert_eq!(refused.status.code(), Some(1));
+    let expected = format!("error: the live turns of `{KEY}` end at {}, so it cannot go back to turn ", live.len());
+    assert!(refused.stderr.starts_with(&expected), "{}", refused.stderr);
+    assert_eq!(numbers(&[]), live);
+    to(live.len() - 1).ok();
+    assert_eq!(numbers(&[]), live[..live.len() - 1]);
+    let messages = home.run(&["--json", "sessions", "show", KEY, "--full"], "").ok().json()["messages"].clone();
+    let of = |key: &str| messages.as_array().expect("messages").iter().filter(|message| message[key].is_u64()).count();
+    assert_eq!((of("turn"), of("live_turn")), (all.len(), live.len() - 1));
+}
+
+/// Once, it became a file called `-`.
+#[test]
+fn an_export_for_standard_output_went_into_a_file_called_so() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    for arguments in [&["sessions", "export", KEY, "--to", "-"][..], &["store", "backup", "-"]] {
+        let refused = home.run(arguments, "");
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(refused.stderr.contains("this cannot be written to standard output"), "{}", refused.stderr);
+    }
 }
 
 #[test]

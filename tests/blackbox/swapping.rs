@@ -152,6 +152,21 @@ fn what_comes_with_the_program_is_swapped_in_by_name() {
     gateway.end();
 }
 
+/// Once, the lower of the two repeated what the upper had failed at, without a word.
+#[test]
+fn a_policy_that_was_named_twice_was_stacked_on_itself() {
+    let home = Home::new();
+    let mut gateway = start(&home, &[]);
+    let refused = policy_use(&home, &["strict", "recall", "strict"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.starts_with("error: `strict` is named twice\n  hint: name each policy once"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(decides(&mut gateway), "standard");
+}
+
 #[test]
 fn the_settings_of_the_start_hold_for_what_is_swapped_in() {
     let home = Home::new();

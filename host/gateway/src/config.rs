@@ -377,7 +377,8 @@ mod tests {
     fn a_file_of_pmk_is_taken_as_it_is() {
         let (config, warnings) = read(
             r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9"],"surprise":1,
-                "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
+                "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},
+                "slack":{"appToken":"xapp-1","botUserId":"U0BOT","workspaceName":"Team"}}"#,
         );
         assert_eq!(config.people.blocklist, ["U9"]);
         assert!(config.slack.app_token.is_some() && config.slack.bot_token.is_none());

@@ -9,10 +9,13 @@ const ALL: [(&str, &[u8]); 7] = [
     ("facts-summary", include_bytes!("../../../plugins/facts-summary.wasm")),
     ("recall", include_bytes!("../../../plugins/recall.wasm")),
     ("rolling-summary", include_bytes!("../../../plugins/rolling-summary.wasm")),
-    ("standard", STANDARD),
+    (STANDARD_NAME, STANDARD),
     ("strict", include_bytes!("../../../plugins/strict.wasm")),
     ("tool-lean", include_bytes!("../../../plugins/tool-lean.wasm")),
 ];
+
+/// The name of the policy that decides if no other is named.
+pub const STANDARD_NAME: &str = "standard";
 
 /// The policy under all others.
 pub const STANDARD: &[u8] = include_bytes!("../../../plugins/standard.wasm");

@@ -6,15 +6,17 @@
 //! in the environment is just a warning (specification 000 §4).
 
 mod bounds;
+mod changed;
 mod error;
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use pmk_core::{Language, text};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     bounds::Bounds,
+    changed::ChangedSettings,
     error::{SettingError, Warning},
 };
 
@@ -37,7 +39,7 @@ pub const ENV_SETTINGS: [(&str, &str); 3] = [
 ];
 
 /// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// Of an integer setting.
@@ -60,7 +62,13 @@ impl fmt::Display for Value {
 
 /// The effective values of one policy's settings. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Settings(Arc<BTreeMap<String, Value>>);
+#[serde(transparent)]
+pub struct Settings {
+    values: Arc<BTreeMap<String, Value>>,
+    /// The values if the operator had set none.
+    #[serde(skip)]
+    unset: Arc<BTreeMap<String, Value>>,
+}
 
 /// One `--set POLICY.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,12 +133,12 @@ impl Settings {
     /// # Errors
     /// If `--set` or gateway.json has a setting that the policy does not declare, or a value that it does not accept.
     pub fn resolve(description: &Description, overrides: &Overrides) -> Result<(Settings, Vec<Warning>), SettingError> {
-        let mut values: BTreeMap<String, Value> =
-            description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect();
+        let mut unset = defaults(description);
         let of_language = description.setting(LANGUAGE).filter(|spec| matches!(spec.kind, SettingKind::Text { .. }));
         if let (Some(spec), Some(language)) = (of_language, overrides.language) {
-            values.insert(spec.name.clone(), Value::Text(language.tag().to_owned()));
+            unset.insert(spec.name.clone(), Value::Text(language.tag().to_owned()));
         }
+        let mut values = unset.clone();
         for (name, given) in overrides.config.get(&description.name).into_iter().flatten() {
             let spec = declared(description, name, "policy.settings")?;
             let value = from_json(&spec.kind, given)
@@ -144,17 +152,24 @@ impl Settings {
                 from_text(&spec.kind, &set.value).ok_or_else(|| invalid(description, spec, "--set", &set.value))?;
             values.insert(set.name.clone(), value);
         }
-        Ok((Settings(Arc::new(values)), warnings))
+        Ok((Settings { values: Arc::new(values), unset: Arc::new(unset) }, warnings))
     }
 
     /// The values when the operator sets none.
     pub fn defaults(description: &Description) -> Settings {
-        Settings(Arc::new(description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect()))
+        let values = Arc::new(defaults(description));
+        Settings { values: Arc::clone(&values), unset: values }
+    }
+
+    /// The values that are the operator's: those that differ from what the policy does when nothing is set.
+    fn changed(&self) -> BTreeMap<String, Value> {
+        let changed = self.values.iter().filter(|(name, value)| self.unset.get(*name) != Some(value));
+        changed.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// The value of a declared setting.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.values.get(name)
     }
 
     /// These values within the bounds left by failed layers above. A value of 0 or less, which for these three settings
@@ -174,12 +189,16 @@ impl Settings {
         if lowered.is_empty() {
             return self.clone();
         }
-        let mut values = (*self.0).clone();
+        let mut values = (*self.values).clone();
         for (name, value) in lowered {
             values.insert(name.to_owned(), Value::Integer(value));
         }
-        Settings(Arc::new(values))
+        Settings { values: Arc::new(values), unset: Arc::clone(&self.unset) }
     }
+}
+
+fn defaults(description: &Description) -> BTreeMap<String, Value> {
+    description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect()
 }
 
 fn default(kind: &SettingKind) -> Value {

@@ -23,7 +23,7 @@ use crate::{
     limits::Size,
     policy::{Functions, Policy},
     record::{ArchiveUse, Outcome, Record},
-    settings::{Bounds, Settings},
+    settings::{Bounds, ChangedSettings, Settings},
     state::{State, Task},
     texts::TextsRead,
 };
@@ -61,6 +61,11 @@ impl Stack {
     /// All layers, the deciding one first, the base last.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
+    }
+
+    /// The settings that the operator has changed.
+    pub fn changed_settings(&self) -> ChangedSettings {
+        ChangedSettings::of(self.layers.iter().map(|layer| (layer.policy.name(), &layer.settings)))
     }
 
     /// The policy that operators mean by "the running policy".

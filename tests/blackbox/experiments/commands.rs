@@ -162,12 +162,42 @@ fn what_policy_use_had_chosen_went_on_although_promote_said_that_the_arm_serves(
     assert!(promoted.stderr.contains("the running gateway still uses `strict 1.0.0"), "{}", promoted.stderr);
     let status = home.run(&["status"], "").stdout;
     assert!(status.contains("  policies     strict 1.0.0"), "{status}");
+    // The command that the hint names, word for word.
+    let named = promoted.stderr.split('`').find(|part| part.starts_with("pmk-host --home ")).expect("a command");
+    assert!(named.ends_with(" policy use recall"), "{named}");
+    let words: Vec<&str> = named.split(' ').skip(3).collect();
+    home.run(&words, "").ok();
+    let status = home.run(&["status"], "").stdout;
+    assert!(status.contains("  policies     recall 1.0.0"), "{status}");
     // Where nobody has chosen anything, it serves at once.
     home.run(&["policy", "use", "--previous"], "").ok();
     home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
     home.await_events("experiment.on", 2);
     let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
     assert_eq!(promoted.json()["serves"], json!(true));
+}
+
+/// Once, only the policies were compared, and `promote` said that such an arm decides in every conversation.
+#[test]
+fn an_arm_whose_settings_alone_differ_from_what_serves_was_said_to_serve() {
+    let home = Home::new();
+    let arm = json!({"settings": {"standard": {"seed-cap": 900}}});
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": arm}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    home.write("gateway.json", json!({"version": 1, "policy": arm, "experiment": experiment}).to_string());
+    // As for an experiment that ended before the gateway looked: gateway.json names the arm's, and others decide.
+    let running = Running::start(home.command(&["run", "--model", "sim", "--set", "standard.seed-cap=700"]));
+    home.await_events("experiment.on", 1);
+    let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
+    assert_eq!(promoted.json()["serves"], json!(false));
+    assert!(promoted.stderr.contains("still uses `standard 1.0.0` with other settings"), "{}", promoted.stderr);
+    assert!(promoted.stderr.contains(" policy use standard`"), "{}", promoted.stderr);
+    drop(running);
+    // With the settings of gateway.json, it serves.
+    home.write("gateway.json", json!({"version": 1, "policy": arm, "experiment": experiment}).to_string());
+    let _running = Running::start(home.command(&["run", "--model", "sim"]));
+    home.await_events("experiment.on", 2);
+    assert_eq!(home.run(&["--json", "experiment", "promote", "b"], "").ok().json()["serves"], json!(true));
 }
 
 #[test]

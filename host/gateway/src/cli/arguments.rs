@@ -19,6 +19,14 @@ impl Json {
     }
 }
 
+/// Parses the path of what is written: `-` would become a file of that name, and is meant as standard output.
+pub(super) fn output_path(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("specify a path: this cannot be written to standard output".to_owned()),
+        path => Ok(path.into()),
+    }
+}
+
 /// Parses a number of tokens, at least one.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     match text.parse() {

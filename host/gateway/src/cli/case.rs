@@ -112,7 +112,7 @@ impl Export {
             let messages = store.case_messages(case.id).await?;
             Ok((case, messages))
         })?;
-        let Some(to) = &self.to else {
+        let Some(to) = self.to.as_ref().filter(|to| to.as_os_str() != "-") else {
             if context.json {
                 let mut whole = in_json(&case);
                 whole["said"] = messages.iter().map(message_in_json).collect();

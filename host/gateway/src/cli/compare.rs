@@ -1,7 +1,7 @@
 //! `compare`: compares policies on recorded conversations.
 
 use std::{
-    fs,
+    fs, io,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Instant,
@@ -121,6 +121,7 @@ impl CompareCommand {
             tracing::warn!("{warning}");
         }
         let spec: ModelSpec = self.model.parse()?;
+        self.files().try_for_each(check_writable)?;
         let setup = self.setup(&spec, &config)?;
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let prices = Prices::load(self.prices.as_deref())?;
@@ -142,14 +143,15 @@ impl CompareCommand {
         progress.0.finish_and_clear();
         let mut results = results.or_hint("see the lines above for where; use fewer files to see which one it is")?;
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
-        tell(context, &results, questions.as_ref());
+        results.left_out += problems.len();
+        let (from, hint) = match &self.histories {
+            Some(folder) => {
+                (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
+            }
+            None => (&context.home, "see the lines above for the reason"),
+        };
+        tell(context, &results, hint);
         if results.conversations.is_empty() {
-            let (from, hint) = match &self.histories {
-                Some(folder) => {
-                    (folder, "each file is a JSON list of messages, an object with `messages`, or one message per line")
-                }
-                None => (&context.home, "see the lines above for the reason"),
-            };
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
         let report = Report::new(&arms, subject, results, elapsed);
@@ -157,11 +159,26 @@ impl CompareCommand {
             return Err(Failure::new("no message of these conversations fits, so nothing would ever be sent")
                 .hint("use a larger `--window` or `--budget`"));
         }
-        if let Some(path) = &self.html {
+        // Whatever becomes of the files, the report is printed: it took long to make.
+        let page = self.html.as_deref().map_or(Ok(()), |path| {
             let diff = side_by_side(&comparison, found, &report.results.conversations)?;
-            write(path, &report::page::html(&report, diff.as_ref(), context.language))?;
-        }
-        self.publish(&report, context)
+            write(path, &report::page::html(&report, diff.as_ref(), context.language))
+        });
+        let document = match &self.json {
+            Some(Json::File(path)) => write(path, &format!("{}\n", pmk_system::json::shown_pretty(&report.document()))),
+            _ => Ok(()),
+        };
+        self.publish(&report, context)?;
+        page.and(document)
+    }
+
+    /// Returns the files that are to be written.
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        let document = match &self.json {
+            Some(Json::File(path)) => Some(path.as_path()),
+            _ => None,
+        };
+        self.html.as_deref().into_iter().chain(document)
     }
 
     /// Returns the conversations, and the problems of those that cannot be read.
@@ -209,15 +226,12 @@ impl CompareCommand {
         Ok(labelled(stacks))
     }
 
-    /// Writes the report to where it was requested.
+    /// Prints the report.
     fn publish(&self, report: &Report, context: &Context) -> Result<(), Failure> {
-        let document = || report.document();
         match &self.json {
-            Some(Json::Stdout) => return print_json(&document()),
-            Some(Json::File(path)) => write(path, &format!("{}\n", pmk_system::json::shown_pretty(&document())))?,
-            Some(Json::No) | None => {}
+            Some(Json::Stdout) => print_json(&report.document()),
+            Some(Json::File(_) | Json::No) | None => print(&page(report, context.language)),
         }
-        print(&page(report, context.language))
     }
 }
 
@@ -243,23 +257,42 @@ fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
     labels.into_iter().zip(stacks).map(|(label, stack)| Arm { label, stack }).collect()
 }
 
+/// Checks that a file can be written, before the work whose result goes there. What is in it stays; a pipe is left
+/// alone, because its reader would take closing it for the end.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let there = fs::metadata(path);
+    if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
+    written(path, fs::OpenOptions::new().append(true).create(true).open(path).map(drop))?;
+    if there.is_err() {
+        // Left empty, it would look like a report.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    fs::write(path, content)
+    written(path, fs::write(path, content))
+}
+
+fn written(path: &Path, outcome: io::Result<()>) -> Result<(), Failure> {
+    outcome
         .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
         .or_hint("specify a file in a folder that you can write to")
 }
 
 /// Prints what could not be replayed or asked.
-fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
+fn tell(context: &Context, results: &Results, hint: &str) {
     for problem in results.problems.iter().take(MAX_TOLD) {
         context.warn(problem);
     }
     if let Some(more) = results.problems.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
         context.warn(&format!("{more} more of this kind; the JSON report has them all"));
     }
-    let unasked = questions.map_or(0, |questions| questions.count as u64).saturating_sub(results.asked);
-    if unasked > 0 {
-        context.warn(&format!("questions whose conversation or message was not found: {unasked}"));
+    if results.left_out > 0 && !results.conversations.is_empty() {
+        let left_out = Failure::new(results.left_out.to_string()).hint(hint);
+        context.warn_of("conversations left out of the comparison", &left_out);
     }
 }
 
@@ -301,6 +334,7 @@ fn page(report: &Report, language: Language) -> String {
         more => format!("{more} questions"),
     };
     page.say(&format!("{conversations}, {turns}, {questions}; `{model}` with {limit}, seed {seed}"));
+    report.settings(language).iter().for_each(|settings| page.text(&format!("{settings}\n")));
     page.text("\n");
     page.columns(&report::table::rows(report, language));
     page.text("\n");

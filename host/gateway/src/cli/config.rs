@@ -19,6 +19,7 @@ use super::{
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
     database::Database,
+    embedded,
     front::{FrontError, slack::credentials},
     messages::terminal,
     policies::{Loader, Named, experiment::arms::Sent},
@@ -137,9 +138,6 @@ fn grave(what: &str) -> Problem {
     Problem { what: what.to_owned(), is_grave: true }
 }
 
-/// What is shown for the policies if none are configured.
-const STANDARD_ALONE: &str = "standard";
-
 fn show(context: &Context) -> Result<(), Failure> {
     // For an invalid file, the effective values would be a guess.
     let (config, _) = Config::load(&context.home)?;
@@ -150,7 +148,7 @@ fn show(context: &Context) -> Result<(), Failure> {
         if setting.origin == Origin::Default {
             match setting.key.as_str() {
                 "model" => setting.value = text(&chosen.name()),
-                "policy.files" => setting.value = text(&STANDARD_ALONE),
+                "policy.files" => setting.value = text(&embedded::STANDARD_NAME),
                 _ => {}
             }
         }

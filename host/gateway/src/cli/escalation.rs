@@ -152,17 +152,24 @@ impl Cancel {
 
 impl Import {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let folder = self.folder.unwrap_or_else(|| home::gateway_dir(&context.home).join("slack").join("escalations"));
-        if !folder.is_dir() {
-            return Err(Failure::new(format!("folder `{}` does not exist", folder.display()))
-                .hint("specify the folder `gateway/slack/escalations` of the previous pmk"));
-        }
+        // Without the usual folder, pmk has left nothing waiting; a folder that was named must exist.
+        let folder = match self.folder {
+            Some(folder) if !folder.is_dir() => {
+                return Err(Failure::new(format!("folder `{}` does not exist", folder.display()))
+                    .hint("specify the folder `gateway/slack/escalations` of the previous pmk"));
+            }
+            Some(folder) => folder,
+            None => home::gateway_dir(&context.home).join("slack").join("escalations"),
+        };
         let (markers, problems) = escalation::import(&folder);
         for problem in &problems {
             context.warn(&problem.to_string());
         }
         let found = markers.len();
         let imported = block_on(async {
+            if markers.is_empty() {
+                return Ok(0);
+            }
             let store = Store::open(context.place()?)?;
             let mut imported = 0;
             for marker in &markers {

@@ -9,9 +9,9 @@ use std::{
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pmk_policy::{Identity, Stack};
+use pmk_policy::Stack;
 use pmk_system::error::{Failure, OrHint};
-use pmk_system::files;
+use pmk_system::{files, home};
 use serde_json::{Value, json};
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
     control::look,
+    embedded,
     operator::admin,
     policies::{
         Loader, Named, Origin,
@@ -116,18 +117,24 @@ impl Start {
     }
 }
 
-/// Returns the policies that decide in the running gateway, if there is one and it does not use these layers in time. A
-/// choice of `policy use` stays in effect if gateway.json does not change, and an experiment that ended immediately may
-/// never have started in the gateway.
-fn others_than(context: &Context, layers: &[Identity]) -> Option<String> {
+/// Returns what the running gateway uses, if there is one and it does not use these policies with these settings in
+/// time. A choice of `policy use` stays in effect if gateway.json does not change. An experiment that ended at once may
+/// never have started in the gateway, for which the promotion is then a change of `policy` like any other, and those
+/// wait for a restart.
+fn others_than(context: &Context, promoted: &Stack) -> Option<String> {
+    let (layers, settings) = (identities(promoted), promoted.changed_settings());
     let begun = Instant::now();
     loop {
-        let serving = look(&context.home).ok()?.report?.policies;
-        if serving.is_empty() || serving == layers {
+        let report = look(&context.home).ok()?.report?;
+        let (serving, is_set_alike) = (report.policies, report.settings.is_none_or(|theirs| theirs == settings));
+        if serving.is_empty() || (serving == layers && is_set_alike) {
             return None;
         }
         if begun.elapsed() > FOLLOWS_WITHIN {
-            return Some(names(&serving));
+            return Some(match serving == layers {
+                true => format!("the running gateway still uses `{}` with other settings", names(&serving)),
+                false => format!("the running gateway still uses `{}`", names(&serving)),
+            });
         }
         std::thread::sleep(FOLLOWS_WITHIN / 50);
     }
@@ -179,6 +186,15 @@ fn document(arm: &ArmConfig, arms: &Arms) -> Value {
         json!({"name": name, "sha256": sha256})
     });
     json!({"arm": arm.name, "weight": arm.share(), "shadow": arm.shadow, "policy": top})
+}
+
+/// The command that makes a running gateway use these policies with the settings of gateway.json.
+fn applying(context: &Context, files: &[PathBuf]) -> String {
+    let named: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let named = if named.is_empty() { vec![embedded::STANDARD_NAME.to_owned()] } else { named };
+    let words = ["policy", "use"].into_iter().chain(named.iter().map(String::as_str));
+    // Only a null byte cannot be quoted, and no path has one.
+    home::command(&context.home, &shlex::try_join(words).unwrap_or_default())
 }
 
 fn stop(context: &Context) -> Result<(), Failure> {
@@ -247,7 +263,7 @@ impl Promote {
             let loaded =
                 Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
             self.refuse_another(context, experiment, &loaded)?;
-            promoted = Some(identities(&loaded));
+            promoted = Some((loaded, policy));
         }
         let config = admin::promote_arm(&context.home, &self.arm)?;
         let unset = policy.into_iter().flat_map(|policy| {
@@ -273,13 +289,13 @@ impl Promote {
         if let Some(stopped) = stopped.get(&self.arm) {
             context.warn(&format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason));
         }
-        let others = promoted.and_then(|layers| others_than(context, &layers));
-        if let Some(others) = &others {
-            context.warn_of(
-                "it does not decide in every conversation yet",
-                &Failure::new(format!("the running gateway still uses `{others}`"))
-                    .hint("apply it now with `pmk-host policy use`, or restart the gateway"),
+        let others = promoted.and_then(|(loaded, policy)| Some((others_than(context, &loaded)?, policy)));
+        if let Some((others, policy)) = &others {
+            let hint = format!(
+                "apply it now with `{}`, which takes its settings from gateway.json, or restart the gateway",
+                applying(context, &policy.files)
             );
+            context.warn_of("it does not decide in every conversation yet", &Failure::new(others).hint(hint));
         }
         Ok((config, others.is_none()))
     }

@@ -83,6 +83,8 @@ struct Answers {
     api_key: Option<SecretGiven>,
     base_url: Option<Address>,
     slack: Option<SlackAnswers>,
+    /// Whether people are to talk in the terminal although Slack's tokens may be set.
+    is_console: bool,
 }
 
 struct SlackAnswers {
@@ -93,7 +95,7 @@ struct SlackAnswers {
 impl InitCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // A file that cannot be read is not overwritten.
-        let (_, warnings) = Config::load(&context.home)?;
+        let (before, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
         }
@@ -102,7 +104,7 @@ impl InitCommand {
         let answers = if is_asked {
             questions::ask(&self, self.given()?)?
         } else {
-            self.without_asking(self.language.unwrap_or(context.language), self.given()?)?
+            self.without_asking(self.language.unwrap_or(context.language), before.model.as_deref(), self.given()?)?
         };
         let messages = Messages::new(answers.language);
         let parted = config::edit(&context.home, |root| write(root, &answers, store))
@@ -116,7 +118,7 @@ impl InitCommand {
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
-                "next": next(context, &answers, &findings, is_service),
+                "next": next(context, &answers, &config, &findings, is_service),
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -130,10 +132,13 @@ impl InitCommand {
         }
         awaited.variables().iter().for_each(|name| note(messages.init_variable(name)));
         awaited.credentials().iter().for_each(|name| note(messages.init_credential(name)));
+        if answers.passes_over_slack(&config) {
+            note(messages.init_slack_stays());
+        }
         let is_service = !awaited.credentials().is_empty();
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
-        let next = next(context, &answers, &findings, is_service);
+        let next = next(context, &answers, &config, &findings, is_service);
         note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
         Ok(())
     }
@@ -149,10 +154,10 @@ impl InitCommand {
         })
     }
 
-    /// Returns the answers if all come from flags.
-    fn without_asking(&self, language: Language, given: Given) -> Result<Answers, Failure> {
+    /// Returns the answers if all come from flags. `model` is the one that the home has already.
+    fn without_asking(&self, language: Language, model: Option<&str>, given: Given) -> Result<Answers, Failure> {
         let Given { api_key, base_url, app_token, bot_token } = given;
-        let named = self.model.as_deref().ok_or_else(|| {
+        let named = self.model.as_deref().or(model).ok_or_else(|| {
             Failure::new("no model is set, and there is no terminal to ask for one")
                 .hint("set it with `--model`, for example `--model sim`")
         })?;
@@ -167,7 +172,8 @@ impl InitCommand {
             _ => wants_slack,
         };
         let slack = slack.then_some(SlackAnswers { app_token, bot_token });
-        Answers { language, model: named.parse()?, api_key, base_url, slack }.checked()
+        let is_console = self.front == Some(FrontChoice::Console);
+        Answers { language, model: named.parse()?, api_key, base_url, slack, is_console }.checked()
     }
 }
 
@@ -187,6 +193,11 @@ impl Answers {
             given.check(kind)?;
         }
         Ok(self)
+    }
+
+    /// Whether a gateway that is not told its front would go to Slack, which was not wanted.
+    fn passes_over_slack(&self, config: &Config) -> bool {
+        self.is_console && Tokens::of(&config.slack).are_any()
     }
 
     fn tokens(&self) -> impl Iterator<Item = (Kind, &SecretGiven)> {
@@ -283,7 +294,7 @@ fn examine(
         }
         if !awaited.by_slack.is_empty() {
             parts.slack = Part::Awaits(awaited.by_slack);
-        } else if answers.slack.is_none() && !Tokens::of(&config.slack).are_any() {
+        } else if answers.is_console || (answers.slack.is_none() && !Tokens::of(&config.slack).are_any()) {
             parts.slack = Part::Get(Box::new(|| Ok(Access::Console)));
         }
     }
@@ -297,7 +308,7 @@ fn is_told(finding: &Finding) -> bool {
 }
 
 /// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service.
-fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: bool) -> String {
+fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Finding], is_service: bool) -> String {
     if is_service && doctor::is_well(findings) {
         return "systemctl enable --now pmk-host".to_owned();
     }
@@ -305,6 +316,7 @@ fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: 
         (false, _) => "doctor",
         // If its tokens are not set yet, it must report that instead of falling back to the console.
         (true, Some(_)) => "run --front slack",
+        (true, None) if answers.passes_over_slack(config) => "run --front console",
         (true, None) => "run",
     };
     home::command(&context.home, command)

@@ -98,14 +98,18 @@ impl PlanCommand {
         let limit = self.limit(&preamble)?;
         let stack = self.layers.load(&context.home, &config.policy)?;
         let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
-        let (top, others) = (named(&stack), not_asked(&stack));
+        let (top, others, settings) = (named(&stack), not_asked(&stack), stack.changed_settings());
         if context.json {
             let mut document = decided.document(&recorded, top, limit);
+            document["settings"] = json!(settings);
             document["not_asked"] = others.iter().map(NotAsked::document).collect();
             print_json(&document)?;
         } else {
             let mut page = Page::new(context.language);
             others.iter().for_each(|other| other.tell(&mut page));
+            if !settings.is_empty() {
+                page.line("settings", &settings);
+            }
             decided.tell(&mut page, &recorded, top, limit);
             print(&page.done())?;
         }

@@ -11,6 +11,7 @@ use pmk_system::{
 use serde_json::json;
 
 use super::{
+    arguments::output_path,
     change::{record, record_in},
     context::{Context, block_on},
     output::print_json,
@@ -27,6 +28,7 @@ pub(super) enum StoreCommand {
     /// Copy the database to a new file, even while the gateway runs
     Backup {
         /// File to create
+        #[arg(value_parser = output_path)]
         file: PathBuf,
     },
     /// Check the database for damage, even while the gateway runs

@@ -140,6 +140,8 @@ pub(super) fn keys() -> Vec<Key> {
             "Whether a thread is read when the bot is first mentioned in it.",
         )
         .or(read_threads),
+        Key::new("botUserId", Shape::Kept, "pmk's; kept, not used."),
+        Key::new("workspaceName", Shape::Kept, "pmk's; kept, not used."),
     ]
 }
 

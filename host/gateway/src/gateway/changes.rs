@@ -9,6 +9,7 @@ use crate::{
     access::authorization::Action,
     chat::{Accepted, Addressing, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
+    ledger::report::TurnReport,
     services::Services,
     store::{Changed, Open, RegenerateOutcome, RegenerateTrigger, StoreError},
 };
@@ -133,12 +134,27 @@ pub(super) async fn stop_by_word(
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     let word = message.clone();
     whole(&tasks, async move {
-        let (key, user) = (word.key.clone(), word.user.clone());
+        let (key, user, event_id) = (word.key.clone(), word.user.clone(), word.event_id.clone());
         let changed = services.store.stop(&key, stopped, &user, Some(word), services.now_ms()).await?;
         interrupt(&dispatcher, &changed);
-        Ok(changed != Changed::Nothing)
+        let has_stopped = changed != Changed::Nothing;
+        if has_stopped {
+            report(&services, TurnReport::of_command(event_id, key, "stop"));
+        }
+        Ok(has_stopped)
     })
     .await
+}
+
+/// Reports a stop word as the command that it is. In a task of its own, because the front says first that the word was
+/// taken in, and waits for that meanwhile.
+fn report(services: &Arc<Services>, report: TurnReport) {
+    let (reporting, tasks) = (Arc::clone(services), &services.tasks);
+    tasks.spawn(async move {
+        if let Err(error) = reporting.front.report(&report.event_id, &report).await {
+            tracing::debug!(%error, "a stop word was not reported");
+        }
+    });
 }
 
 /// As [`stop_by_word`], for a message in a thread of a channel: only a stop word that is for the bot stops anything.

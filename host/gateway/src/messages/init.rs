@@ -97,6 +97,11 @@ impl Messages {
         self.text("init-parted", [("provider", provider.into())])
     }
 
+    /// Slack's tokens are set, and the terminal was chosen.
+    pub fn init_slack_stays(&self) -> String {
+        self.text("init-slack-stays", [])
+    }
+
     /// A variable that must be set.
     pub fn init_variable(&self, name: &str) -> String {
         self.text("init-variable", [("name", name.into())])
@@ -159,6 +164,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.init_wrong_kind("xapp-"),
         messages.init_written("/home/a/.pmk/gateway.json"),
         messages.init_parted("anthropic-api"),
+        messages.init_slack_stays(),
         messages.init_variable("ANTHROPIC_API_KEY"),
         messages.init_credential("pmk-slack-app-token"),
         messages.init_next("`pmk-host run`"),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmk_policy::Identity;
+use pmk_policy::{ChangedSettings, Identity};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
@@ -87,6 +87,9 @@ pub struct Report {
     /// The policy layers, the top one first; empty if the program does not report them.
     #[serde(default)]
     pub policies: Vec<Identity>,
+    /// Their settings that an operator has changed, if the program reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ChangedSettings>,
 }
 
 /// What is known of a gateway.
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
 
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
-        let report = Some(Report { connection, store_away: None, ledger: None, policies: vec![] });
+        let report = Some(Report { connection, store_away: None, ledger: None, policies: vec![], settings: None });
         Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
     }
 
@@ -233,7 +236,13 @@ mod tests {
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
         let trouble = LedgerBacklog { error: "no room".into(), since: "now".into(), waiting: 1 };
-        let report = Report { connection: sockets(2, 0), store_away: None, ledger: Some(trouble), policies: vec![] };
+        let report = Report {
+            connection: sockets(2, 0),
+            store_away: None,
+            ledger: Some(trouble),
+            policies: vec![],
+            settings: None,
+        };
         let away = Report { store_away: Some("no route".into()), ..report.clone() };
         let [waits, away] = [report, away].map(|report| Signals { report: Some(report), ..fresh(None) });
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };

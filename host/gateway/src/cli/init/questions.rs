@@ -71,7 +71,8 @@ pub(super) fn ask(command: &InitCommand, given: Given) -> Result<Answers, Failur
             })
         }
     };
-    Answers { language, model, api_key, base_url, slack }.checked()
+    let is_console = front == FrontChoice::Console;
+    Answers { language, model, api_key, base_url, slack, is_console }.checked()
 }
 
 /// Asks in both languages, since the language is not known yet; that of the environment comes first.

@@ -58,6 +58,7 @@ impl Use {
     }
 
     fn ask(&self, context: &Context) -> Result<Swapped, Failure> {
+        self.refuse_repeated()?;
         let request = match self.previous {
             true => Request::PolicyPrevious,
             false => Request::PolicyUse { files: self.absolute()? },
@@ -66,6 +67,15 @@ impl Use {
             Reply::Swapped(swapped) => Ok(swapped),
             other => Err(other.unexpected()),
         }
+    }
+
+    /// Refuses a policy that is named twice: the lower of the two would only repeat what the upper has failed at.
+    fn refuse_repeated(&self) -> Result<(), Failure> {
+        let repeated = self.files.iter().enumerate().find(|(at, file)| self.files[..*at].contains(*file));
+        repeated.map_or(Ok(()), |(_, file)| {
+            Err(Failure::new(format!("`{}` is named twice", file.display()))
+                .hint("name each policy once; several are layers, the last on top"))
+        })
     }
 
     /// Makes the paths absolute: the gateway may have been started in another folder.

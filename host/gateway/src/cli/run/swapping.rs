@@ -68,11 +68,15 @@ pub(super) fn ports(services: &Services) -> Ports {
 pub(super) fn report(services: &Services) -> Reporter {
     let (front, store) = (Arc::clone(&services.front), services.store.clone());
     let (ledger, policies) = (services.ledger.clone(), Arc::clone(&services.policies));
-    Arc::new(move || Report {
-        connection: front.connection(),
-        store_away: store.away(),
-        ledger: ledger.trouble(),
-        policies: identities(policies.serving().stack()),
+    Arc::new(move || {
+        let serving = policies.serving();
+        Report {
+            connection: front.connection(),
+            store_away: store.away(),
+            ledger: ledger.trouble(),
+            policies: identities(serving.stack()),
+            settings: Some(serving.stack().changed_settings()),
+        }
     })
 }
 

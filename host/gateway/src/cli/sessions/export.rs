@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{Format, conversations};
 use crate::{
-    cli::{context::Context, output::print_json},
+    cli::{arguments::output_path, context::Context, output::print_json},
     stderr::Spinner,
     store::{
         SessionDump, Store, StoreError,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_enum, default_value_t = Format::Full)]
     format: Format,
     /// Output file; with `--format pmk`, a directory such as ~/.pmk/gateway/slack, or for one conversation a `.json` file
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = output_path)]
     to: PathBuf,
 }
 

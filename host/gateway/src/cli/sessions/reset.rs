@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pmk_core::SessionKey;
-use pmk_system::{clock, error::Failure};
+use pmk_system::{clock, error::Failure, home};
 use serde_json::json;
 
 use super::super::arguments::number;
@@ -18,7 +18,7 @@ const ACTION: &str = "sessions.reset";
 pub(in crate::cli) struct Reset {
     /// Conversation, as printed by `sessions list`
     key: SessionKey,
-    /// Keep the first N turns of the live window and what precedes them
+    /// Keep the first N live turns, as `sessions show` numbers them, and what precedes them
     #[arg(long, value_name = "N", value_parser = number::<usize>)]
     to_turn: Option<usize>,
 }
@@ -41,8 +41,21 @@ impl Reset {
         Ok(())
     }
 
+    fn beyond(&self, context: &Context, last: usize, wanted: usize) -> Failure {
+        let show = home::command(&context.home, &format!("sessions show {}", self.key));
+        Failure::new(format!("the live turns of `{}` end at {last}, so it cannot go back to turn {wanted}", self.key))
+            .hint(format!(
+                "`{show}` numbers the live turns; with `--full`, it also shows those that are no longer live"
+            ))
+    }
+
     async fn cut_back(self, context: &Context, store: &Store, turns: usize) -> Result<(), Failure> {
         let cut = store.reset_to_turn(&self.key, turns, clock::now_ms()).await.map_err(Failure::from);
+        let cut = cut.and_then(|cut| match cut {
+            // Nothing was cut.
+            Cut { turns_kept, .. } if turns_kept < turns => Err(self.beyond(context, turns_kept, turns)),
+            cut => Ok(cut),
+        });
         let arguments = [&*self.key.to_string(), "--to-turn", &turns.to_string()];
         let Cut { turns_kept, turns_removed, messages_removed } = record(context, ACTION, &arguments, cut)?;
         if context.json {

@@ -1,6 +1,6 @@
 //! `sessions show`: what the model would see of a conversation, or everything ever said in it.
 
-use std::{ops::Range, str::FromStr};
+use std::{collections::BTreeMap, ops::Range, str::FromStr};
 
 use clap::Args;
 use pmk_core::{Block, Image, Marker, Message, Origin, SessionKey, structure::Structure, text};
@@ -23,9 +23,26 @@ pub(in crate::cli) struct Show {
     /// Show the whole archive, with every original uncut
     #[arg(long)]
     full: bool,
-    /// Show only these turns, counted from 1: 3..5, 3.., ..5 or 3
+    /// Show only these turns, counted from 1: 3..5, 3.., ..5 or 3; with `--full`, turns of the whole archive
     #[arg(long, value_name = "FROM..TO")]
     turns: Option<Turns>,
+}
+
+/// The numbers of the turns, by the message that begins each.
+#[derive(Default)]
+struct Numbers {
+    /// In the live window, as `sessions reset --to-turn` counts.
+    live: BTreeMap<String, usize>,
+    /// In the whole archive, if that is shown.
+    all: BTreeMap<String, usize>,
+}
+
+impl Numbers {
+    fn of(messages: &[StoredMessage]) -> BTreeMap<String, usize> {
+        let shown: Vec<&Message> = messages.iter().map(|stored| &*stored.entry.message).collect();
+        let begins = Structure::of(&shown).turn_starts.into_iter();
+        begins.zip(1..).map(|(at, number)| (messages[at as usize].entry.shown_id(), number)).collect()
+    }
 }
 
 /// A range of turns, counted from 1, both ends included.
@@ -69,6 +86,13 @@ impl Show {
     pub(super) async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
         let session = store.session(&self.key).await?;
         let mut messages = store.session_messages(&self.key, self.full).await?;
+        let numbers = match self.full {
+            true => Numbers {
+                live: Numbers::of(&store.session_messages(&self.key, false).await?),
+                all: Numbers::of(&messages),
+            },
+            false => Numbers { live: Numbers::of(&messages), all: BTreeMap::new() },
+        };
         let marker = self.marker(&session);
         let mut shown_turns = Value::Null;
         if let Some(turns) = self.turns {
@@ -83,7 +107,7 @@ impl Show {
         }
         if context.json {
             let marker = marker.map(|marker| json!({"turns": marker.turns, "text": marker.text()}));
-            let messages: Vec<Value> = messages.iter().map(|message| self.document(message)).collect();
+            let messages: Vec<Value> = messages.iter().map(|message| self.document(message, &numbers)).collect();
             let mut document = json!({"key": self.key, "marker": marker, "messages": messages});
             if self.turns.is_some() {
                 document["turns"] = shown_turns;
@@ -98,7 +122,7 @@ impl Show {
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();
-        let mut pages: Vec<String> = messages.iter().map(|message| self.page(message, context)).collect();
+        let mut pages: Vec<String> = messages.iter().map(|message| self.page(message, &numbers, context)).collect();
         if let Some(marker) = marker {
             pages.insert(seed, {
                 let tokens = format!("({} tokens)", marker.tokens());
@@ -124,9 +148,9 @@ impl Show {
         if self.full { stored.entry.source() } else { &stored.entry.message }
     }
 
-    fn document(&self, stored: &StoredMessage) -> Value {
+    fn document(&self, stored: &StoredMessage, numbers: &Numbers) -> Value {
         let message = self.shown(stored);
-        json!({
+        let mut document = json!({
             "id": stored.entry.shown_id(),
             "role": message.role,
             "origin": message.origin,
@@ -135,10 +159,17 @@ impl Show {
             "live": stored.live,
             "shortened": stored.entry.original.is_some(),
             "created_at": time(stored.created_at_ms),
-        })
+        });
+        let id = stored.entry.shown_id();
+        for (key, numbers) in [("turn", &numbers.all), ("live_turn", &numbers.live)] {
+            if let Some(number) = numbers.get(&id) {
+                document[key] = json!(number);
+            }
+        }
+        document
     }
 
-    fn page(&self, stored: &StoredMessage, context: &Context) -> String {
+    fn page(&self, stored: &StoredMessage, numbers: &Numbers, context: &Context) -> String {
         let message = self.shown(stored);
         let tokens = stored.entry.tokens;
         let state = match (stored.live, stored.entry.original.is_some()) {
@@ -146,13 +177,23 @@ impl Show {
             (true, true) => format!("({tokens} tokens, shortened)"),
             (true, false) => format!("({tokens} tokens)"),
         };
-        let mut page = format!(
-            "{} {} {} {}\n",
-            stored.entry.shown_id(),
+        let id = stored.entry.shown_id();
+        let turn = match (numbers.all.get(&id), numbers.live.get(&id)) {
+            (Some(turn), Some(live)) => format!("turn {turn}, live turn {live}"),
+            (Some(turn), None) => format!("turn {turn}, no longer live"),
+            (None, Some(live)) => format!("live turn {live}"),
+            (None, None) => String::new(),
+        };
+        let mut page = match turn.is_empty() {
+            true => String::new(),
+            false => format!("# {}\n", context.translated(&turn)),
+        };
+        page.push_str(&format!(
+            "{id} {} {} {}\n",
             message.origin.name(),
             context.translated(&state),
             time(stored.created_at_ms)
-        );
+        ));
         for block in &message.blocks {
             page.extend(text::printable(&block_text(block)).lines().map(|line| format!("  {line}\n")));
         }

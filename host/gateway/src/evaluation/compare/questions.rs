@@ -1,7 +1,7 @@
 //! Questions about recorded conversations: is their evidence still visible when they are asked?
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
@@ -32,8 +32,8 @@ pub struct Question {
 /// All questions, by the name of their conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
-    by_conversation: HashMap<String, Vec<Question>>,
-    pub count: usize,
+    by_conversation: BTreeMap<String, Vec<Question>>,
+    count: usize,
 }
 
 /// Why questions cannot be read.
@@ -107,6 +107,19 @@ impl Questions {
         names.sort_unstable();
         names.dedup();
         names.into_iter().filter_map(|name| self.by_conversation.get(name)).flatten().collect()
+    }
+
+    /// Returns the problems of the questions about conversations with none of these names.
+    pub fn astray(&self, replayed: &BTreeSet<String>) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (conversation, questions) in self.by_conversation.iter().filter(|(name, _)| !replayed.contains(*name)) {
+            for Question { id, .. } in questions {
+                problems.push(format!(
+                    "question `{id}`: conversation `{conversation}` is not among those replayed; skipping the question"
+                ));
+            }
+        }
+        problems
     }
 }
 

@@ -10,7 +10,7 @@ pub mod table;
 use std::{collections::BTreeMap, time::Duration};
 
 use pmk_core::Language;
-use pmk_policy::{Identity, Rung};
+use pmk_policy::{ChangedSettings, Identity, Rung};
 use pmk_statistics::{Finding, Measured, Ratio, Settings};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -53,6 +53,8 @@ pub struct PolicyReport {
     pub label: String,
     /// The layers, the deciding one first.
     pub layers: Vec<Identity>,
+    /// Their settings that differ from the defaults, wherever they were set.
+    pub settings: ChangedSettings,
     /// The sums over all conversations.
     pub outcome: ArmOutcome,
     /// In dollars, if the price is known.
@@ -84,6 +86,14 @@ impl Report {
     /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline.
     pub fn verdicts(&self, language: Language) -> Vec<String> {
         self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
+    }
+
+    /// Returns, for each policy with settings that differ from the defaults, a sentence in the reader's language that
+    /// names them: the home's apply here as well.
+    pub fn settings(&self, language: Language) -> Vec<String> {
+        let changed = self.policies.iter().filter(|policy| !policy.settings.is_empty());
+        let told = changed.map(|policy| format!("settings of `{}`: {}", policy.label, policy.settings));
+        told.map(|told| terminal::translated(&told, language).into_owned()).collect()
     }
 
     fn verdict(&self, comparison: &Comparison, language: Language) -> String {
@@ -232,6 +242,7 @@ impl PolicyReport {
         json!({
             "label": self.label,
             "layers": self.layers,
+            "settings": self.settings,
             "turns": tally.turns,
             "calls": tally.calls,
             "tokens": {
@@ -294,6 +305,7 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
     PolicyReport {
         label: arm.label.clone(),
         layers: arm.stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect(),
+        settings: arm.stack.changed_settings(),
         cost: subject.price.map(|price| price.of(&outcome.tally)),
         tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, settings)),
         evidence: visible.map(|visible| (visible, pmk_statistics::interval(&evidence, settings))),

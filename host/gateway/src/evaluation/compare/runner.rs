@@ -1,7 +1,7 @@
 //! Replays all conversations, several at a time. Each is read when it is needed and dropped when it is done.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, SendError, SyncSender, sync_channel},
@@ -52,6 +52,8 @@ pub struct Results {
     pub asked: u64,
     /// What could not be read or asked, one line each.
     pub problems: Vec<String>,
+    /// The number of conversations that could not be read; each is one of the problems.
+    pub left_out: usize,
 }
 
 /// A replay panicked, which is a bug. The other results are discarded: all policies must be measured on the same
@@ -101,7 +103,10 @@ impl Comparison<'_> {
         let mut parts: Vec<Part> =
             parts.into_iter().collect::<Result<_, _>>().map_err(|panic| Panicked(panics::words(&*panic)))?;
         let mut results = Results { totals: vec![Totals::default(); self.arms.len()], ..Results::default() };
+        let (mut left_out, mut replayed) = (unread.len(), BTreeSet::new());
         for part in &mut parts {
+            left_out += part.left_out;
+            replayed.append(&mut part.names);
             results.conversations.append(&mut part.conversations);
             results.asked += part.asked;
             unread.append(&mut part.problems);
@@ -113,6 +118,8 @@ impl Comparison<'_> {
         results.conversations.sort_by_key(|replayed| replayed.number);
         unread.sort();
         results.problems = unread.into_iter().map(|(_, problem)| problem).collect();
+        results.problems.extend(self.questions.map(|questions| questions.astray(&replayed)).unwrap_or_default());
+        results.left_out = left_out;
         Ok(results)
     }
 
@@ -124,10 +131,10 @@ impl Comparison<'_> {
             let Ok((number, conversation)) = next else { return part };
             match conversation.open() {
                 Ok((names, recording)) if recording.turns.is_empty() => {
-                    part.problems.push((number, format!("`{}`: it contains no user message", names[0])));
+                    part.leave_out(number, format!("`{}`: it contains no user message", names[0]));
                 }
                 Ok((names, recording)) => self.replay(&mut part, number, names, &recording),
-                Err(error) => part.problems.push((number, error.to_string())),
+                Err(error) => part.leave_out(number, error.to_string()),
             }
             watch.done();
         }
@@ -137,6 +144,7 @@ impl Comparison<'_> {
         let about = self.questions.map(|questions| questions.about(&names)).unwrap_or_default();
         let (placed, problems) = questions::place(about, recording);
         part.asked += placed.len() as u64;
+        part.names.extend(names.iter().cloned());
         let name = names.into_iter().next().unwrap_or_default();
         let told = recording.repairs.iter().cloned().chain(problems);
         part.problems.extend(told.map(|problem| (number, format!("`{name}`: {problem}"))));
@@ -203,6 +211,16 @@ struct Part {
     totals: Vec<Totals>,
     asked: u64,
     problems: Vec<(usize, String)>,
+    left_out: usize,
+    /// The names by which questions may know what was replayed.
+    names: BTreeSet<String>,
+}
+
+impl Part {
+    fn leave_out(&mut self, number: usize, problem: String) {
+        self.problems.push((number, problem));
+        self.left_out += 1;
+    }
 }
 
 #[cfg(test)]

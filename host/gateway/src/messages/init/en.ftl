@@ -32,6 +32,7 @@ manifest-steps = 1. https://api.slack.com/apps?new_app=1, "From a manifest": cho
     3. "Basic Information", "App-Level Tokens": create one with the scope `{ $scope }` and copy it (xapp-…)
 manifest-next = 4. Give them to `pmk-host init`, or set PMK_SLACK_BOT_TOKEN and PMK_SLACK_APP_TOKEN; then `pmk-host run`
 init-written = Wrote { $path }; only you can read it
+init-slack-stays = Slack's tokens are still set: without `--front console`, the gateway goes to Slack
 init-variable = Set { $name } where the gateway runs
 init-credential = Put { $name } in /etc/credstore, from where systemd passes it on
 init-next = Next: { $command }

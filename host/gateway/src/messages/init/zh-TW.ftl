@@ -32,6 +32,7 @@ manifest-steps = 1. https://api.slack.com/apps?new_app=1，選「From a manifest
     3. 「Basic Information」的「App-Level Tokens」：建立一個，scope 是 `{ $scope }`，取得它（xapp-…）
 manifest-next = 4. 交給 `pmk-host init`，或設 PMK_SLACK_BOT_TOKEN 與 PMK_SLACK_APP_TOKEN；然後 `pmk-host run`
 init-written = 已寫入 { $path }；只有你能讀
+init-slack-stays = Slack 的 token 仍然設定著：沒有 `--front console`，閘道就會連到 Slack
 init-variable = 執行閘道的地方要設定 { $name }
 init-credential = /etc/credstore 裡要有 { $name }，systemd 會從那裡交給閘道
 init-next = 接下來：{ $command }

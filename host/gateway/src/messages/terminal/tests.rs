@@ -29,6 +29,7 @@ const NOT_SAID: &[&str] = &[
     "pooling allocator",
     "prompt is too long: {} tokens > {} maximum",
     "sessions reset KEY",
+    "sessions show {}",
     "several people",
     "standard (embedded)",
     "store check",

@@ -113,7 +113,8 @@ impl ChangeError {
             }
             ChangeError::ExperimentOn(_) => Some("end it first with `experiment stop` or `experiment promote ARM`"),
             ChangeError::ExperimentOff(_) => Some(
-                "start it with `experiment start`, or use policies without an experiment: `policy use FILE --persist`",
+                "start it with `experiment start`, under a new `name` if conversations have taken part in it, or use policies without \
+                 an experiment: `policy use FILE --persist`",
             ),
             ChangeError::NoArm { .. } => Some("see its arms with `experiment status`"),
             ChangeError::Audience(_) => Some(

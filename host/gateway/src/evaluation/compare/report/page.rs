@@ -93,6 +93,9 @@ impl Page {
             ));
         }
         self.push("</ul>\n");
+        for settings in report.settings(self.language) {
+            self.push(&format!("<p>{}</p>\n", in_code(&escape(&settings))));
+        }
         for verdict in report.verdicts(self.language) {
             self.push(&format!("<p class=\"verdict\">{}</p>\n", in_code(&escape(&verdict))));
         }
