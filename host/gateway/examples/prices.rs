@@ -123,7 +123,7 @@ impl Bench {
         let entries = archive
             .read(0..MESSAGES as u32)
             .into_iter()
-            .map(|archived| Entry::new(archived.id, Arc::unwrap_or_clone(archived.message)));
+            .map(|(_, archived)| Entry::new(archived.id, Arc::unwrap_or_clone(archived.message)));
         let entries: Vec<Entry> = entries.chain([Entry::new(i64::MAX, Message::user("and now?"))]).collect();
         Bench {
             runtime: Runtime::new(RuntimeConfig { limits, ..RuntimeConfig::new(Compiler::Here) }).expect("an engine"),

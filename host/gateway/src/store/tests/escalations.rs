@@ -340,7 +340,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
     store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     store.finish(remark.turn, vec![(0, None)], vec![], NOW).await.unwrap();
-    assert_eq!(store.escalations().await.unwrap(), [second.clone()]);
+    assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&second));
     let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
     assert_eq!(answering.absorbs.as_deref(), Some(&second));
     assert!(store.claim_answer(answering.turn, FrontName::Slack, &second).await.unwrap());
