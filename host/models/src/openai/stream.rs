@@ -244,6 +244,12 @@ impl Assembly {
             delta.index.is_none_or(|index| call.index == index)
                 && (id.is_empty() || call.id.is_empty() || call.id == id)
         });
+        // Some servers send the whole call once more at the end.
+        let is_repeated =
+            |call: &Call| !id.is_empty() && call.id == id && call.is_whole() && call.arguments == arguments;
+        if open.is_some_and(|at| is_repeated(&self.calls[at])) {
+            return Ok(());
+        }
         let at = match open {
             Some(at) if !self.calls[at].is_followed_by(&name, &arguments) => at,
             _ if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),

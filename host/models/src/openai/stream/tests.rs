@@ -144,6 +144,24 @@ fn whole_calls_that_all_have_index_0() {
     assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
 }
 
+#[test]
+fn a_call_that_is_sent_once_more_is_one() {
+    let call = |id: &str, arguments: &str| {
+        let function = json!({"name": "f", "arguments": arguments});
+        delta(json!({"tool_calls": [{"index": 0, "id": id, "function": function}]}))
+    };
+    let (erp, ui) = ("{\"repo\":\"erp\"}", "{\"repo\":\"ui\"}");
+    for (events, calls) in [
+        (vec![call("a", erp), call("a", erp)], 1),
+        (vec![call("a", &erp[..5]), call("a", &erp[5..]), call("a", erp)], 1),
+        (vec![call("a", erp), call("b", erp)], 2),
+        (vec![call("a", erp), call("a", ui)], 2),
+    ] {
+        let answer = assemble(&[events, vec![finish("tool_calls"), event("[DONE]")]].concat());
+        assert_eq!(answer.expect("an answer").expect("whole").blocks.len(), calls);
+    }
+}
+
 /// Servers that number no calls, or all the same, and give them no ids: of several calls, one came out that nobody could
 /// read.
 #[test]
