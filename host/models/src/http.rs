@@ -438,7 +438,15 @@ fn without(words: &str, secret: &str) -> String {
             from = end;
         }
     }
-    kept + &words[from..]
+    kept.push_str(&words[from..]);
+    // A long text was cut, perhaps within the secret.
+    if let Some(text) = kept.strip_suffix('…') {
+        let begins = |bytes: &usize| secret.get(..*bytes).is_some_and(|part| text.ends_with(part));
+        if let Some(bytes) = (MIN_SECRET_BYTES..secret.len()).rev().find(begins) {
+            return format!("{}[key]…", &text[..text.len() - bytes]);
+        }
+    }
+    kept
 }
 
 /// An error with its causes, which reqwest's own message leaves out.
@@ -464,6 +472,9 @@ mod tests {
             ("wrong: `abc`, abc; Bearer abc", "abc", "wrong: `[key]`, [key]; Bearer [key]"),
             ("金鑰abc無效", "abc", "金鑰[key]無效"),
             ("abc", "abc", "[key]"),
+            ("the key sk-12345678…", "sk-123456789", "the key [key]…"),
+            ("the key sk-…", "sk-123456789", "the key sk-…"),
+            ("the key sk-12345678", "sk-123456789", "the key sk-12345678"),
         ] {
             assert_eq!(shown(words, key), ModelError::Other { message: expected.into() });
         }
