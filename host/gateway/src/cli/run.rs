@@ -11,6 +11,7 @@ use pmk_system::{
     clock::Clock,
     error::{Failure, OrHint},
     home::{self, HomeLock},
+    threads::offload,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -159,7 +160,12 @@ impl Run {
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let waiting = Spinner::when_long("bringing the database up to date");
-        let store = Store::open(context.place()?)?;
+        let place = context.place()?;
+        let store = tokio::select! {
+            // A large store takes minutes to be copied and upgraded.
+            opened = offload(move || Store::open(place)) => opened?,
+            never = manager.keep_waiting() => match never {},
+        };
         drop(waiting);
         let silent_ms = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());

@@ -101,15 +101,16 @@ fn not_deleted(path: &Path, error: &io::Error) {
     tracing::warn!(path = %path.display(), %error, "cannot delete the ledger of older months; retrying next month");
 }
 
-/// Returns the files of months that are no longer kept, oldest first. None if no file is of this month or the one before:
-/// a clock that is ahead for the moment must not cost the months that are to be kept.
+/// Returns the files of months that are no longer kept, oldest first. None if there is none of the month before: a clock
+/// that is ahead for the moment must not cost the months that are to be kept. The present month proves nothing, because
+/// its file is written by the same clock.
 fn old_files(folder: &Path, now: Month, months: NonZeroU32) -> io::Result<Vec<(String, PathBuf)>> {
     let (mut old, mut newest) = (vec![], None);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let month = [Series::Events, Series::DryRun].into_iter().find_map(|series| Month::of_file(series, &name));
-        newest = newest.max(month);
+        newest = newest.max(month.filter(|month| *month < now));
         // A folder of such a name is not ours.
         if let Some(month) = month.filter(|month| !month.is_kept(now, months))
             && !entry.file_type()?.is_dir()
@@ -179,6 +180,13 @@ mod tests {
             assert_eq!(keeping.look(folder.path()), [] as [&str; 0]);
         }
         assert_eq!(kept(folder.path()), names);
+        // What was written meanwhile makes it no more right.
+        fs::write(folder.path().join("events-2028-01.log"), "").expect("a file");
+        for (now, gone) in [("2028-01-01T00:00:00Z", 0), ("2026-12-01T00:00:00Z", 3)] {
+            let now = at(now).as_millisecond();
+            let mut keeping = Retention::new(NonZeroU32::MIN, Clock::of(move || now));
+            assert_eq!(keeping.look(folder.path()).len(), gone);
+        }
     }
 
     #[test]

@@ -252,7 +252,9 @@ pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<Pat
 /// together.
 fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
     let time = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ");
-    let aside = paths::with_suffix(path, &format!("{ASIDE}{time}"));
+    let named = || paths::with_suffix(path, &format!("{ASIDE}{time}"));
+    // After an interrupted move, its log belongs beside the database that was moved.
+    let aside = paths::interrupted_move(path).filter(|_| !path.exists()).unwrap_or_else(named);
     // First, so that after a crash before the next step the missing store is reported, and no new one is created.
     mark::set_moving(path, &aside)?;
     let mut moved = Vec::new();

@@ -210,9 +210,14 @@ async fn a_restore_that_was_cut_short_says_where_the_store_of_before_is() {
     backup::place(&home.path().join("nowhere"), &path, at(0)).unwrap_err();
     let first = hint();
     assert!(first.contains("was interrupted after it had moved the store aside to `"), "{first}");
+    // What was killed before it had moved the log, too.
+    fs::write(paths::log(&path), "what is not in the database yet").unwrap();
     backup::place(&home.path().join("nowhere"), &path, at(1)).unwrap_err();
     assert_eq!(hint(), first);
     let aside = first.split('`').find(|part| part.contains(".until-")).unwrap();
+    let log = paths::log(Path::new(aside));
+    assert_eq!(fs::read_to_string(&log).unwrap(), "what is not in the database yet");
+    fs::remove_file(log).unwrap();
     fs::rename(aside, &path).unwrap();
     drop(open(&home));
     fs::remove_file(&path).unwrap();
