@@ -194,7 +194,10 @@ impl Calibration {
         let agree = |ratio: f64| (ODD.recip()..=ODD).contains(&ratio);
         let ratio = counted as f64 / self.predict(session, estimate).max(1) as f64;
         let before = self.odd.remove(&session);
-        if self.fit.weight < WELL_KNOWN || agree(ratio) || before.is_some_and(|before| agree(ratio / before)) {
+        // One too small costs nothing but a refusal, so that another conversation may agree with it.
+        let is_of_all = || ratio < 1.0 && self.odd.values().any(|&other| agree(ratio / other));
+        let is_second = before.is_some_and(|before| agree(ratio / before)) || is_of_all();
+        if self.fit.weight < WELL_KNOWN || agree(ratio) || is_second {
             return false;
         }
         if self.odd.len() >= MAX_ANCHORS {
@@ -354,6 +357,10 @@ mod tests {
             }
             calibration.answered(session, 12_000, 14_000, 0);
         }
+        for session in [session, other] {
+            calibration.answered(session, 12_000, 2_500, 0);
+        }
+        assert_eq!(calibration.predict(other, 12_000), 2_500);
         // Perhaps the model behind the name is another one now.
         for _ in 0..2 {
             calibration.answered(session, 12_000, 60_000, 0);

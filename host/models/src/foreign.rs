@@ -46,6 +46,11 @@ pub(crate) fn is_json(text: &str) -> bool {
     json::<IgnoredAny>(text).is_ok()
 }
 
+/// Whether both are the same JSON, however it is written.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    json::<Value>(one).is_ok_and(|one| json::<Value>(other).is_ok_and(|other| one == other))
+}
+
 /// Whether the JSON represents an error, in any of the ways that servers use.
 pub(crate) fn is_error(text: &str) -> bool {
     let Ok(Value::Object(fields)) = json(text) else { return false };

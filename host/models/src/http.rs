@@ -251,7 +251,9 @@ impl Endpoint {
                     if let Some(last) = decoder.end() {
                         match assembly.apply(&last) {
                             Ok(Some(answer)) => return Ok(answer),
-                            Err(error) if foreign::is_json(&last.data) => return Err(Failure::of(&assembly, error)),
+                            Err(error) if last.data.trim() == "[DONE]" || foreign::is_json(&last.data) => {
+                                return Err(Failure::of(&assembly, error));
+                            }
                             Ok(None) | Err(_) => {}
                         }
                     }

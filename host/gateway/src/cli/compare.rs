@@ -266,8 +266,8 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
     }
     written(path, fs::OpenOptions::new().append(true).create(true).open(path).map(drop))?;
     if there.is_err() {
-        // Left empty, it would look like a report.
-        let _ = fs::remove_file(path);
+        // Left empty, it would look like a report. A link stays.
+        let _ = fs::remove_file(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
     }
     Ok(())
 }

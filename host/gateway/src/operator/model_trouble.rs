@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often the admins are told at most, should the model refuse some questions and answer others.
-const AGAIN_AFTER_MS: i64 = 60 * 60 * 1_000;
+const AGAIN_AFTER_MS: i64 = 10 * 60 * 1_000;
 
 /// What the admins were told of the model.
 #[derive(Debug, Default)]
@@ -28,9 +28,13 @@ impl ModelTrouble {
         is_news
     }
 
-    /// The model has answered. Returns whether to tell the admins.
-    pub(crate) fn answers(&self) -> bool {
-        std::mem::take(&mut self.told().refuses)
+    /// The model has answered a question that it was asked at this time. Returns whether to tell the admins: not of an
+    /// answer that had begun before it refused.
+    pub(crate) fn answers(&self, asked_at_ms: i64) -> bool {
+        let mut told = self.told();
+        let is_news = told.refuses && told.at_ms.is_some_and(|at| asked_at_ms >= at);
+        told.refuses &= !is_news;
+        is_news
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -43,13 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn admins_are_told_once_and_of_a_model_that_wavers_once_an_hour() {
+    fn admins_are_told_once_and_of_a_model_that_wavers_every_ten_minutes() {
         let trouble = ModelTrouble::default();
-        assert!(!trouble.answers());
-        assert!(trouble.refuses(0) && !trouble.refuses(1));
-        assert!(trouble.answers() && !trouble.answers());
-        assert!(!trouble.refuses(2) && !trouble.answers());
-        assert!(trouble.refuses(AGAIN_AFTER_MS));
-        assert!(trouble.answers() && trouble.refuses(-AGAIN_AFTER_MS));
+        assert!(!trouble.answers(0));
+        assert!(trouble.refuses(5) && !trouble.refuses(6));
+        assert!(!trouble.answers(4), "it was asked before");
+        assert!(trouble.answers(7) && !trouble.answers(8));
+        assert!(!trouble.refuses(9) && !trouble.answers(9));
+        let later = 5 + AGAIN_AFTER_MS;
+        assert!(trouble.refuses(later) && trouble.answers(later));
+        assert!(trouble.refuses(later - AGAIN_AFTER_MS), "the clock was set back");
     }
 }

@@ -70,8 +70,8 @@ impl From<BackupError> for Failure {
                 Failure::new(error).hint("create it first, or specify a file in another folder")
             }
             BackupError::Linked { .. } => Failure::new(error).hint(
-                "move the file itself there, together with its `-wal` file if there is one; to have it on another disk, make its \
-                 folder the link",
+                "replace the link by the file itself, and put its `-wal` file, if there is one, beside it; to have the store on \
+                 another disk, link its folder instead",
             ),
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("specify a file made by `pmk-host store backup FILE`")

@@ -158,6 +158,15 @@ impl Store {
         .await
     }
 
+    /// Returns whether the answer to this question is waited for, if not claimed by another turn.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn awaits_answer(&self, turn: TurnId, front: FrontName, marker: &Marker) -> Result<bool, StoreError> {
+        let marker = marker.clone();
+        self.read(move |conn| is_waiting(conn, front, &marker, Some(turn))).await
+    }
+
     /// Returns the contacts who were asked in direct messages of their own, and the message of each, where it was
     /// posted.
     ///
@@ -330,7 +339,9 @@ fn is_waiting(
 ) -> Result<bool, Fault> {
     let claimed_by = claimed_by.map(|turn| turn.0);
     let place = params![front_name(front), question.channel_id, question.thread_ts, claimed_by];
-    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(|waiting| waiting.is(question)))
+    // A host of an older version that notes a remark drops who has asked.
+    let is_it = |waiting: Marker| waiting.asked_by.is_none() || waiting.is(question);
+    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(is_it))
 }
 
 /// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
@@ -398,7 +409,7 @@ pub(super) fn remember(
     let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
     // The stored state, because somebody else may have made a remark in the meantime.
     match first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? {
-        Some(mut marker) if marker.is(about) => {
+        Some(mut marker) if marker.asked_by.is_none() || marker.is(about) => {
             marker.exchange.push(said.clone());
             put(conn, REMEMBER, front, &marker).map(drop)
         }

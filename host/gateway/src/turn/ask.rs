@@ -30,13 +30,14 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     if is_collected && !work.exchange.fits_at_all() {
         return Err(TurnError::Apart);
     }
+    let asked_at_ms = services.now_ms();
     let outcome = call::call(&work.ports, &mut work.exchange).await?;
     if std::mem::take(&mut work.exchange.tally.images_refused) {
         work.tally.prefix.push_str(&services.messages.images_refused());
     }
     let (message, may_pass) = match outcome {
         CallOutcome::Answer(answer) => {
-            if services.model_trouble.answers() {
+            if services.model_trouble.answers(asked_at_ms) {
                 services.admins.tell(services.messages.model_answers_again(services.model.name()));
             }
             return Ok(AskOutcome::Answer(answer));

@@ -65,6 +65,11 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
     };
     let reading = read(services, &turn, &marker).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
+    let front = turn.inbound.key.front;
+    let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
+    if is_late && !services.store.awaits_answer(turn.turn, front, &marker).await? {
+        return answered_already(services, turn).await.map(Heard::Done);
+    }
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(services, turn, marker, reading).await,
@@ -153,8 +158,7 @@ async fn ask(
 async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
     let front = turn.inbound.key.front;
     if !services.store.claim_answer(turn.turn, front, &marker).await? {
-        let parts = vec![Outgoing::reply(services.messages.answered_already())];
-        return done(services, turn, "answered-already", parts, None, vec![]).await.map(Heard::Done);
+        return answered_already(services, turn).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());
     if let Some(why) = &atom.meta.flag_reason {
@@ -177,6 +181,12 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     };
     let events = flagged.into_iter().chain([absorbed]).collect();
     done(services, turn, "answered", parts, Some(EscalationUpdate::HandedOn), events).await.map(Heard::Done)
+}
+
+/// Tells a contact that nobody waits for their answer any more.
+async fn answered_already(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
+    let parts = vec![Outgoing::reply(services.messages.answered_already())];
+    done(services, turn, "answered-already", parts, None, vec![]).await
 }
 
 async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {

@@ -245,8 +245,9 @@ impl Assembly {
                 && (id.is_empty() || call.id.is_empty() || call.id == id)
         });
         // Some servers send the whole call once more at the end.
-        let is_repeated =
-            |call: &Call| !id.is_empty() && call.id == id && call.is_whole() && call.arguments == arguments;
+        let is_repeated = |call: &Call| {
+            !id.is_empty() && call.id == id && call.is_whole() && foreign::is_same(&call.arguments, &arguments)
+        };
         if open.is_some_and(|at| is_repeated(&self.calls[at])) {
             return Ok(());
         }

@@ -181,6 +181,7 @@ async fn a_last_event_without_the_line_that_ends_it_counts() {
     for (last, class, requests) in [
         (format!("data: {error}"), "billing", 1),
         (format!("event: error\ndata: {error}"), "billing", 1),
+        (format!("{}\n\ndata: [DONE]", finished.replace("\"stop\"", "\"content_filter\"")), "refused", 1),
         // Half an event is none.
         (finished[..finished.len() - 3].to_owned(), "transport", 2),
         (format!("event: error\ndata: {}", &error.to_string()[..40]), "transport", 2),

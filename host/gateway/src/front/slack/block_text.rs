@@ -22,7 +22,7 @@ const STAND_INS: [&str; 2] = ["This content can't be displayed.", "[no preview a
 const TEXTS: [&str; 9] = ["title", "subtitle", "label", "text", "body", "description", "caption", "alt_text", "url"];
 
 /// The keys of what people do not see: what opens on a click, and the look of an element.
-const UNSEEN: [&str; 5] = ["confirm", "metadata", "option_groups", "options", "style"];
+const UNSEEN: [&str; 7] = ["confirm", "metadata", "option_groups", "options", "slack_file", "style", "workflow"];
 
 /// Returns what a message says, given its text as it is read.
 ///

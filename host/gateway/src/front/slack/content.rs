@@ -106,9 +106,9 @@ fn with_emoji(source: &str) -> String {
 pub(super) fn without_mentions(source: &str) -> String {
     static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let bracket = "(?i:<|&lt;|&#0*60;|&#x0*3c;)";
-        // An id has no small letters; the bracket or bar after it may be written as an entity. At the end of a text it
-        // may go on in the next one, as in a stream.
-        let id = "[@#](?:[A-Z0-9]+[>|&]|[A-Z0-9]*$)";
+        // An id has no small letters; the bracket or bar after it may be escaped, or written as an entity. At the end of a
+        // text it may go on in the next one, as in a stream.
+        let id = r"[@#](?:[A-Z0-9]+[>|&\\]|[A-Z0-9]*$)";
         let word = "!(?i:channel|here|everyone|subteam|date)";
         Regex::new(&format!(r"^(?:{bracket}(?:{id}|{word})|@(?:channel|here|everyone)\b)")).ok()
     });
@@ -202,6 +202,7 @@ mod tests {
             shown("    ```rust\n    let x = 1;\n      y\n    ```\n\ntext"),
             "```rust\nlet x = 1;\n  y\n```\n\ntext"
         );
+        assert_eq!(shown("    ```\n    a\n\n    b\n    ```\n    - c"), "```\na\n\nb\n```\n- c");
         assert_eq!(shown("text\n\n    code\n"), "text\n\n    code\n");
     }
 
@@ -226,6 +227,7 @@ mod tests {
             ("<@U1>&lt;!here&gt;", 2),
             ("&lt;@U1&lt;@U2&gt;", 2),
             ("<@U1|@here>", 2),
+            (r"\<@U1\> and \<@U1\|han>", 2),
             ("wait for <@U02", 1),
             ("see <#", 1),
         ] {

@@ -44,9 +44,13 @@ impl Form {
     }
 
     /// Returns the pieces in which a text is first sent: a part is measured as a block, which may be longer than a text.
-    fn pieces(self, MessageBody { text, pings }: &MessageBody) -> Vec<String> {
+    /// One with buttons is tried whole, because pieces have none.
+    fn pieces(self, part: &Delivery<'_>) -> Vec<String> {
+        let MessageBody { text, pings } = part.speech;
         match self {
-            Form::Text { .. } if mrkdwn::counted_len(&markdown::render(text, pings)) > MAX_PART_BYTES => {
+            Form::Text { .. }
+                if part.buttons.is_empty() && mrkdwn::counted_len(&markdown::render(text, pings)) > MAX_PART_BYTES =>
+            {
                 split::split(text, PartLimit::Rendered(MAX_PART_BYTES))
             }
             _ => vec![text.clone()],
@@ -87,7 +91,7 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &mut Vec<Piec
     let mut first = None;
     let mut gone = 0;
     let form = Form::first(part);
-    let mut pieces: VecDeque<_> = form.pieces(part.speech).into_iter().map(|piece| (piece, form)).collect();
+    let mut pieces: VecDeque<_> = form.pieces(part).into_iter().map(|piece| (piece, form)).collect();
     while let Some((text, form)) = pieces.pop_front() {
         let is_last = pieces.is_empty();
         if let Some(piece) = there.get(gone) {

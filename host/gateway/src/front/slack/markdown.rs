@@ -61,7 +61,7 @@ pub(super) fn at_margin(source: &str) -> Cow<'_, str> {
     for line in lines::scan(source) {
         let text = &source[line.range];
         let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
-        nested &= indent >= margin || line.kind == Kind::Blank;
+        nested &= indent >= margin || text.trim().is_empty();
         moved.push_str(if nested { &text[indent.min(margin)..] } else { text });
     }
     Cow::Owned(moved)

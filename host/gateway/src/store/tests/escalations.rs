@@ -329,6 +329,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let about = late.absorbs.as_deref().expect("who answers late is told");
     assert_eq!((&*about.question, &about.reason, about.asked_by), ("本月預算?", &None, first.asked_by));
     for stale in [about, &first] {
+        assert!(!store.awaits_answer(late.turn, FrontName::Slack, stale).await.unwrap());
         assert!(!store.claim_answer(late.turn, FrontName::Slack, stale).await.unwrap(), "it is answered");
     }
     store.finish(late.turn, vec![], vec![], NOW).await.unwrap();

@@ -154,6 +154,7 @@ fn a_call_that_is_sent_once_more_is_one() {
     for (events, calls) in [
         (vec![call("a", erp), call("a", erp)], 1),
         (vec![call("a", &erp[..5]), call("a", &erp[5..]), call("a", erp)], 1),
+        (vec![call("a", erp), call("a", "{ \"repo\": \"erp\" }")], 1),
         (vec![call("a", erp), call("b", erp)], 2),
         (vec![call("a", erp), call("a", ui)], 2),
     ] {
