@@ -337,7 +337,7 @@ fn is_fresh(answered: &Answered, now_ms: i64) -> bool {
 
 /// Returns whether this much time has passed. A clock set back by more than that counts, too; otherwise a time in the
 /// future would hold until the clock has caught up.
-pub(super) fn has_passed(time_ms: i64, since_ms: i64, now_ms: i64) -> bool {
+pub(crate) fn has_passed(time_ms: i64, since_ms: i64, now_ms: i64) -> bool {
     now_ms.saturating_sub(since_ms).saturating_abs() >= time_ms
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::calibration::bounds::has_passed;
+
 /// How often the admins are told at most, should the model refuse some questions and answer others.
 const AGAIN_AFTER_MS: i64 = 10 * 60 * 1_000;
 
@@ -20,8 +22,7 @@ impl ModelTrouble {
     /// The model refuses whatever is asked. Returns whether to tell the admins.
     pub(crate) fn refuses(&self, now_ms: i64) -> bool {
         let mut told = self.told();
-        // A clock that was set back must not keep it from them for longer.
-        let is_news = !told.refuses && told.at_ms.is_none_or(|at| (now_ms - at).abs() >= AGAIN_AFTER_MS);
+        let is_news = !told.refuses && told.at_ms.is_none_or(|at| has_passed(AGAIN_AFTER_MS, at, now_ms));
         if is_news {
             *told = Told { refuses: true, at_ms: Some(now_ms) };
         }

@@ -339,9 +339,7 @@ fn is_waiting(
 ) -> Result<bool, Fault> {
     let claimed_by = claimed_by.map(|turn| turn.0);
     let place = params![front_name(front), question.channel_id, question.thread_ts, claimed_by];
-    // A host of an older version that notes a remark drops who has asked.
-    let is_it = |waiting: Marker| waiting.asked_by.is_none() || waiting.is(question);
-    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(is_it))
+    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(|waiting| waiting.is(question)))
 }
 
 /// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
@@ -409,7 +407,7 @@ pub(super) fn remember(
     let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
     // The stored state, because somebody else may have made a remark in the meantime.
     match first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? {
-        Some(mut marker) if marker.asked_by.is_none() || marker.is(about) => {
+        Some(mut marker) if marker.is(about) => {
             marker.exchange.push(said.clone());
             put(conn, REMEMBER, front, &marker).map(drop)
         }

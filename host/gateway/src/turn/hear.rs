@@ -65,9 +65,8 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
     };
     let reading = read(services, &turn, &marker).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
-    let front = turn.inbound.key.front;
     let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
-    if is_late && !services.store.awaits_answer(turn.turn, front, &marker).await? {
+    if is_late && !services.store.awaits_answer(turn.turn, turn.inbound.key.front, &marker).await? {
         return answered_already(services, turn).await.map(Heard::Done);
     }
     match reading.word {

@@ -238,6 +238,16 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     assert!(!store.claim_answer(late.turn, FrontName::Slack, &marker).await.unwrap());
 }
 
+/// What a contact's turn hands on to the asker.
+async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
+    assert!(store.claim_answer(said.turn, FrontName::Slack, marker).await.unwrap());
+    let answer = crate::store::handed_on(said.turn, &said.inbound, marker).expect("it is asked apart");
+    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
+    store.record(said.turn, handed_on, NOW).await.unwrap();
+    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    answer
+}
+
 /// An edit of this message.
 fn edit(message: Inbound) -> Edit {
     let manner = Some(Addressing::Plain { for_others: false });
@@ -262,11 +272,7 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
     let marker = Marker { asked_by: Some(asked.turn), ..marker };
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
-    assert!(store.claim_answer(said.turn, FrontName::Slack, &marker).await.unwrap());
-    let answer = crate::store::handed_on(said.turn, &said.inbound, &marker).expect("it is asked apart");
-    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
-    store.record(said.turn, handed_on, NOW).await.unwrap();
-    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let answer = handed_on(&store, &said, &marker).await;
     let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
 
     let corrected = Inbound { text: "How much, exactly?".into(), ..question };
@@ -366,11 +372,7 @@ async fn an_answer_that_was_handed_on_to_nobody_kept_its_thread_waiting_for_ever
     let home = home();
     let (store, marker) = waiting_apart(&home).await;
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
-    assert!(store.claim_answer(said.turn, FrontName::Slack, &marker).await.unwrap());
-    let answer = crate::store::handed_on(said.turn, &said.inbound, &marker).expect("it is asked apart");
-    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
-    store.record(said.turn, handed_on, NOW).await.unwrap();
-    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let answer = handed_on(&store, &said, &marker).await;
     let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
     assert_eq!(store.escalations().await.unwrap(), [marker]);
     store.finish(passing_on.turn, vec![], vec![], NOW).await.unwrap();
