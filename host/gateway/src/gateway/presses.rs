@@ -203,7 +203,7 @@ async fn again(
         Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(place(press), services.messages.asked_once_more())),
         Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(services.messages.asked_once_more())),
         Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
-        Ok(RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
+        Ok(RegenerateOutcome::Waits | RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
         Err(error) if error.is_passing() => Err(error),
         Err(error) => {
             tracing::error!(%error, "cannot ask a question again");

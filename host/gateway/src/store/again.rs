@@ -4,7 +4,7 @@ use pmk_core::{Place, SessionKey};
 
 use super::{
     CalledOff, Pending, Store, StoreError,
-    changes::{Known, find, reply_at},
+    changes::{Known, WAITING_AT, find, reply_at},
     codec, erase,
     error::Fault,
     intake,
@@ -50,7 +50,9 @@ pub enum RegenerateOutcome {
     Before,
     /// It is somebody else's question.
     NotTheirs,
-    /// There is no such question, or it still waits for its answer.
+    /// It still waits for its first answer, or for another.
+    Waits,
+    /// There is no such question, or it is about to be over.
     Nothing,
 }
 
@@ -81,10 +83,12 @@ impl Store {
         };
         let pen = self.pen(now_ms);
         self.write_with_events(move |conn| {
-            let Some((turn, key)) = question_at(conn, &channel, &ts)? else {
+            let (turn, key) = match question_at(conn, &channel, &ts)? {
+                QuestionAt::Over(turn, key) => (turn, key),
                 // The question may have been asked once more already and wait, perhaps since before a crash.
-                let is_known = intake::is_known(conn, &event_id, now_ms)?;
-                return Ok(if is_known { RegenerateOutcome::Before } else { RegenerateOutcome::Nothing });
+                _ if intake::is_known(conn, &event_id, now_ms)? => return Ok(RegenerateOutcome::Before),
+                QuestionAt::Waits => return Ok(RegenerateOutcome::Waits),
+                QuestionAt::NotYet => return Ok(RegenerateOutcome::Nothing),
             };
             let questions = asked_again(conn, turn, &key, &event_id)?;
             let is_theirs = questions.iter().any(|question| question.user == actor)
@@ -123,20 +127,38 @@ pub(super) fn leave_live_of(conn: &Connection, session: SessionId, turn: i64) ->
     Ok(conn.prepare_cached(LEAVE_LIVE)?.run(params![session.0, turn])?)
 }
 
-/// Returns the turn of the question that a message is, or answers; the newest where that was asked again. `None`
-/// where that turn is not over.
-fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(TurnId, SessionKey)>, Fault> {
+/// The question that a message is, or answers; as it was last asked, where it was asked again.
+enum QuestionAt {
+    /// It was answered, or ended otherwise, in this turn.
+    Over(TurnId, SessionKey),
+    /// It waits for its answer, and can be stopped.
+    Waits,
+    /// It is unknown, or its end is not stored yet.
+    NotYet,
+}
+
+impl From<Known> for QuestionAt {
+    fn from(known: Known) -> QuestionAt {
+        match known.message {
+            None if known.is_answered => QuestionAt::Over(known.turn(), known.key),
+            _ if known.waits() => QuestionAt::Waits,
+            _ => QuestionAt::NotYet,
+        }
+    }
+}
+
+fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<QuestionAt, Fault> {
     let Some(newest) = find(conn, channel, ts)?.into_iter().next() else {
-        let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(None) };
+        let Some(reply) = reply_at(conn, channel, ts)? else {
+            let is_placeholder = conn.prepare_cached(WAITING_AT)?.exists([channel, ts])?;
+            return Ok(if is_placeholder { QuestionAt::Waits } else { QuestionAt::NotYet });
+        };
         let (turn, newest) = newest_of(conn, reply.turn)?;
-        return Ok(match newest {
-            Some(known) => is_over(known),
-            // On fronts whose messages have no timestamp of their own.
-            None => Some((turn, reply.key)),
-        });
+        // On some fronts, messages have no timestamp of their own.
+        return Ok(newest.map_or(QuestionAt::Over(turn, reply.key), QuestionAt::from));
     };
     let (turn, of_group) = newest_of(conn, newest.turn())?;
-    Ok(is_over(of_group.filter(|_| turn != newest.turn()).unwrap_or(newest)))
+    Ok(of_group.filter(|_| turn != newest.turn()).unwrap_or(newest).into())
 }
 
 /// Whether the question that a message answers was asked once more after that.
@@ -145,11 +167,6 @@ fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool
     let (of, newest) = newest_of(conn, reply.turn)?;
     // A contact's answer that was handed on comes after its question.
     Ok(newest.is_some_and(|newest| newest.turn().0 > of.0))
-}
-
-fn is_over(known: Known) -> Option<(TurnId, SessionKey)> {
-    let is_over = known.is_answered && known.message.is_none();
-    is_over.then(|| (known.turn(), known.key))
 }
 
 /// Returns the turn that has answered this one's question together with its own (otherwise this turn), and the

@@ -48,7 +48,7 @@ pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL, i.ts
      WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
      ORDER BY i.ts, i.id";
 /// The waiting question that a message is, or whose placeholder it is.
-const WAITING_AT: &str =
+pub(super) const WAITING_AT: &str =
     "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
@@ -217,7 +217,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Whether it has no answer yet, and is to get one.
-    fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         self.message.is_some() && !self.is_answered && self.called_off.is_none()
     }
 

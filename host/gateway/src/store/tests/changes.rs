@@ -224,6 +224,26 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     assert_eq!(live_texts(&store, KEY).await, ["two", "b"]);
 }
 
+/// Regression: to ask again a question that waited was looked at for a while longer, and then done though the question
+/// was stopped meanwhile.
+#[tokio::test]
+async fn a_question_that_waits_is_not_asked_again_later_either() {
+    let home = home();
+    let store = open(&home);
+    let question = say(&store, 1, "one").await;
+    let again = |ts: String| {
+        let store = store.clone();
+        async move { store.again(("U1", false), ("D1", &ts), reaction("wish"), NOW).await.unwrap() }
+    };
+    assert_eq!(again(at(1)).await, RegenerateOutcome::Waits);
+    let open = ask(&store, question).await;
+    assert_eq!(again(at(1)).await, RegenerateOutcome::Waits, "its turn has begun");
+    store.placed(open.turn, "2.5").await.unwrap();
+    assert_eq!(again("2.5".into()).await, RegenerateOutcome::Waits, "on its placeholder");
+    store.stop(&KEY.parse().unwrap(), vec![question], "U1", None, NOW).await.unwrap();
+    assert_eq!(again(at(1)).await, RegenerateOutcome::Nothing, "it is about to be over");
+}
+
 #[tokio::test]
 async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     let home = home();
@@ -407,7 +427,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     let open = ask(&store, taken.inbox).await;
     assert_eq!((&*open.inbound.text, &*open.inbound.user, open.inbound.ts), ("how much is left?", "U1", at(1)));
     assert!(open.live.entries.is_empty());
-    assert_eq!(again("U1", false, &at(1), "Ev12").await, RegenerateOutcome::Nothing, "it waits for its answer");
+    assert_eq!(again("U1", false, &at(1), "Ev12").await, RegenerateOutcome::Waits, "it waits for its answer");
     assert_eq!(
         again("U2", true, "reply-1", "Ev11").await,
         RegenerateOutcome::Before,
