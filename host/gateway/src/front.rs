@@ -98,6 +98,8 @@ pub struct Delivery<'a> {
     pub event_id: &'a str,
     /// All questions that it answers, if there are several.
     pub event_ids: &'a [String],
+    /// The ids of the messages that are answered once this is delivered; none where more of the answer follows.
+    pub answers: &'a [String],
     /// The number of the message within the turn, from 0.
     pub number: u32,
     pub reply_to: &'a ReplyTo,
@@ -115,6 +117,7 @@ impl<'a> Delivery<'a> {
         Delivery {
             event_id,
             event_ids: &[],
+            answers: &[],
             number: 0,
             reply_to,
             replaces: None,

@@ -160,6 +160,32 @@ async fn its_heart_beats_while_it_reads_back() {
     assert_eq!(home.events("gateway.caught-up").len(), 0, "it still waits for Slack");
 }
 
+/// Once, a backup that was restored on another machine, which does not know when the gateway last stored something, had
+/// direct messages answered again that had been answered since the backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_since_the_backup_is_not_answered_again_on_another_machine() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let (home, other) = (Home::new(), Home::new());
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    let backup = home.path().join("backup.db");
+    let backup = backup.to_str().expect("a path");
+    home.run(&["store", "backup", backup], "").ok();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let long = slack.dm("U1", &"What is in this page? ".repeat(300));
+    assert!(slack.await_reply(&long, PATIENCE).await.is_some());
+    assert!(gateway.terminate().success());
+    other.run(&["store", "restore", backup], "").ok();
+
+    let dm = dm_channel("U1");
+    let all = || slack.replies(&dm).into_iter().filter(|reply| !reply.text.starts_with(':')).count();
+    let before = all();
+    let open = slack.talk(&dm, "U1", "Is anybody there?", None);
+    let _gateway = Gateway::start(&other, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&other), (1, 1, 0));
+    assert_eq!(all(), before + 1, "{:#?}", slack.messages(&dm));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
     let slack = Slack::start(rules().unlimited()).await;

@@ -312,7 +312,7 @@ impl Front for Slack {
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        let tag = history::tag(event_id, Kind::Placeholder.name());
+        let tag = history::tag(event_id, Kind::Placeholder.name(), &[]);
         let posted = self.web.post(reply_to, &waiting(text), Some(&tag), Priority::Progress).await;
         posted.map(Some).map_err(CallFailure::while_running)
     }

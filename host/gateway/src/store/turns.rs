@@ -49,7 +49,8 @@ pub(super) const STANDING: &str = "SELECT t.answered_at IS NULL AND t.delivered_
 pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
      WHERE id = ?1 AND answered_at IS NULL";
-pub(super) const ASKED_ALONG: &str = "SELECT asked_by FROM turn WHERE answered_with = ?1 AND asked_by IS NOT NULL";
+pub(super) const ASKED_ALONG: &str = "SELECT t.asked_by, i.ts FROM turn t JOIN inbox i ON i.id = t.id
+     WHERE t.answered_with = ?1 AND t.asked_by IS NOT NULL ORDER BY t.id";
 pub(super) const PIECE: &str = "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
 pub(super) const COUNT_TURNS: &str = "UPDATE session SET turns = turns + ?2, sizes = coalesce(?3, sizes) WHERE id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
@@ -331,17 +332,15 @@ impl Store {
         Ok(())
     }
 
-    /// Returns who asked the questions that a turn has answered along with its own, each person once.
+    /// Returns who asked the questions that a turn has answered along with its own, and the ids of their messages.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn asked_along(&self, turn: TurnId) -> Result<Vec<String>, StoreError> {
+    pub async fn asked_along(&self, turn: TurnId) -> Result<Vec<(String, String)>, StoreError> {
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(ASKED_ALONG)?;
-            let mut askers = statement.query_map([turn.0], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
-            askers.sort();
-            askers.dedup();
-            Ok(askers)
+            let asked = statement.query_map([turn.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(asked.collect::<Result<_, _>>()?)
         })
         .await
     }

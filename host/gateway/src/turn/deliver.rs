@@ -197,9 +197,11 @@ async fn deliver_part(
         Purpose::Proposal | Purpose::Tracked => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
+    let answers = if is_last_of_reply(answered, part) { asked(services, answered).await? } else { vec![] };
     let delivery = Delivery {
         event_id: &inbound.event_id,
         event_ids: &answered.report.event_ids,
+        answers: &answers,
         number: *number,
         reply_to: &reply_to,
         replaces,
@@ -211,6 +213,23 @@ async fn deliver_part(
         Purpose::Notice { atom } => notice::ask(services, delivery, atom, doubt).await,
         _ => Ok(send(services, delivery, doubt).await?),
     }
+}
+
+/// Returns whether nothing of the reply follows this part, except as a file.
+fn is_last_of_reply(answered: &Answered, part: &Part) -> bool {
+    let is_of_reply = |part: &&Part| matches!(part.outgoing.purpose, Purpose::Reply | Purpose::Document);
+    let next = answered.parts.iter().filter(is_of_reply).find(|other| other.number > part.number);
+    part.outgoing.purpose == Purpose::Reply && next.is_none_or(|next| next.outgoing.purpose == Purpose::Document)
+}
+
+/// Returns the ids of all messages that were answered.
+async fn asked(services: &Services, answered: &Answered) -> Result<Vec<String>, TurnError> {
+    let mut asked = vec![answered.inbound.ts.clone()];
+    if !answered.report.event_ids.is_empty() {
+        let along = services.store.asked_along(answered.turn).await?;
+        asked.extend(along.into_iter().map(|(_, ts)| ts));
+    }
+    Ok(asked)
 }
 
 /// Returns the ledger event of a finished turn.

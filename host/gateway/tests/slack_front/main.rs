@@ -194,7 +194,7 @@ fn speech(text: &str) -> MessageBody {
 }
 
 fn part<'a>(reply_to: &'a ReplyTo, replaces: Option<&'a str>, speech: &'a MessageBody) -> Delivery<'a> {
-    Delivery { event_id: "Ev1", event_ids: &[], number: 0, reply_to, replaces, speech, buttons: &[], kind: Kind::Reply }
+    Delivery { replaces, kind: Kind::Reply, ..Delivery::notice("Ev1", reply_to, speech) }
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 //!
 //! These calls wait behind all calls that answers need, and are repeated after a rate limit. Of what is found, only
 //! what an event would have brought counts: everything in a direct message, mentions elsewhere, and messages in
-//! threads, of which some are followed. A question that somebody has answered since is not asked any more.
+//! threads, of which some are followed. A question that somebody has answered since is not asked any more; neither is
+//! one that the bot has answered, which it does not know where its store is older than that.
+
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,6 +13,7 @@ use tokio::time::sleep;
 
 use super::{
     failure::{CallFailure, Cause},
+    history,
     inbound::{self, InboundEvent},
     mrkdwn,
     places::Places,
@@ -80,6 +84,7 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
         ("ts", thread_ts),
         ("oldest", Some(place.after.as_str())),
         ("limit", Some(PAGE)),
+        ("include_all_metadata", Some("true")),
         ("cursor", cursor),
     ];
     let mut waits = 0;
@@ -98,13 +103,16 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
 fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &BackfillRequest) -> Past {
     // Slack returns a channel newest first, a thread oldest first.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
+    let is_mine = |message: &&Map<String, Value>| me.bot.as_deref().is_some_and(|bot| text(message, "bot_id") == bot);
+    let answered: HashSet<&str> = found.iter().filter(is_mine).flat_map(history::answered_by).collect();
     let mut past = Past::default();
     for (at, message) in found.iter().enumerate() {
         // The first message of a thread is always returned, however old it is.
         if text(message, "ts") <= place.after.as_str() {
             continue;
         }
-        let is_answered = is_answered(message, &found[at + 1..], place);
+        let is_answered =
+            answered.contains(text(message, "ts")) || is_answered_by_others(message, &found[at + 1..], place);
         match inbound::of_past(message.clone(), &place.channel, me, places) {
             Some(InboundEvent::ThreadMessage(word)) => {
                 let ThreadMessage { message, manner } = *word;
@@ -123,9 +131,8 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
     past
 }
 
-/// Returns whether somebody else has answered the message. In a direct message that could only be the
-/// bot, which did not receive it.
-fn is_answered(message: &Map<String, Value>, later: &[Map<String, Value>], place: &BackfillRequest) -> bool {
+/// Returns whether somebody else has answered the message. In a direct message that could only be the bot.
+fn is_answered_by_others(message: &Map<String, Value>, later: &[Map<String, Value>], place: &BackfillRequest) -> bool {
     if place.channel.starts_with('D') {
         return false;
     }
@@ -195,6 +202,30 @@ mod tests {
         ];
         let expected = [("101.000000", "one"), ("102.000000", "two")].map(|(ts, text)| (ts.into(), text.into()));
         assert_eq!(open_at("D1", messages), expected);
+    }
+
+    /// Regression: what was answered after the backup that a store was restored from was answered again in direct
+    /// messages, as nothing says there to whom an answer is.
+    #[test]
+    fn what_the_bot_itself_has_answered_is_not_open_even_if_its_store_does_not_know() {
+        let answers = |bot: &str, ts: &str, event_type: &str, answers: &str| {
+            json!({
+                "type": "message", "user": "UBOT", "bot_id": bot, "ts": ts, "text": "an answer",
+                "metadata": {"event_type": event_type, "event_payload": {"answers": answers, "part": "0"}},
+            })
+        };
+        let messages = vec![
+            said("U1", "101.000000", "one"),
+            said("U1", "102.000000", "two"),
+            said("U1", "103.000000", "three"),
+            said("U1", "104.000000", "four"),
+            said("U1", "105.000000", "five"),
+            answers("BBOT", "106.000000", "pmk_host_part", "101.000000 103.000000"),
+            answers("B2", "107.000000", "pmk_host_part", "104.000000"),
+            answers("BBOT", "108.000000", "other", "105.000000"),
+        ];
+        let open: Vec<String> = open_at("D1", messages).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(open, ["two", "four", "five"]);
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub(super) fn is_block(part: &Delivery<'_>) -> bool {
 
 /// Returns the tag by which the last message of a part is found again.
 pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
-    history::tag(part.event_id, &name(part))
+    history::tag(part.event_id, &name(part), part.answers)
 }
 
 /// Returns a name that distinguishes the part from the others of its event.

@@ -1,9 +1,10 @@
-//! Finds messages that were already posted. A post has no idempotency key; instead, Slack's message
-//! metadata is used, which people do not see and the history keeps.
+//! Finds messages that were already posted, and which questions they answer. A post has no idempotency key; instead,
+//! Slack's message metadata is used, which people do not see and the history keeps.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use slack_morphism::prelude::SlackMessageMetadata;
 
@@ -20,11 +21,26 @@ const PAGE: &str = "200";
 /// A conversation with more pages since then is not read to its end.
 const MAX_PAGES: usize = 10;
 
-/// Returns the tag of one part of an answer.
-pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
-    let payload = [("event_id", event_id), ("part", part)];
-    let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+/// The key of the timestamps of the messages that are answered with a part. It does not identify the part.
+const ANSWERS: &str = "answers";
+/// How many timestamps a tag has room for.
+const MAX_ANSWERS: usize = 100;
+
+/// Returns the tag of one part of an answer, with which these messages are answered.
+pub(super) fn tag(event_id: &str, part: &str, answers: &[String]) -> SlackMessageMetadata {
+    let newest = &answers[answers.len().saturating_sub(MAX_ANSWERS)..];
+    let answers = Some(newest.join(" ")).filter(|answers| !answers.is_empty());
+    let identity = [("event_id", event_id.to_owned()), ("part", part.to_owned())];
+    let payload = identity.into_iter().chain(answers.map(|answers| (ANSWERS, answers)));
+    let payload = payload.map(|(key, value)| (key.to_owned(), value)).collect();
     SlackMessageMetadata { event_type: EVENT_TYPE.to_owned(), event_payload: Some(payload) }
+}
+
+/// Returns the timestamps of the messages that this one of the bot answers.
+pub(super) fn answered_by(message: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let metadata = message.get("metadata").filter(|metadata| metadata["event_type"] == EVENT_TYPE);
+    let answers = metadata.and_then(|metadata| metadata["event_payload"][ANSWERS].as_str());
+    answers.unwrap_or_default().split_whitespace()
 }
 
 /// The value of `part` in the tag of a piece, and the key of the piece's print.
@@ -36,6 +52,7 @@ pub(super) fn piece_tag(part: &SlackMessageMetadata, number: usize, text: &str) 
     let mut tag = part.clone();
     let payload = tag.event_payload.get_or_insert_default();
     let of = payload.insert("part".to_owned(), PIECE.to_owned()).unwrap_or_default();
+    payload.remove(ANSWERS);
     payload.extend([("of".to_owned(), of), (PIECE.to_owned(), print(number, text))]);
     tag
 }
@@ -64,7 +81,7 @@ pub(super) struct Past {
 struct Metadata {
     event_type: Option<String>,
     #[serde(default)]
-    event_payload: HashMap<String, serde_json::Value>,
+    event_payload: HashMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -88,11 +105,11 @@ impl Past {
     /// Returns whether it has this tag.
     pub(super) fn has(&self, tag: &SlackMessageMetadata) -> bool {
         let Some(metadata) = &self.metadata else { return false };
-        let wanted = tag.event_payload.iter().flatten();
+        let wanted = tag.event_payload.iter().flatten().filter(|(key, _)| *key != ANSWERS);
         metadata.event_type.as_ref() == Some(&tag.event_type)
             && wanted
                 .into_iter()
-                .all(|(key, value)| metadata.event_payload.get(key).and_then(serde_json::Value::as_str) == Some(value))
+                .all(|(key, value)| metadata.event_payload.get(key).and_then(Value::as_str) == Some(value))
     }
 
     /// Returns the message id, if this bot posted it after `after` and had no time to tag it.

@@ -23,9 +23,12 @@ pub(super) async fn deliver(
     if part.outgoing.purpose != Purpose::Reply || store::is_handed_on(inbound) {
         return Ok(None);
     }
-    let mut askers = services.store.asked_along(answered.turn).await?;
-    askers.retain(|asker| *asker != inbound.user);
-    askers.insert(0, inbound.user.clone());
+    let mut askers = vec![inbound.user.clone()];
+    for (asker, _) in services.store.asked_along(answered.turn).await? {
+        if !askers.contains(&asker) {
+            askers.push(asker);
+        }
+    }
     let said = in_words(services, answered, part, &askers);
     let mut id = None;
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
