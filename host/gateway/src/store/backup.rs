@@ -14,7 +14,9 @@ use pmk_system::{
 };
 use thiserror::Error;
 
-use super::{Store, StoreError, connection, error::Fault, files, mark, paths, restored, sql::Connection};
+use super::{
+    Store, StoreError, connection, copying::Mark, error::Fault, files, mark, paths, restored, sql::Connection,
+};
 
 /// How many problems of a file are reported at most.
 pub(super) const MOST_PROBLEMS: u32 = 20;
@@ -264,6 +266,8 @@ fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
             moved.push(to);
         }
     }
+    // A copy to it that was not finished is none to what takes its place.
+    Mark::forget(path).map_err(|source| BackupError::Write { path: path.to_owned(), source })?;
     Ok(moved)
 }
 

@@ -52,7 +52,7 @@ pub(super) const WAITING_AT: &str =
     "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
      LEFT JOIN turn t ON t.id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
-       AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'";
+       AND i.channel = ?1 AND ?2 <> '' AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'";
 
 /// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -168,6 +168,10 @@ struct Side {
     name: String,
     /// Marks an unfinished copy to it.
     mark: Mark,
+    /// The name of the home whose file it is; `None` for a database.
+    home: Option<String>,
+    /// The number that the last host of a database has got.
+    hosts: i64,
     _lock: Option<HomeLock>,
 }
 
@@ -202,6 +206,8 @@ impl Store {
         for table in TABLES {
             compare(&source, &target, table)?;
         }
+        source.was_left_alone()?;
+        target.was_left_alone()?;
         target.mark.clear(&target.conn).map_err(|fault| target.failed(fault))?;
         Ok(copied)
     }
@@ -243,11 +249,22 @@ impl Side {
     fn open(place: &Place, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
         let Some(link) = place.link(Threads::Own)? else { return Side::open_file(&place.home, name, wanted) };
         let conn = database::writer(&link, wanted)?;
-        let host = hosts::living(&conn).map_err(|fault| fault.at(Path::new(&name)))?;
-        match host {
-            Some(owner) => Err(CopyError::InUse { name, owner, home: None }),
-            None => Ok(Side { conn, name, mark: Mark::Comment, _lock: None }),
+        let found = hosts::living(&conn).and_then(|owner| Ok((owner, hosts::last(&conn)?)));
+        match found.map_err(|fault| fault.at(Path::new(&name)))? {
+            (Some(owner), _) => Err(CopyError::InUse { name, owner, home: None }),
+            (None, hosts) => Ok(Side { conn, name, mark: Mark::Comment, home: None, hosts, _lock: None }),
         }
+    }
+
+    /// Checks that no host has started on it meanwhile. A file is locked.
+    fn was_left_alone(&self) -> Result<(), CopyError> {
+        let is_file = self.home.is_some();
+        if is_file || hosts::last(&self.conn).map_err(|fault| self.failed(fault))? == self.hosts {
+            return Ok(());
+        }
+        let owner = hosts::living(&self.conn).map_err(|fault| self.failed(fault))?;
+        let owner = owner.unwrap_or_else(|| "`pmk-host run`".to_owned());
+        Err(CopyError::InUse { name: self.name.clone(), owner, home: None })
     }
 
     fn open_file(home: &Path, name: String, wanted: OpenMode) -> Result<Side, CopyError> {
@@ -275,7 +292,7 @@ impl Side {
         }
         let conn = connection::writer(&path, Migrate::Yes)?;
         super::mark::set(&path)?;
-        Ok(Side { conn, name, mark: Mark::File(path), _lock: Some(lock) })
+        Ok(Side { conn, name, mark: Mark::File(path), home: Some(hosts::name(home)), hosts: 0, _lock: Some(lock) })
     }
 }
 
@@ -292,11 +309,11 @@ struct Reading<'c> {
 }
 
 impl<'c> Reading<'c> {
-    fn of(conn: &'c Connection, table: &Table) -> Result<Reading<'c>, Fault> {
+    fn of(conn: &'c Connection, table: &Table, with_home: bool) -> Result<Reading<'c>, Fault> {
         let mut statement = conn.prepare_cached(conn.either(COLUMNS[0], COLUMNS[1]))?;
         let columns = statement.query_map([table.name], |row| row.get(0))?;
         let mut columns: Vec<String> = columns.collect::<Result<_, _>>()?;
-        columns.retain(|column| !(table.name == "event" && column == HOME));
+        columns.retain(|column| with_home || !(table.name == "event" && column == HOME));
         let place = |name: &&str| columns.iter().position(|column| column == *name);
         let key: Vec<usize> = table.key.iter().filter_map(place).collect();
         let (list, of_key) = (quoted(columns.iter().map(String::as_str)), quoted(table.key.iter().copied()));
@@ -328,16 +345,18 @@ impl<'c> Reading<'c> {
     }
 }
 
+/// Whether events have their homes on both sides.
+fn have_homes(from: &Side, to: &Side) -> bool {
+    from.home.is_none() && to.home.is_none()
+}
+
 /// Copies a table; returns how many rows the source has, and how many of them the target already had.
 fn copy_table(from: &Side, to: &Side, table: &Table) -> Result<(u64, u64), CopyError> {
-    let source = Reading::of(&from.conn, table).map_err(|fault| from.failed(fault))?;
+    let source = Reading::of(&from.conn, table, have_homes(from, to)).map_err(|fault| from.failed(fault))?;
     let place = |name: &str| source.columns.iter().position(|column| column == name);
     let later: Vec<usize> = table.later.iter().filter_map(|name| place(name)).collect();
-    let home = match &to.conn {
-        Connection::Postgres(conn) if table.name == "event" => Some(conn.link().home().clone()),
-        _ => None,
-    };
-    let columns = source.columns.iter().map(String::as_str).chain(home.iter().map(|_| HOME));
+    let home = from.home.as_ref().filter(|_| table.name == "event" && to.home.is_none());
+    let columns = source.columns.iter().map(String::as_str).chain(home.map(|_| HOME));
     let (list, count) = (quoted(columns), source.columns.len() + usize::from(home.is_some()));
     let insert = format!("INSERT INTO {} ({list}) VALUES ({})", table.name, numbered(1, count));
     let mut last = last_of(&to.conn, table).map_err(|fault| to.failed(fault))?;
@@ -348,7 +367,7 @@ fn copy_table(from: &Side, to: &Side, table: &Table) -> Result<(u64, u64), CopyE
         let piece = source.after(last.as_ref()).map_err(|fault| from.failed(fault))?;
         let Some(end) = piece.last() else { return Ok((rows, before)) };
         let end = source.key_of(end);
-        write(&to.conn, &source, table, &piece, (&insert, &later, home.as_ref())).map_err(|fault| to.failed(fault))?;
+        write(&to.conn, &source, table, &piece, (&insert, &later, home)).map_err(|fault| to.failed(fault))?;
         rows += piece.len() as u64;
         last = Some(end);
     }
@@ -443,8 +462,8 @@ fn refer(to: &Connection, table: &Table, column: &str, references: &[(i64, i64)]
 
 /// Reads a table on both sides, and compares the rows.
 fn compare(from: &Side, to: &Side, table: &'static Table) -> Result<(), CopyError> {
-    let source = Reading::of(&from.conn, table).map_err(|fault| from.failed(fault))?;
-    let target = Reading::of(&to.conn, table).map_err(|fault| to.failed(fault))?;
+    let source = Reading::of(&from.conn, table, have_homes(from, to)).map_err(|fault| from.failed(fault))?;
+    let target = Reading::of(&to.conn, table, have_homes(from, to)).map_err(|fault| to.failed(fault))?;
     // The columns have the same names on both sides, but their order may differ.
     let place = |name: &String| target.columns.iter().position(|column| column == name);
     let places: Vec<Option<usize>> = source.columns.iter().map(place).collect();

@@ -7,7 +7,8 @@
 //! suspended for longer than its lease and then resumes can write nothing.
 //!
 //! Only a host that was itself heard of continuously for as long as a lease declares another one gone: after the
-//! database was unreachable for a while, all hosts seem to have been silent.
+//! database was unreachable for a while, all hosts seem to have been silent. The same holds after the database's clock
+//! was set back: a lease that ends later than any can is from before that, and a host renews its own.
 
 use std::{
     path::Path,
@@ -45,33 +46,53 @@ const PROOFS: u32 = 2;
 /// How often a host that has nothing to write gives a sign of life.
 pub(super) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
+/// Whether a host's lease lasts. With as much again for a clock that was set back by less.
+macro_rules! lasts {
+    () => {
+        "(until > pmk_now() AND until <= pmk_now() + 2 * lease_ms)"
+    };
+}
+
 const FORGET_HOME: &str = "DELETE FROM host WHERE name = ?1 RETURNING owner";
-const LIVING: &str = "SELECT owner FROM host WHERE until > pmk_now() ORDER BY id LIMIT 1";
+const LIVING: &str = concat!("SELECT owner FROM host WHERE ", lasts!(), " ORDER BY id LIMIT 1");
+const LAST: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM host_id_seq";
 const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
      VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
 /// How long ago any host was last heard of.
-const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host";
+const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host WHERE until - lease_ms <= pmk_now()";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
 /// and whether it is leaving.
-const LOOK: &str = "SELECT id, until <= pmk_now(), lease_ms = 0, leaving FROM host ORDER BY id";
+const LOOK: &str = concat!("SELECT id, NOT ", lasts!(), ", lease_ms = 0, leaving FROM host ORDER BY id");
+/// Renews a lease from before the database's clock was set back; until then it is not renewed by what is written.
+const SET_BACK: &str = "UPDATE host SET until = pmk_now() + lease_ms, heard_since = pmk_now()
+     WHERE id = ?1 AND until > pmk_now() + 2 * lease_ms";
 /// Deletes the number of a host that is gone, on behalf of a host that was itself heard of for a whole lease.
-const FORGET: &str = "DELETE FROM host h WHERE h.id = ?1 AND h.until <= pmk_now() AND (h.lease_ms = 0 OR EXISTS
-            (SELECT 1 FROM host own WHERE own.id = ?2 AND own.until > pmk_now() AND own.heard_since <= pmk_now() - own.lease_ms))
-     RETURNING owner, name";
+const FORGET: &str = concat!(
+    "DELETE FROM host h WHERE h.id = ?1 AND NOT ",
+    lasts!(),
+    " AND (h.lease_ms = 0 OR EXISTS
+            (SELECT 1 FROM host WHERE id = ?2 AND ",
+    lasts!(),
+    " AND heard_since <= pmk_now() - lease_ms))
+     RETURNING owner, name"
+);
 /// Reassigns what a home has accepted to another home.
 const TAKE_ON: &str = "UPDATE inbox SET home = ?2 WHERE home = ?1 AND message IS NOT NULL AND parked_at IS NULL";
 /// Hands questions without a turn to the next host. Turns that have begun are finished here.
 const LEAVES: &str = "UPDATE host SET leaving = true WHERE id = ?1";
-const HAND_ON: &str = "UPDATE inbox SET home = (SELECT h.name FROM host h
-            WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving ORDER BY h.id LIMIT 1)
+const HAND_ON: &str = concat!(
+    "WITH other AS (SELECT name FROM host WHERE id <> ?1 AND ",
+    lasts!(),
+    " AND NOT leaving ORDER BY id LIMIT 1)
+     UPDATE inbox SET home = other.name FROM other
      WHERE home = ?2 AND message IS NOT NULL AND parked_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = inbox.id)
-       AND EXISTS (SELECT 1 FROM host h WHERE h.id <> ?1 AND h.until > pmk_now() AND NOT h.leaving)
-       AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')";
+       AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')"
+);
 const IS_DEAF: &str = "UPDATE host SET deaf = (?2 <> 0) WHERE id = ?1";
 const ANYBODY_HEARS: &str =
-    "SELECT 1 FROM host WHERE id <> ?1 AND until > pmk_now() AND NOT deaf AND NOT leaving LIMIT 1";
+    concat!("SELECT 1 FROM host WHERE id <> ?1 AND ", lasts!(), " AND NOT deaf AND NOT leaving LIMIT 1");
 /// What is open in the conversations that this host works on, with their revisions. What was said on another host's
 /// terminal is answered there.
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
@@ -86,10 +107,14 @@ const FREE_AMONG: &str = "SELECT k.value, EXISTS (SELECT 1 FROM host h WHERE h.i
      WHERE s.lease_until IS NOT NULL OR s.lease_owner IS NULL OR s.lease_owner = ?2
         OR NOT EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner)";
 /// Hosts that have ended in an orderly way are left out.
-const HOSTS: &str = "SELECT until > pmk_now(), name, version, started_at, pmk_now() - (until - lease_ms),
+const HOSTS: &str = concat!(
+    "SELECT ",
+    lasts!(),
+    ", name, version, started_at, greatest(0, pmk_now() - (until - lease_ms)),
             (SELECT count(DISTINCT s.id) FROM inbox i JOIN session s ON s.id = i.session_id
              WHERE i.message IS NOT NULL AND s.lease_owner = h.owner), deciding, deaf
-     FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id";
+     FROM host h WHERE lease_ms <> 0 AND id <> ?1 ORDER BY id"
+);
 
 /// A host of a database; its times are by the database's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,6 +339,9 @@ impl Store {
         self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
         // A host that is itself silent cannot judge the others.
         let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);
+        if !is_heard {
+            self.write(move |conn| Ok(conn.prepare_cached(SET_BACK)?.run([own])?)).await?;
+        }
         let gone: Vec<i64> = others()
             .filter(|(_, is_silent, has_left, _)| *has_left || (*is_silent && is_heard))
             .map(|(host, ..)| *host)
@@ -472,6 +500,11 @@ fn hosts(conn: &Connection, but: i64) -> Result<Vec<Host>, Fault> {
 /// Whether this process works as one of several hosts.
 pub(super) fn is_one(conn: &Connection) -> bool {
     matches!(conn, Connection::Postgres(conn) if conn.link().host() != 0)
+}
+
+/// Returns the number that the last host has got, whether or not it is still there.
+pub(super) fn last(conn: &Connection) -> Result<i64, Fault> {
+    Ok(conn.prepare_cached(LAST)?.query_row([], |row| row.get(0))?)
 }
 
 pub(super) fn living(conn: &Connection) -> Result<Option<String>, Fault> {

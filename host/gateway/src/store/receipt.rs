@@ -33,7 +33,8 @@ const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
 /// Receipts that have a text of what was said before in a thread.
 pub(super) const BACKGROUNDS: &str =
-    "SELECT json_extract(body, '$.background') FROM receipt WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
+    "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
+     WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// A SHA-256 digest, in lower-case hexadecimal.

@@ -62,8 +62,16 @@ impl Mark {
 
     pub(super) fn clear(&self, conn: &Connection) -> Result<(), Fault> {
         match self {
-            Mark::File(path) => fs::remove_file(file(path)).map_err(|error| failed(path, &error)),
+            Mark::File(path) => Mark::forget(path).map_err(|error| failed(path, &error)),
             Mark::Comment => Ok(conn.execute_batch("COMMENT ON TABLE pmk_schema IS NULL")?),
+        }
+    }
+
+    /// Removes the mark of a file, if there is one.
+    pub(in crate::store) fn forget(database: &Path) -> io::Result<()> {
+        match fs::remove_file(file(database)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
         }
     }
 }

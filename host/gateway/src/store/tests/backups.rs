@@ -40,6 +40,28 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
+/// Once, the mark of a copy that was given up stayed beside what took the copy's place: that was refused, and the copy
+/// went on into it when the hint was followed.
+#[tokio::test]
+async fn what_takes_the_place_of_an_unfinished_copy_is_a_store() {
+    let home = home();
+    let copy = home.path().join("copy.db");
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    store.back_up(&copy).await.unwrap();
+    drop(store);
+    let give_up = || {
+        fs::write(Store::path(home.path()).with_file_name("store.copying"), "a copy is under way, of /x\n").unwrap();
+        assert!(matches!(Store::open(home.path()).err(), Some(StoreError::Unfinished { .. })));
+    };
+    give_up();
+    Store::put_back(&lock(&home), &copy, None, at(0)).unwrap();
+    assert_eq!(live_texts(&open(&home), "slack:dm:U1").await.len(), 2);
+    give_up();
+    Store::renew(&lock(&home), at(1)).unwrap();
+    assert_eq!(open(&home).sessions().await.unwrap().len(), 0);
+}
+
 /// Regression: questions that were asked and answered after the backup were found in Slack and answered once more.
 #[tokio::test]
 async fn what_was_asked_after_the_backup_is_not_answered_again() {

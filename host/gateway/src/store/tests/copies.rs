@@ -3,13 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmk_core::Archive;
+use pmk_stand_ins::postgres;
 use rusqlite::types::Value;
 
 use super::{
     on_postgres::{self, Home},
     *,
 };
-use crate::store::{CopyError, Place, archive};
+use crate::{
+    database::Database,
+    store::{CopyError, Place, archive},
+};
 
 const KEY: &str = "slack:channel:C1";
 
@@ -138,6 +142,45 @@ async fn a_copy_that_was_cut_short_is_nobodys_store_and_goes_on_where_it_was() {
     assert!(done.before > 1_000 && done.before < done.rows, "{done:?}");
     assert_eq!(on_postgres::number(&there, "SELECT count(*) FROM message"), 1_400);
     drop(on_postgres::open(&there));
+}
+
+/// Once, lines for the ledger were given to the home in which the command ran, which has no gateway, and stayed there.
+#[tokio::test]
+async fn ledger_lines_that_wait_belong_to_the_home_that_is_copied() {
+    let home = used().await;
+    let (there, mut other) = (on_postgres::home(), on_postgres::home());
+    let Some(server) = postgres::server() else { return };
+    // A schema of the same database counts as the same place.
+    other.database = Some(Database::parse(&server.database()).unwrap());
+    copied(&Place::from(home.path()), &Place::from(&there)).unwrap();
+    copied(&Place::from(&there), &Place::from(&other)).unwrap();
+    let theirs = format!("SELECT count(*) FROM event WHERE home = '{}'", crate::store::hosts::name(home.path()));
+    let all = on_postgres::number(&there, "SELECT count(*) FROM event");
+    assert!(all > 0);
+    assert_eq!([&there, &other].map(|place| on_postgres::number(place, &theirs)), [all, all]);
+}
+
+/// Once, what such a host took in was acknowledged, and was in the old database alone.
+#[tokio::test]
+async fn a_host_that_starts_while_its_database_is_copied_was_not_noticed() {
+    let home = used().await;
+    let there = on_postgres::home();
+    if there.database.is_none() {
+        return;
+    }
+    copied(&Place::from(home.path()), &Place::from(&there)).unwrap();
+    let starts = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms)
+         VALUES ('m:/home', 'pmk-host run on m', '0', 28, pmk_now(), pmk_now() + 4000, 4000)";
+    let back = tempfile::tempdir().unwrap();
+    let (from, to) = (Place::from(&there), Place::from(back.path()));
+    let tell = |table: &str, _| {
+        if table == "message" {
+            on_postgres::asked(&there, |conn| conn.execute_batch(starts).unwrap());
+        }
+    };
+    let told = std::thread::scope(|scope| scope.spawn(|| Store::copy(&from, &to, tell)).join().unwrap());
+    assert!(matches!(told, Err(CopyError::InUse { .. })), "{told:?}");
+    assert!(matches!(Store::open(back.path()).err(), Some(StoreError::Unfinished { .. })));
 }
 
 #[tokio::test]

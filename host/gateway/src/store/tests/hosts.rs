@@ -146,6 +146,36 @@ async fn where_the_database_was_away_for_a_while_nobody_is_taken_for_gone() {
     accept(&second, KEY, "Ev2").await;
 }
 
+/// Once, nobody who died was declared gone, and nobody took over its work, before the database's clock had caught up.
+#[tokio::test]
+async fn a_host_that_died_was_taken_for_alive_after_the_databases_clock_was_set_back() {
+    let Some([one, other]) = two() else { return };
+    let ahead = |ms: i64| {
+        let now = format!(
+            "CREATE OR REPLACE FUNCTION pmk_now() RETURNS BIGINT LANGUAGE sql VOLATILE
+             AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + {ms} $$"
+        );
+        asked(&one, |conn| conn.execute_batch(&now).unwrap());
+    };
+    ahead(3_600_000);
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let taken = accept(&second, KEY, "Ev1").await;
+    ahead(0);
+    let works = async || first.other_hosts().await.unwrap()[0].state == HostState::Works;
+    assert!(!first.look_after_hosts().await.unwrap(), "it was not heard of itself for long by the new time");
+    second.look_after_hosts().await.unwrap();
+    assert!(works().await, "each has renewed its own");
+    assert_eq!(first.other_hosts().await.unwrap()[0].silent_ms / 10_000, 0);
+    are_long_heard(&one);
+    assert!(!first.look_after_hosts().await.unwrap(), "nobody is gone");
+    let as_before = format!("UPDATE host SET until = until + 3600000 WHERE name LIKE '%:{}'", folder(&other));
+    asked(&one, |conn| assert_eq!(conn.execute(&as_before, []).unwrap(), 1));
+    assert!(!works().await, "it died before the clock was set back");
+    assert!(first.look_after_hosts().await.unwrap());
+    assert_eq!(open_at(&first).await, [taken]);
+}
+
 #[tokio::test]
 async fn a_host_that_nobody_has_taken_over_from_goes_on_after_its_lease() {
     let Some([one, _]) = two() else { return };
