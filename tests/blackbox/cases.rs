@@ -187,7 +187,7 @@ async fn slash_commands_open_and_close_and_a_direct_message_has_no_cases() {
     };
     assert!(slash(CHANNEL, "open  登入失敗").await.contains("Opened case 1."));
     assert!(slash(CHANNEL, "open").await.contains("/pmk open TITLE"));
-    assert!(slash(CHANNEL, "cases").await.contains("1 (open, since"));
+    assert!(slash(CHANNEL, "cases").await.contains("1 (open, opened"));
     assert!(slash("C2", "cases").await.contains("has no cases"), "a channel's cases are its own");
     assert!(slash(&dm_channel("U1"), "open x").await.starts_with(":no_entry_sign:"));
     assert!(slash(CHANNEL, "close").await.contains("Closed case 1"));

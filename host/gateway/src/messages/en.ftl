@@ -29,7 +29,10 @@ rotated = :scissors: { $turns ->
     [one] The conversation was too long and continues from a summary; one earlier turn is out of view
    *[other] The conversation was too long and continues from a summary; { $turns } earlier turns are out of view
 }
-rotated-for-admins = :recycle: `{ $session }` was too long and continues in a new session; { $entries } messages stay in the archive
+rotated-for-admins = :recycle: `{ $session }` was too long and continues in a new session; { $entries ->
+    [one] one message stays
+   *[other] { $entries } messages stay
+} in the archive
 recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and recovery failed; the person who asked got an apology instead of an answer
 parked = :x: Something went wrong on our side, so this message cannot be answered yet. It is kept{ $admins ->
     [know] {" "}(the admins have been told)
@@ -37,15 +40,15 @@ parked = :x: Something went wrong on our side, so this message cannot be answere
 } and will be answered once that is fixed. You can keep writing here
 parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` retries it; `pmk-host sessions parked` lists all parked messages
 rest-parked-for-admins = :rotating_light: A message in `{ $session }` was answered, but something besides the answer cannot be delivered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` delivers it; `pmk-host sessions parked` lists all parked messages
-no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. Run `pmk-host model forget` to try tools again
+no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. Run `pmk-host model forget` and restart the gateway to try tools again
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides instead: { $reason }
 policy-refused = :rotating_light: The changed policies cannot be used; the previous ones still decide: { $reason }
 model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor`; you are told when it answers again)
 model-answers-again = :white_check_mark: The model { $model } answers again
 front-refused = :rotating_light: Slack refuses new connections from me; open ones still work, and I keep trying: { $what } (hint: { $hint })
 front-accepted = :white_check_mark: Slack accepts connections from me again
-arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
-arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
+arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
+arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }
 files-not-read = :paperclip: Not read: { $files }
 file-not-read = { $name } ({ $why ->
@@ -121,7 +124,13 @@ nobody-to-ask = :warning: This needs an answer from someone who knows, but nobod
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }
 escalation-reason = Why: { $reason }
-escalation-tried = Already searched without success: { $atoms } answers in the knowledge base, { $mra } questions about the code.
+escalation-tried = Already searched without success: { $atoms ->
+    [one] one answer
+   *[other] { $atoms } answers
+} in the knowledge base, { $mra ->
+    [one] one question
+   *[other] { $mra } questions
+} about the code.
 reply-to-this = Reply to this message; I will pass it on.
 asked-back = { $asker } about your question, { $contact } would like to know first:
     { $text }
@@ -176,7 +185,16 @@ case-shown = :file_folder: Case { $case }, open since { $since }{ $signed ->
    *[other] { $messages } messages
 }
     { $title }
-case-closed = :white_check_mark: Closed case { $case }: { $messages } messages, { $hypotheses } hypotheses, { $questions } open questions. `pmk-host case export { $case }` on the host writes it to a file.
+case-closed = :white_check_mark: Closed case { $case }: { $messages ->
+    [one] one message
+   *[other] { $messages } messages
+}, { $hypotheses ->
+    [one] one hypothesis
+   *[other] { $hypotheses } hypotheses
+}, { $questions ->
+    [one] one open question
+   *[other] { $questions } open questions
+}. `pmk-host case export { $case }` on the host writes it to a file.
     { $title }
 case-hypothesis = Hypothesis: { $text }
 case-question = Open question: { $text }
@@ -187,7 +205,7 @@ cases = :file_folder: Cases in this channel:
 cases-line = { $case } ({ $state ->
     [open] open
    *[closed] closed
-}, since { $since }): { $title }
+}, opened { $since }): { $title }
 cases-none = :file_folder: This channel has no cases. `/pmk open TITLE` opens one.
 case-open-already = :warning: Case { $case } is already open in this channel; `/pmk close` closes it.
     { $title }

@@ -133,11 +133,8 @@ impl Messages {
 
     /// The sockets of the connection.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
-        let filled = [
-            ("open", open.to_string().into()),
-            ("of", of.to_string().into()),
-            ("reconnects", reconnects.to_string().into()),
-        ];
+        let filled =
+            [("open", open.to_string().into()), ("of", of.to_string().into()), ("reconnects", reconnects.into())];
         (self.text("status-sockets", []), self.text("status-sockets-are", filled))
     }
 

@@ -24,15 +24,15 @@ parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息�
 }，修好後會接著回答。您可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
 rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 列出全部
-no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 會再試一次
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 並重新啟動閘道後，會再試一次
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫時停用，由下一層決定：{ $reason }
 policy-refused = :rotating_light: 更新後的策略無法使用，仍由原來的策略決定：{ $reason }
 model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知）
 model-answers-again = :white_check_mark: 模型 { $model } 又能回答了
 front-refused = :rotating_light: Slack 不再接受我的新連線；現有的連線仍可使用，我會繼續重試：{ $what }（提示：{ $hint }）
 front-accepted = :white_check_mark: Slack 又接受我的連線了
-arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個策略失敗，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
-arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
+arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個因策略失敗而受影響，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
+arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個出現過提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
 files-not-read = :paperclip: 沒有讀取：{ $files }
 file-not-read = { $name }（{ $why ->
@@ -73,7 +73,7 @@ mra-asked = :wrench: `mra ask { $repo }`：{ $outcome ->
 }（{ $seconds } 秒）
 
 model-busy = :x: 模型現在太忙，請稍後再問一次
-model-account = :x: 模型的帳號設定有問題，請通知管理員
+model-account = :x: 模型的帳號有問題（金鑰或帳務），請通知管理員
 model-unknown = :x: 伺服器沒有模型 { $model }，請通知管理員
 model-refused = :x: 模型拒絕回答這個問題
 model-timeout = :x: 模型沒有在時限內回答，請再問一次
@@ -127,23 +127,23 @@ answered-already = :information_source: 謝謝！這個問題已經有答案，�
 withdrawn = :ok_hand: 好的，不再等這個答案了。
 not-needed = :information_source: { $asker } 不再需要這個問題的答案，不用再費心了，謝謝！
     { $question }
-reply-here = 請直接在這個討論串回覆，我會整理後轉達。
-reply-with-mention = 請在這個討論串回覆並提及我，我會整理後轉達。
+reply-here = 請直接在這個討論串回覆，我會轉達。
+reply-with-mention = 請在這個討論串回覆並提及我，我會轉達。
 
 answer-arrived = { $asker } 您先前的問題，{ $contributor } 回覆了：
 atom-pending = :inbox_tray: { $contributor } 的回答已經記下來，24 小時後會用來回答類似的問題：
     { $question }
-    請 { $contributor } 按 :white_check_mark: 立即採用，或按 :x: 不採用。（{ $id }）
+    請 { $contributor } 按 :white_check_mark: 立即採用，或按 :x: 刪除。（{ $id }）
 atom-flagged = :inbox_tray: { $contributor } 的回答已經記下來，但讀起來像是給模型的指令，所以不會自動採用，需要有人同意：
     { $question }
-    請 { $contributor } 按 :white_check_mark: 採用，或按 :x: 不採用。（{ $id }）
+    請 { $contributor } 按 :white_check_mark: 採用，或按 :x: 刪除。（{ $id }）
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
 
 button-like = 有幫助
 button-dislike = 沒有幫助
 button-approve = 採用
-button-reject = 捨棄
+button-reject = 刪除
 button-yes = 是
 button-no = 否
 button-again = 再試一次
@@ -171,12 +171,12 @@ cases = :file_folder: 這個頻道的案件：
 cases-line = { $case }（{ $state ->
     [open] 進行中
    *[closed] 已結案
-}，{ $since }）：{ $title }
+}，{ $since } 開案）：{ $title }
 cases-none = :file_folder: 這個頻道沒有案件。用 `/pmk open 標題` 開案。
 case-open-already = :warning: 這個頻道已有進行中的案件 { $case }，請先用 `/pmk close` 結案。
     { $title }
 case-none-open = :warning: 這個頻道沒有進行中的案件。用 `/pmk open 標題` 開案。
 case-no-title = :warning: 案件需要標題：`/pmk open 標題`
-case-title-too-long = :warning: 標題有 { $chars } 個字，最多 { $most } 個字。
+case-title-too-long = :warning: 標題有 { $chars } 個字元，最多 { $most } 個字元。
 case-not-a-channel = :no_entry_sign: 案件屬於頻道，請在頻道裡使用。
 case-failed = :x: 現在無法讀寫案件，請再試一次；若一再發生請通知管理員。

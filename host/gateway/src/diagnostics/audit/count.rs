@@ -275,8 +275,8 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             audit.tokens.without_tools.len() as u64,
-            "model did not accept tools and is asked for fenced directives: `model forget` tries tools again",
-            "models did not accept tools and are asked for fenced directives: `model forget` tries tools again",
+            "model did not accept tools and is asked for fenced directives: `model forget` and a restart try tools again",
+            "models did not accept tools and are asked for fenced directives: `model forget` and a restart try tools again",
         ),
         (audit.conversations.undelivered, "reply was refused by the front", "replies were refused by the front"),
         (

@@ -1,7 +1,7 @@
 
 # `pmk-host demo` 說的話。
 
-demo-title = 一段 { $turns } 個問題的支援對話，重播 { $lanes } 次。模型一次收 { $window } 個 token。
+demo-title = 一段 { $turns } 個問題的客服對話，重播 { $lanes } 次。模型一次收 { $window } 個 token。
 demo-none = 沒選策略
 demo-none-about = 沒有選策略：用預設策略，也不知道視窗大小。全部送出，直到被拒收。
 demo-says = { $lane }：{ $answer }

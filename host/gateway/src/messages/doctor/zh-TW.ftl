@@ -44,7 +44,7 @@ doctor-config-well = 內容沒有問題
 doctor-config-hint = 請修正 `{ $path }`，見 docs/settings.md
 
 doctor-tls-well = 這個系統的 { $count } 張根憑證
-doctor-tls-inside = 這個系統沒有根憑證：連線到 Slack 用的是內附的 { $count } 張 Mozilla 根憑證
+doctor-tls-inside = 這個系統沒有根憑證：連線到 Slack 用的是內建的 { $count } 張 Mozilla 根憑證
 doctor-tls-hint = 請安裝套件 `ca-certificates`；連線到模型只能靠它
 
 doctor-slack-none = 沒有 token，所以大家在 console 對話
@@ -63,11 +63,11 @@ doctor-scopes-goes = { $goes ->
     [attached-files] 附加的檔案不會讀取
     [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及無法補讀，第一次提及之前的討論串不會讀取，討論串裡的每個問題也都要提及機器人
     [command] 沒有 `/pmk` 可用
-    [direct-messages] 當機之後，同一位聯絡人可能會被問兩次
+    [direct-messages] 當機之後，同一位負責的人可能會被問兩次
     [files] 很長的回答會被截斷，而不是以檔案送出
     [group-messages] 多人私訊裡的問題可能聽不到，中斷期間的也無法補讀
     [prompts] 不會顯示開場的建議
-   *[reactions] 聯絡人說「稍後」時，會以文字而不是表情符號回應
+   *[reactions] 負責的人說「稍後」時，會以文字而不是表情符號回應
 }
 doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app
 
@@ -87,7 +87,7 @@ doctor-clock-hint = 請校正時間，最好用 NTP：`timedatectl set-ntp true`
 
 doctor-model-well = { $model } 有回應
 doctor-model-unnamed = sim，只會引用對話的替身，因為沒有指定模型
-doctor-model-sim = { $model }，程式內附的替身
+doctor-model-sim = { $model }，內建的替身
 doctor-model-claude = { $model }：有 `claude` 程式；沒有詢問它
 doctor-model-claude-hint = 以執行 pmk-host 的帳號下 `claude -p hello`，就知道有沒有登入；不加 `--offline` 的 `pmk-host doctor` 也會檢查
 doctor-model-offline = 沒有詢問 { $model }，因為 `--offline`

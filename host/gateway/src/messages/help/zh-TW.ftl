@@ -37,7 +37,7 @@ run = 執行閘道
     .model = 由誰回答：claude-cli[:NAME]、anthropic-api[:NAME]、openai[:NAME]、sim
     .window = 模型的視窗有多少 token，與供應商所說不同時使用
     .slack_api_url = Slack Web API 的網址；這裡可以是任何主機，token 會送到那裡
-status = 顯示閘道的狀況；結束代碼：0 健康、1 部分異常、3 沒有執行、4 無法判斷
+status = 顯示閘道的狀況；結束代碼：0 健康、1 部分異常、3 停止服務、4 無法判斷
 stop = 讓閘道依序結束
     .timeout = 最多等幾秒；進行中的回合有 30 秒可以完成
 
@@ -100,8 +100,8 @@ config = 檢查與檢視設定
 config-check = 找出沒有人認得的鍵與不合理的值，也檢查策略與它們的設定；`run` 會拒絕這個檔案時，結束代碼為 1。不讀取密鑰的來源，也不使用網路：`doctor` 會
 config-show = 顯示所有設定與它們的來源；密鑰只顯示是哪一種
 config-schema = 印出 gateway.json 的 JSON Schema（draft 2020-12），供編輯器使用
-completions = 印出 shell 用來補完這個命令列的腳本
-    .shell = 要補完的 shell
+completions = 印出供 shell 自動補完指令的腳本
+    .shell = 給哪一種 shell 使用
 
 sessions = 檢視、重設與搬移對話
 sessions-list = 列出所有對話，最近的在前

@@ -38,7 +38,10 @@ status-heartbeat-is = { $heartbeat ->
 } { $seconds } s ago
 status-heartbeat-none = none
 status-sockets = sockets
-status-sockets-are = { $open } of { $of } connected, { $reconnects } reconnects in the last 10 minutes
+status-sockets-are = { $open } of { $of } connected, { $reconnects ->
+    [one] one reconnect
+   *[other] { $reconnects } reconnects
+} in the last 10 minutes
 status-store = store
 status-store-is = `{ $name }`{ $state ->
     [used] , in use by { $hosts ->

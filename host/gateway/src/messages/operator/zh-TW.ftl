@@ -12,7 +12,7 @@ note-sim-hint = 要問真的模型，請執行 `pmk-host init`，或設定 ANTHR
 status-level = { $level ->
     [healthy] 健康
     [degraded] 部分異常
-   *[down] 沒有執行
+   *[down] 停止服務
 }
 status-because = 原因
 status-in-a-line = { $level }：{ $reasons }
@@ -24,7 +24,7 @@ status-phase-is = { $phase ->
     [starting] 啟動中
    *[ready] 就緒
 }，啟動於 { $since }
-status-supervised = 受監管
+status-supervised = 由服務管理程式啟動
 status-supervised-is = { $supervised ->
     [yes] 是
    *[no] 否

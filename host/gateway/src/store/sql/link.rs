@@ -24,7 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// For a database that does not keep named statements.
-const HINT: &str = "whatever stands between hands out sessions of the server as its own; PgBouncer does not";
+const HINT: &str = "a connection pooler in between shares sessions of the server among clients unseen; use PgBouncer";
 
 /// The link to one database, shared by all connections of a store.
 pub(in crate::store) struct Link {
