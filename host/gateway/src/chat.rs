@@ -278,6 +278,9 @@ pub enum Notice {
     Accepted,
     /// The gateway was unreachable for this long; this many messages came late.
     ConnectedAgain { deaf: std::time::Duration, late: u64 },
+    /// Messages that were written since so long ago may never arrive: the gateway was unreachable, or could store
+    /// nothing, for so long that the front may have given up sending them again.
+    MayHaveMissed { since: std::time::Duration },
     /// An event was refused: this id of it is invalid, or this part of it has the wrong shape.
     Malformed { field: &'static str },
 }

@@ -3,7 +3,7 @@
 //! A front turns what people say into [`Inbound`] messages, passes them to the [`Intake`], and
 //! acknowledges only what the intake has stored. It delivers the messages of the outbox.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -25,6 +25,9 @@ pub mod console;
 pub mod progress;
 pub(crate) mod settled;
 pub mod slack;
+
+/// After a shorter outage, a front whose people are [elsewhere](Front::reaches_absent) sends everything again by itself.
+pub(crate) const SENT_AGAIN_FOR: Duration = Duration::from_secs(4 * 60);
 
 /// Returns the first of these named ids that is malformed. Every front checks this on intake: what is stored
 /// under a malformed id cannot be read back, or belongs to something else.

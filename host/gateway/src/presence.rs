@@ -239,12 +239,11 @@ impl Presence {
     }
 }
 
-/// Returns what is owed after a silence: the gateway was running, but unreachable for so long that Slack has given up
+/// Returns what is owed after a silence: the gateway was running, but unreachable for so long that Slack may have given up
 /// resending. The authors have seen that nobody answered; a message would tell them nothing new.
-pub(crate) fn owed_after_silence(deaf: Duration, now_ms: i64) -> Option<Outage> {
-    let deaf_ms = i64::try_from(deaf.as_millis()).unwrap_or(i64::MAX);
-    let since_ms = Some(now_ms.saturating_sub(deaf_ms));
-    (deaf >= missed::READ_AFTER).then_some(Outage { since_ms, until_ms: now_ms, announce: None, read: true })
+pub(crate) fn owed_after_silence(since: Duration, now_ms: i64) -> Outage {
+    let ago_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Outage { since_ms: Some(now_ms.saturating_sub(ago_ms)), until_ms: now_ms, announce: None, read: true }
 }
 
 /// Rounds to whole minutes.
@@ -267,8 +266,7 @@ mod tests {
     /// The process runs and its heartbeat is written, but the network was down.
     #[test]
     fn after_a_long_silence_what_was_missed_is_read_and_nobody_is_told() {
-        assert_eq!(owed_after_silence(Duration::from_secs(239), 1_000_000), None);
         let owed = Outage { since_ms: Some(400_000), until_ms: 1_000_000, announce: None, read: true };
-        assert_eq!(owed_after_silence(Duration::from_secs(600), 1_000_000), Some(owed));
+        assert_eq!(owed_after_silence(Duration::from_secs(600), 1_000_000), owed);
     }
 }

@@ -39,6 +39,7 @@ use self::{
 };
 use super::{
     BackfillRequest, Delivery, Described, Fencing, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress,
+    SENT_AGAIN_FOR,
 };
 use crate::chat::{Connection, Inbound, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
@@ -181,6 +182,8 @@ pub struct Timings {
     /// For how long after a silence messages count as late because of it. Slack sends again at once and after
     /// about a minute; what it sends after five minutes is not awaited.
     pub stragglers: Duration,
+    /// How long after the first attempt Slack may have given up sending an event.
+    pub given_up: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
     /// How long after an unanswered call Slack may still carry it out.
@@ -204,6 +207,7 @@ impl Default for Timings {
             spacing: Duration::from_millis(1_500),
             settle: Duration::from_secs(5),
             stragglers: Duration::from_secs(75),
+            given_up: SENT_AGAIN_FOR,
             drain: Duration::from_secs(5),
             late: Duration::from_secs(2),
             start: Duration::from_secs(60),
@@ -419,6 +423,11 @@ impl Front for Slack {
     }
 
     async fn look_back(&self, place: &BackfillRequest) -> Result<Past, FrontError> {
+        if self.hearing.may_be_missing() {
+            // What is written after that would have to be looked for again.
+            let what = "no connection to Slack yet".to_owned();
+            return Err(FrontError::Transient { what, retry_after: None });
+        }
         let past = backfill::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)
     }

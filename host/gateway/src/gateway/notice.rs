@@ -18,22 +18,28 @@ pub(super) fn take(services: &Services, notice: Notice) {
         Notice::ConnectedAgain { deaf, late } => {
             let deaf_ms = u64::try_from(deaf.as_millis()).unwrap_or(u64::MAX);
             services.ledger.note(Event::FrontConnectedAgain { deaf_ms, late });
-            after_silence(services, deaf);
         }
+        Notice::MayHaveMissed { since } => owe_reading(services, since),
         Notice::Malformed { field } => services.ledger.note(Event::FrontMalformed { field }),
     }
 }
 
-/// Has the messages missed in a long silence read back at the next heartbeat.
-fn after_silence(services: &Services, deaf: Duration) {
+/// Has the messages that may be missing read back at the next heartbeat, or by the next run. While the store cannot
+/// note that, this is tried again.
+fn owe_reading(services: &Services, since: Duration) {
     if !services.config.presence.read_missed || !services.front.reaches_absent() {
         return;
     }
-    let Some(outage) = presence::owed_after_silence(deaf, services.now_ms()) else { return };
-    let store = services.store.clone();
+    let outage = presence::owed_after_silence(since, services.now_ms());
+    let (store, stop) = (services.store.clone(), services.stop.clone());
     services.tasks.spawn(async move {
-        if let Err(error) = store.came_back(outage).await {
-            tracing::error!(%error, "messages missed during the silence will not be read back");
+        while let Err(error) = store.came_back(outage.clone()).await {
+            tracing::warn!(%error, "cannot note yet that messages may have been missed; retrying");
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(presence::BEAT_EVERY) => {}
+            }
         }
     });
 }

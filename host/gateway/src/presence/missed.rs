@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use super::Ports;
 use crate::{
     chat::{Accepted, Inbound, ThreadMessage},
-    front::{BackfillRequest, FrontError, Past},
+    front::{BackfillRequest, FrontError, Past, SENT_AGAIN_FOR},
     ledger::Event,
     store::{MissedConversation, StoreError},
 };
 
 /// After a shorter outage, Slack sends everything again by itself.
-pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
+pub(super) const READ_AFTER: Duration = SENT_AGAIN_FOR;
 
 /// Takes in messages that were found, oldest first.
 #[async_trait]

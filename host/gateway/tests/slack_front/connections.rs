@@ -7,7 +7,7 @@ fn refusals(rig: &Rig) -> Vec<String> {
     let told = rig.notices().into_iter().filter_map(|notice| match notice {
         Notice::Refused { what, hint } => Some(format!("{what}; {hint}")),
         Notice::Accepted => Some("accepted".to_owned()),
-        Notice::ConnectedAgain { .. } | Notice::Malformed { .. } => None,
+        Notice::ConnectedAgain { .. } | Notice::MayHaveMissed { .. } | Notice::Malformed { .. } => None,
     });
     told.collect()
 }
@@ -92,5 +92,23 @@ async fn a_connection_that_slack_closes_is_closed_by_both() {
     assert_eq!(rig.slack.unanswered_ends(), 0);
     rig.slack.heal("apps.connections.open");
     assert!(rig.slack.await_sockets(2, SOON).await, "it kept trying");
+    rig.finish().await;
+}
+
+/// Regression: a process that ended before it was connected again had told nobody what it may have missed.
+#[tokio::test]
+async fn a_silence_was_told_only_after_its_end() {
+    let rig = Rig::impatient().await;
+    let everything = BackfillRequest { channel: "C1".into(), thread_ts: None, after: "1.0".into() };
+    rig.slack.fault("apps.connections.open", Fault::Status(503));
+    rig.slack.drop_connections();
+    until("it is told while it goes on", || !rig.missing().is_empty()).await;
+    let read = rig.front.look_back(&everything).await;
+    assert!(matches!(read, Err(FrontError::Transient { .. })), "more may be missed: {read:?}");
+    rig.slack.heal("apps.connections.open");
+    assert!(rig.slack.await_sockets(2, SOON).await);
+    until("it is told at its end", || rig.missing().len() >= 2).await;
+    assert!(rig.missing().iter().all(|ms| *ms >= GIVEN_UP.as_millis()), "{:?}", rig.missing());
+    assert!(rig.front.look_back(&everything).await.is_ok());
     rig.finish().await;
 }

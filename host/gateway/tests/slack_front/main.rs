@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use pmk_host::{
     chat::{Accepted, Attachments, Inbound, MessageBody, Notice, Reaction, ReplyTo},
     front::{
-        Delivery, Front, FrontError, Intake, Kind,
+        BackfillRequest, Delivery, Front, FrontError, Intake, Kind,
         slack::{Limits, Slack, SlackConfig, Timings, TokenSource},
     },
 };
@@ -28,6 +28,9 @@ mod rotation;
 mod statuses;
 
 const SOON: Duration = PATIENCE;
+
+/// After this long, Slack may have given up sending an event, in some tests.
+const GIVEN_UP: Duration = Duration::from_secs(3);
 
 /// How the store behaves.
 #[derive(Clone, Copy, PartialEq)]
@@ -122,8 +125,21 @@ impl Rig {
     }
 
     async fn of(rules: SlackRules, source: Option<Arc<dyn TokenSource>>) -> Self {
+        Rig::changed(rules, |config| SlackConfig { source, ..config }).await
+    }
+
+    /// One for which Slack may have given up sending an event after [`GIVEN_UP`].
+    async fn impatient() -> Self {
+        Rig::changed(SlackRules::quick(), |mut config| {
+            config.timings.given_up = GIVEN_UP;
+            config
+        })
+        .await
+    }
+
+    async fn changed(rules: SlackRules, change: impl FnOnce(SlackConfig) -> SlackConfig) -> Self {
         let slack = stand_in::Slack::start(rules).await;
-        let config = SlackConfig { source, ..config(&slack) };
+        let config = change(config(&slack));
         let front = Arc::new(Slack::connect(config).await.expect("the stand-in takes its own tokens"));
         let memory = Arc::new(Memory { mood: watch::Sender::new(Mood::Storing), kept: Mutex::default() });
         let stop = CancellationToken::new();
@@ -141,6 +157,15 @@ impl Rig {
 
     fn messages(&self) -> Vec<Inbound> {
         self.memory.kept.lock().expect("no test panics with it").messages.clone()
+    }
+
+    /// Since how many milliseconds messages may be missing, as it was told.
+    fn missing(&self) -> Vec<u128> {
+        let told = self.notices().into_iter().filter_map(|notice| match notice {
+            Notice::MayHaveMissed { since } => Some(since.as_millis()),
+            _ => None,
+        });
+        told.collect()
     }
 
     fn texts(&self) -> Vec<String> {

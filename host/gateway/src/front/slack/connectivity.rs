@@ -2,7 +2,8 @@
 //!
 //! The bot is unreachable while no connection works, and also while a connection that seems to work is dead:
 //! Slack continues to send there. Slack sends again what was not acknowledged: at once, after a minute, and
-//! after five. So a silence is reported soon after its end, and again if stragglers change its count.
+//! after five. So a silence is logged soon after its end, and again if stragglers change its count; and one after
+//! which Slack may have [given up](gaps) is reported while it goes on, because the program may end before it does.
 
 use std::{
     collections::VecDeque,
@@ -16,11 +17,14 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use self::gaps::Gaps;
 use super::Timings;
 use crate::{
     chat::{Connection, Notice},
     front::Intake,
 };
+
+mod gaps;
 
 /// The longest time until a silence is noticed: late messages are remembered for this long.
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -32,11 +36,11 @@ const LATELY: Duration = Duration::from_secs(600);
 pub(super) struct Connectivity {
     settle: Duration,
     stragglers: Duration,
+    drain: Duration,
     state: Mutex<State>,
     changed: Notify,
 }
 
-#[derive(Default)]
 struct State {
     /// Connections that work, as far as is known.
     open: usize,
@@ -48,7 +52,9 @@ struct State {
     lost: VecDeque<Instant>,
     /// When messages arrived late.
     late: VecDeque<Instant>,
-    /// Silences with a final count that were not reported yet.
+    /// What messages may be lost in.
+    gaps: Gaps,
+    /// What was not reported yet: silences with a final count, and those in which messages may be lost.
     settled: Vec<Notice>,
 }
 
@@ -86,6 +92,9 @@ impl Drop for Presence<'_> {
             && state.open > 0
         {
             // From now on, the other connections receive everything.
+            state.gaps.begins(since);
+            let lost = state.gaps.ends(Instant::now());
+            state.may_have_missed(lost);
             state.hears_again(since, self.hearing.settle);
             drop(state);
             self.hearing.changed.notify_one();
@@ -93,24 +102,34 @@ impl Drop for Presence<'_> {
         }
         let since = self.silent_since.or_else(|| (state.open == 0).then(Instant::now));
         state.deaf_since = [state.deaf_since, since].into_iter().flatten().min();
+        if let Some(since) = state.deaf_since {
+            state.gaps.begins(since);
+            drop(state);
+            self.hearing.changed.notify_one();
+        }
     }
 }
 
 impl Connectivity {
     pub(super) fn new(timings: &Timings) -> Self {
-        let Timings { settle, stragglers, .. } = *timings;
-        Connectivity { settle, stragglers, state: Mutex::default(), changed: Notify::new() }
+        let Timings { settle, stragglers, drain, given_up, .. } = *timings;
+        let state = State::new(Gaps::new(given_up, Instant::now()));
+        Connectivity { settle, stragglers, drain, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Notes that a connection works from now on.
     pub(super) fn opened(&self) -> Presence<'_> {
         let mut state = self.state();
         state.open += 1;
+        if state.open == 1 {
+            let lost = state.gaps.ends(Instant::now());
+            state.may_have_missed(lost);
+        }
         if let Some(since) = state.deaf_since.take() {
             state.hears_again(since, self.settle);
-            drop(state);
-            self.changed.notify_one();
         }
+        drop(state);
+        self.changed.notify_one();
         Presence { hearing: self, silent_since: None }
     }
 
@@ -155,10 +174,22 @@ impl Connectivity {
         }
     }
 
+    /// Returns whether messages may be lost now, because the bot has been deaf for long.
+    pub(super) fn may_be_missing(&self) -> bool {
+        self.state().gaps.is_long(Instant::now())
+    }
+
     /// Sends the remaining notices to the intake, but does not log that the bot is connected again:
-    /// there are no connections any more.
+    /// there are no connections any more. If there were none before it was asked to end, nobody knows how long that will
+    /// have lasted when the next run is connected.
     pub(super) fn finish(&self, intake: &dyn Intake) {
         let mut state = self.state();
+        let now = Instant::now();
+        // Otherwise, the connections have only just been closed.
+        if state.open == 0 && state.deaf_since.is_none_or(|since| now.duration_since(since) > self.drain) {
+            let lost = state.gaps.lasted(now).filter(|lasted| *lasted > self.drain);
+            state.may_have_missed(lost);
+        }
         state.close();
         state.settled.drain(..).for_each(|notice| intake.notice(notice));
     }
@@ -166,7 +197,9 @@ impl Connectivity {
     /// Reports what is due; returns when to look again.
     fn look(&self, intake: &dyn Intake) -> Option<Instant> {
         let mut state = self.state();
-        let again = state.look(self.stragglers);
+        let lost = state.gaps.look(Instant::now());
+        state.may_have_missed(lost);
+        let again = [state.look(self.stragglers), state.gaps.due()].into_iter().flatten().min();
         state.settled.drain(..).for_each(|notice| intake.notice(notice));
         again
     }
@@ -178,6 +211,23 @@ impl Connectivity {
 }
 
 impl State {
+    fn new(gaps: Gaps) -> State {
+        State {
+            open: 0,
+            deaf_since: None,
+            silence: None,
+            lost: VecDeque::new(),
+            late: VecDeque::new(),
+            gaps,
+            settled: vec![],
+        }
+    }
+
+    /// Notes that messages may be lost that were written since so long ago.
+    fn may_have_missed(&mut self, since: Option<Duration>) {
+        self.settled.extend(since.map(|since| Notice::MayHaveMissed { since }));
+    }
+
     /// Notes that a silence has ended.
     fn hears_again(&mut self, from: Instant, settle: Duration) {
         let (until, until_s) = (Instant::now(), clock::now_ms() / 1_000);

@@ -16,9 +16,9 @@ use tracing::{
 use super::*;
 use crate::chat::{Accepted, Inbound, Reaction};
 
-/// An intake that collects notices.
+/// An intake that collects notices: silences that are over, and since when messages may be missing, in seconds.
 #[derive(Default)]
-struct Told(Mutex<Vec<(u64, u64)>>);
+struct Told(Mutex<Vec<(u64, u64)>>, Mutex<Vec<u64>>);
 
 #[async_trait]
 impl Intake for Told {
@@ -31,8 +31,15 @@ impl Intake for Told {
     }
 
     fn notice(&self, notice: Notice) {
-        let Notice::ConnectedAgain { deaf, late } = notice else { panic!("{notice:?}") };
-        self.0.lock().expect("no test panics with it").push((deaf.as_millis() as u64, late));
+        match notice {
+            Notice::ConnectedAgain { deaf, late } => {
+                self.0.lock().expect("no test panics with it").push((deaf.as_millis() as u64, late));
+            }
+            Notice::MayHaveMissed { since } => {
+                self.1.lock().expect("no test panics with it").push(since.as_secs());
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -43,7 +50,23 @@ impl Told {
         hearing.finish(&told);
         told.0.into_inner().expect("no test panics with it")
     }
+
+    /// Returns, where messages may be missing now, since how many seconds.
+    fn missing(hearing: &Connectivity) -> Vec<u64> {
+        let told = Told::default();
+        hearing.look(&told);
+        told.1.into_inner().expect("no test panics with it")
+    }
+
+    /// The same when the program ends.
+    fn missing_at_the_end(hearing: &Connectivity) -> Vec<u64> {
+        let told = Told::default();
+        hearing.finish(&told);
+        told.1.into_inner().expect("no test panics with it")
+    }
 }
+
+const SECOND: u64 = 1_000;
 
 /// Counts the lines of the log.
 #[derive(Clone, Default)]
@@ -193,4 +216,46 @@ async fn who_ends_does_not_say_that_it_is_connected_again() {
     pass(Timings::default().settle.as_millis() as u64).await;
     hearing.look(&told);
     assert_eq!(said(), 1, "one that goes on does");
+}
+
+/// Regression: what was missed in a long silence was noted 75 s after its end: a process that ended before forgot it, and
+/// its successor took it for one that had heard everything until then.
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_in_a_silence_was_forgotten_with_the_process() {
+    let hearing = hearing();
+    drop(hearing.opened());
+    pass(239 * SECOND).await;
+    assert_eq!((Told::missing(&hearing), hearing.may_be_missing()), (vec![], false), "Slack still sends again");
+    assert_eq!(hearing.look(&Told::default()), Some(Instant::now() + Duration::from_secs(1)));
+    pass(SECOND).await;
+    assert_eq!((Told::missing(&hearing), hearing.may_be_missing()), (vec![240], true), "while it goes on");
+    pass(3_600 * SECOND).await;
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0], "it is known");
+    let _open = hearing.opened();
+    assert_eq!((Told::missing(&hearing), hearing.may_be_missing()), (vec![3_840], false), "as soon as it is over");
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0]);
+}
+
+/// Regression: a process that was never connected did not know that it was deaf.
+#[tokio::test(start_paused = true)]
+async fn who_was_never_connected_was_not_deaf() {
+    let hearing = hearing();
+    pass(300 * SECOND).await;
+    assert_eq!(Told::missing(&hearing), [300]);
+    let _open = hearing.opened();
+    assert_eq!(Told::missing(&hearing), [300]);
+    assert_eq!(Told::of(&hearing), [], "it is not connected again");
+}
+
+/// Regression: a process that was deaf when it was asked to end did not pass that on.
+#[tokio::test(start_paused = true)]
+async fn who_ended_deaf_did_not_say_so() {
+    let open = hearing();
+    drop(open.opened());
+    pass(3 * SECOND).await;
+    assert_eq!(Told::missing_at_the_end(&open), [] as [u64; 0], "it has closed its connections");
+    let deaf = hearing();
+    drop(deaf.opened());
+    pass(120 * SECOND).await;
+    assert_eq!(Told::missing_at_the_end(&deaf), [120], "nobody knows how long it lasts");
 }
