@@ -83,3 +83,18 @@ async fn what_cannot_be_read_before_an_answer_is_answered_by_a_placeholder() {
     assert_eq!(told(&rig), 0, "Slack is not even asked");
     rig.finish().await;
 }
+
+/// Regression: a refusal in one channel, which says that the bot is no member there, was the end of statuses everywhere.
+#[tokio::test]
+async fn a_status_that_one_channel_did_not_take_was_shown_in_none() {
+    let rig = Rig::start().await;
+    for code in ["no_permission", "access_denied"] {
+        rig.slack.fault_times("assistant.threads.setStatus", 1, Fault::Error(code));
+        let refused = question(&place(if code == "no_permission" { "C2" } else { "C3" }, Some("1700000000.000100")));
+        assert!(!rig.front.show(&refused, "Thinking…").await, "{code}");
+        assert!(!rig.front.show(&refused, "Thinking…").await, "{code}: it is remembered");
+        assert!(rig.front.show(&question(&place(CHANNEL, None)), "Thinking…").await, "{code}");
+    }
+    rig.front.over("Ev1").await;
+    rig.finish().await;
+}

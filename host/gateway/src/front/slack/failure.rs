@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use pmk_models::classify::retry_after;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::token::Token;
+use super::{
+    token::Token,
+    web::{AUTH_TEST, OPEN},
+};
 use crate::front::FrontError;
 
 /// The longest wait, whatever Slack asks for, so that a header cannot silence the bot forever. Slack's own waits are
@@ -104,12 +107,7 @@ fn kind(code: &str) -> Kind {
         | "token_expired"
         | "not_allowed_token_type"
         | "missing_scope"
-        | "no_permission"
         | "org_login_required"
-        | "team_access_not_granted"
-        | "ekm_access_denied"
-        | "access_denied"
-        | "enterprise_is_restricted"
         | "link_disabled"
         | "app_not_installed"
         | "deprecated_endpoint"
@@ -123,12 +121,18 @@ fn kind(code: &str) -> Kind {
         | "rate_limited"
         | "team_added_to_org"
         | "accesslimited" => Kind::Passing,
+        _ if OF_APP_OR_PLACE.contains(&code) => Kind::Credentials,
         _ if ABOUT_CONTENT.contains(&code) || REFUSALS.contains(&code) || code.starts_with("restricted_action") => {
             Kind::Refusal
         }
         _ => Kind::Unknown,
     }
 }
+
+/// The codes with which a call is refused for the place that it names (the bot is no member, or an administrator does not
+/// allow it there), and for the app only if it names none.
+const OF_APP_OR_PLACE: [&str; 5] =
+    ["no_permission", "team_access_not_granted", "ekm_access_denied", "access_denied", "enterprise_is_restricted"];
 
 /// The codes with which a message is refused for its size or form.
 const ABOUT_CONTENT: [&str; 6] = [
@@ -281,14 +285,23 @@ impl CallFailure {
         }
     }
 
+    /// Returns the class of Slack's own error code.
+    fn kind(&self) -> Option<Kind> {
+        let code = self.code()?;
+        let names_a_place = !matches!(self.method, AUTH_TEST | OPEN);
+        Some(if names_a_place && OF_APP_OR_PLACE.contains(&code) { Kind::Refusal } else { kind(code) })
+    }
+
     /// Returns whether Slack refuses the app or its token, wherever the message is sent.
     pub(super) fn is_about_the_app(&self) -> bool {
-        self.code().is_some_and(|code| kind(code) == Kind::Credentials)
+        self.kind() == Some(Kind::Credentials)
     }
 
     /// Returns whether the bot may not read the conversation at all.
     pub(super) fn is_about_the_place(&self) -> bool {
-        matches!(self.code(), Some("missing_scope" | "no_permission" | "not_in_channel" | "channel_not_found"))
+        self.code().is_some_and(|code| {
+            matches!(code, "missing_scope" | "not_in_channel" | "channel_not_found") || OF_APP_OR_PLACE.contains(&code)
+        })
     }
 
     /// Returns whether Slack or the limiter has not carried the call out because of a rate limit.
@@ -350,7 +363,7 @@ impl CallFailure {
     /// nobody sees.
     pub(super) fn at_start(self) -> FrontError {
         let hint = match &self.cause {
-            Cause::Code { code, needed } if kind(code) == Kind::Credentials => {
+            Cause::Code { code, needed } if self.kind() == Some(Kind::Credentials) => {
                 hint(code, self.token, needed.as_deref())
             }
             Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and try again".to_owned(),
@@ -373,14 +386,14 @@ impl CallFailure {
 
     /// Returns the error of a call while the gateway is running.
     pub(super) fn while_running(self) -> FrontError {
-        let what = self.to_string();
+        let (what, kind) = (self.to_string(), self.kind());
         match self.cause {
             Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after: Some(retry_after) },
-            Cause::Code { code, needed } => match kind(&code) {
-                Kind::Credentials => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
-                Kind::Passing => FrontError::Transient { what, retry_after: None },
-                Kind::Refusal => FrontError::Refused { what, may_pass: false },
-                Kind::Unknown => FrontError::Refused { what, may_pass: true },
+            Cause::Code { code, needed } => match kind {
+                Some(Kind::Credentials) => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
+                Some(Kind::Passing) => FrontError::Transient { what, retry_after: None },
+                Some(Kind::Refusal) => FrontError::Refused { what, may_pass: false },
+                Some(Kind::Unknown) | None => FrontError::Refused { what, may_pass: true },
             },
             Cause::NotForUs(why) => why,
             // A status says something about the connection to Slack; only "too large" is about the
@@ -419,6 +432,23 @@ mod tests {
         }
         for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
             assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
+        }
+    }
+
+    /// Regression: what one channel does not allow was taken for a token that Slack does not accept anywhere.
+    #[test]
+    fn what_one_place_refuses_was_blamed_on_the_token() {
+        for refused in OF_APP_OR_PLACE {
+            let failure = code(refused);
+            assert!(!failure.is_about_the_app() && failure.is_final() && !failure.is_about_content(), "{refused}");
+            assert!(matches!(failure.while_running(), FrontError::Refused { may_pass: false, .. }), "{refused}");
+            let cause = || Cause::Code { code: refused.to_owned(), needed: None };
+            let of_itself = CallFailure { method: AUTH_TEST, token: Token::Bot, cause: cause() };
+            assert!(of_itself.is_about_the_app(), "{refused}");
+            assert!(matches!(of_itself.while_running(), FrontError::Fatal { .. }), "{refused}");
+            let of_sockets = CallFailure { method: OPEN, token: Token::App, cause: cause() };
+            assert!(matches!(of_sockets.while_running(), FrontError::Fatal { .. }), "{refused}");
+            assert!(is_fatal(refused), "{refused}");
         }
     }
 
