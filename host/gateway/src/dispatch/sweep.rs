@@ -1,7 +1,14 @@
 //! The sweep: finds open messages that nobody processes. A message that is just being stored or finished may look
 //! like one for a moment, so only messages found by two consecutive sweeps count.
 
-use std::{collections::HashSet, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use super::{Dispatcher, queues};
 use crate::{ids::InboxId, ledger::Event, store::Pending};
@@ -9,13 +16,22 @@ use crate::{ids::InboxId, ledger::Event, store::Pending};
 /// The time between two sweeps.
 pub(super) const EVERY: Duration = Duration::from_secs(10);
 
+/// The longest time between two attempts to tell people of a parked message: each is twice as long as the one before.
+const TELL_EVERY_MOST: Duration = Duration::from_secs(600);
+
+/// When to try again to tell people of a message, and the pause after that.
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
 /// For this long after a message was parked, telling people is left to the host that parked it.
 const OTHERS_TELL_FOR_MS: i64 = 60_000;
 
 impl Dispatcher {
     /// Sweeps until the gateway stops.
     pub(super) async fn sweep(self: Arc<Self>) {
-        let mut suspects = HashSet::new();
+        let (mut suspects, mut retries) = (HashSet::new(), HashMap::new());
         loop {
             tokio::select! {
                 biased;
@@ -24,7 +40,7 @@ impl Dispatcher {
             }
             suspects = self.look(&suspects).await;
             if self.store.is_first() {
-                self.tell_untold().await;
+                self.tell_untold(&mut retries).await;
             }
         }
     }
@@ -59,15 +75,24 @@ impl Dispatcher {
         suspected.into_iter().map(|pending| pending.inbox).collect()
     }
 
-    /// Tells the people who could not be reached when their message was parked.
-    async fn tell_untold(&self) {
+    /// Tells the people who could not be reached when their message was parked; those whom Slack keeps refusing to
+    /// reach, less and less often.
+    async fn tell_untold(&self, retries: &mut HashMap<InboxId, Retry>) {
         match self.store.parked_untold().await {
             Ok(parked) => {
                 // A message that another host has just parked is reported by that host.
                 let now_ms = self.clock.now_ms();
                 let is_told = |at_ms: i64| self.store.peers_may_have_work() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
+                let untold: HashSet<InboxId> = parked.iter().map(|parked| parked.inbox).collect();
+                retries.retain(|inbox, _| untold.contains(inbox));
                 for parked in parked.iter().filter(|parked| !is_told(parked.at_ms)) {
-                    self.tell(parked.inbox).await;
+                    let now = Instant::now();
+                    let retry = retries.entry(parked.inbox).or_insert(Retry { at: now, pause: EVERY });
+                    if now >= retry.at {
+                        self.tell(parked.inbox).await;
+                        *retry =
+                            Retry { at: Instant::now() + retry.pause, pause: (retry.pause * 2).min(TELL_EVERY_MOST) };
+                    }
                 }
             }
             Err(error) => {

@@ -44,7 +44,8 @@ fn hopeless(why: &str) -> Play {
 struct Scripted {
     store: Store,
     script: Script,
-    can_tell: bool,
+    /// How many attempts to tell people of a parked message fail.
+    untold: usize,
     log: Mutex<Log>,
     happened: Notify,
 }
@@ -116,7 +117,7 @@ impl Turns for Scripted {
     async fn tell_parked(&self, parked: &Parked) -> bool {
         let who = parked.message.as_ref().map_or_else(|| parked.key.clone(), |message| message.text.clone());
         self.happen(|log| log.told.push(format!("{who}: {}", parked.why)));
-        self.can_tell || self.log().told.len() > 1
+        self.log().told.len() > self.untold
     }
 
     fn note(&self, event: Event) {
@@ -134,13 +135,13 @@ struct House {
 }
 
 fn house(queue: QueueConfig, script: impl Fn(&str, u32) -> Play + Send + Sync + 'static) -> House {
-    house_in(tempfile::tempdir().unwrap(), queue, true, script)
+    house_in(tempfile::tempdir().unwrap(), queue, 0, script)
 }
 
 fn house_in(
     home: TempDir,
     queue: QueueConfig,
-    can_tell: bool,
+    untold: usize,
     script: impl Fn(&str, u32) -> Play + Send + Sync + 'static,
 ) -> House {
     panics::note_places();
@@ -148,7 +149,7 @@ fn house_in(
     let turns = Arc::new(Scripted {
         store: store.clone(),
         script: Box::new(script),
-        can_tell,
+        untold,
         log: Mutex::default(),
         happened: Notify::new(),
     });

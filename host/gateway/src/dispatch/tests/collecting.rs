@@ -31,7 +31,7 @@ async fn what_was_left_is_queued_before_any_of_it_is_answered() {
             store.accept(&message("U1", text), clock::now_ms()).await.unwrap();
         }
     }
-    let house = house_in(home, collecting(), true, |_, _| Play::Answer);
+    let house = house_in(home, collecting(), 0, |_, _| Play::Answer);
     let sweep = house.dispatcher.start().await.unwrap();
     house.until_answered(&["one+two+three"]).await;
     sweep.abort();

@@ -79,7 +79,7 @@ async fn a_parked_message_stays_parked_over_a_restart() {
     house.settle().await;
     let House { home, dispatcher, turns, store } = house;
     drop((dispatcher, turns, store));
-    let house = house_in(home, SEQUENTIAL, true, |_, _| Play::Answer);
+    let house = house_in(home, SEQUENTIAL, 0, |_, _| Play::Answer);
     house.dispatcher.start().await.unwrap().abort();
     house.settle().await;
     assert_eq!(house.answered(), Vec::<String>::new());
@@ -90,10 +90,23 @@ async fn a_parked_message_stays_parked_over_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn who_could_not_be_told_is_told_later() {
-    let house = house_in(tempfile::tempdir().unwrap(), SEQUENTIAL, false, |_, _| hopeless("it will not do"));
+    let house = house_in(tempfile::tempdir().unwrap(), SEQUENTIAL, 1, |_, _| hopeless("it will not do"));
     let sweeping = house.dispatcher.start().await.unwrap();
     house.say("U1", "stuck").await;
     house.until(|log| log.told.len() == 2).await;
+    sweeping.abort();
+}
+
+/// Regression: the notice of each parked message was tried every ten seconds for ever.
+#[tokio::test(start_paused = true)]
+async fn who_cannot_be_told_was_tried_every_ten_seconds() {
+    let house = house_in(tempfile::tempdir().unwrap(), SEQUENTIAL, usize::MAX, |_, _| hopeless("it will not do"));
+    let sweeping = house.dispatcher.start().await.unwrap();
+    house.say("U1", "stuck").await;
+    house.until(|log| log.told.len() == 1).await;
+    let begun = tokio::time::Instant::now();
+    house.until(|log| log.told.len() == 12).await;
+    assert!(begun.elapsed() > Duration::from_secs(2_400), "{:?}", begun.elapsed());
     sweeping.abort();
 }
 
