@@ -304,7 +304,7 @@ pub(super) fn message(
     let place = if is_direct { Place::Dm(user.clone()) } else { Place::Channel(channel.clone()) };
     let message = Inbound {
         event_id,
-        aliases: vec![format!("ts:{team_id}:{channel}:{ts}", ts = said.ts)],
+        aliases: names(&team_id, me, &channel, &said.ts),
         key: SessionKey { front: FrontName::Slack, place, thread: thread_ts.clone() },
         user,
         reply_to: ReplyTo { channel, thread_ts },
@@ -316,6 +316,14 @@ pub(super) fn message(
         Some(manner) => InboundEvent::ThreadMessage(Box::new(ThreadMessage { message, manner })),
         None => InboundEvent::Message(Box::new(message)),
     })
+}
+
+/// Returns the names under which a message is known, however it arrives. In a channel that another workspace shares, an
+/// event has the id of that one, which the history does not tell; earlier versions have stored such a message by it.
+fn names(team_id: &str, me: &Identity, channel: &str, ts: &str) -> Vec<String> {
+    let of_team = |team: &str| format!("ts:{team}:{channel}:{ts}");
+    let foreign = (team_id != me.team_id).then(|| of_team(team_id));
+    std::iter::once(of_team(&me.team_id)).chain(foreign).collect()
 }
 
 /// Returns the content of a message in the history, as its event would have had it; `None` if there would have been
@@ -572,6 +580,22 @@ mod tests {
             assert_eq!(callback(id, "Ev1", dm(json!({}))), Some(InboundEvent::Malformed("team_id")), "{id:?}");
             assert_eq!(callback("T1", id, dm(json!({}))), Some(InboundEvent::Malformed("event_id")), "{id:?}");
         }
+    }
+
+    /// Regression: a message of a channel that another workspace shares has that one's id in its event, and had this one's
+    /// when it was read back: it was answered a second time when Slack sent it again.
+    #[test]
+    fn what_another_workspace_shares_had_another_name_when_it_was_read_back() {
+        let me = Identity::of_a_bot();
+        let event = mention(json!({}));
+        let callback = json!({"team_id": "T2", "event_id": "Ev1", "event": event});
+        let sent = news(serde_json::from_value(callback).expect("a callback"), &me, Places::default());
+        let past = json!({"type": "message", "user": "U1", "ts": "1700000000.000100", "text": "<@UBOT> hello"});
+        let past = of_past(past.as_object().expect("an object").clone(), "C1", &me, Places::default());
+        let names = [sent, past].map(|event| event.and_then(InboundEvent::message).expect("a message").0.aliases);
+        let one = "ts:T1:C1:1700000000.000100".to_owned();
+        // The other is how an earlier version has stored it.
+        assert_eq!(names, [vec![one.clone(), "ts:T2:C1:1700000000.000100".to_owned()], vec![one]]);
     }
 
     #[test]
