@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// How long after its first attempt Slack sends a message for the last time, at most.
+const LAST_ATTEMPT: Duration = Duration::from_secs(6 * 60);
+
 /// Silences of the bot that count together, because a message may have fallen into each of them.
 #[derive(Debug)]
 pub(super) struct Gaps {
@@ -26,7 +29,7 @@ impl Gaps {
 
     /// Notes that the bot is deaf since then.
     pub(super) fn begins(&mut self, since: Instant) {
-        let goes_on = self.until.is_none();
+        let goes_on = self.until.is_none_or(|until| since.saturating_duration_since(until) < LAST_ATTEMPT);
         self.from = Some(match self.from {
             Some(from) if goes_on => from.min(since),
             _ => since,

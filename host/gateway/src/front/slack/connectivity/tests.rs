@@ -259,3 +259,31 @@ async fn who_ended_deaf_did_not_say_so() {
     pass(120 * SECOND).await;
     assert_eq!(Told::missing_at_the_end(&deaf), [120], "nobody knows how long it lasts");
 }
+
+/// Regression: a message whose first attempts fell into one short silence, and whose last one fell into the next, was lost.
+#[tokio::test(start_paused = true)]
+async fn what_fell_into_two_short_silences_was_lost() {
+    let hearing = hearing();
+    let open = hearing.opened();
+    pass(3_600 * SECOND).await;
+    drop(open);
+    pass(90 * SECOND).await;
+    let open = hearing.opened();
+    pass(210 * SECOND).await;
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0]);
+    drop(open);
+    pass(75 * SECOND).await;
+    let open = hearing.opened();
+    assert_eq!(Told::missing(&hearing), [375], "since the first one began");
+    // What was written until now is looked for: what follows counts by itself.
+    pass(300 * SECOND).await;
+    drop(open);
+    pass(10 * SECOND).await;
+    let open = hearing.opened();
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0]);
+    pass(3_600 * SECOND).await;
+    drop(open);
+    pass(10 * SECOND).await;
+    let _open = hearing.opened();
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0], "Slack has sent everything again in between");
+}
