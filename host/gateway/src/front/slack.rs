@@ -62,6 +62,7 @@ mod dry_run;
 mod envelope;
 mod failure;
 mod fetch;
+mod gaps;
 mod history;
 mod inbound;
 mod invoked;
@@ -265,7 +266,7 @@ impl Slack {
             tls: Arc::new(tls),
             timings: config.timings,
             hearing,
-            unstored: Unstored::default(),
+            unstored: Unstored::new(config.timings.given_up),
             statuses,
             streams: Streams::new(config.stream == Stream::Auto),
             pieces: Mutex::default(),

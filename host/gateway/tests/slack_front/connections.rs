@@ -112,3 +112,19 @@ async fn a_silence_was_told_only_after_its_end() {
     assert!(rig.front.look_back(&everything).await.is_ok());
     rig.finish().await;
 }
+
+/// Regression: what Slack had given up sending while nothing could be stored was never looked for.
+#[tokio::test]
+async fn what_could_not_be_stored_for_long_was_never_looked_for() {
+    let rig = Rig::impatient().await;
+    rig.mood(Mood::Full);
+    rig.slack.dm("U1", "lost");
+    until("Slack gives up", || rig.slack.given_up().len() == 1).await;
+    tokio::time::sleep(GIVEN_UP).await;
+    rig.mood(Mood::Storing);
+    let sent = rig.slack.dm("U1", "stored");
+    assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some());
+    assert!(rig.missing().iter().any(|ms| *ms >= GIVEN_UP.as_millis()), "{:?}", rig.missing());
+    rig.stop.cancel();
+    rig.listening.await.expect("no panic").expect("an orderly end");
+}

@@ -3,7 +3,7 @@
 //! The bot is unreachable while no connection works, and also while a connection that seems to work is dead:
 //! Slack continues to send there. Slack sends again what was not acknowledged: at once, after a minute, and
 //! after five. So a silence is logged soon after its end, and again if stragglers change its count; and one after
-//! which Slack may have [given up](gaps) is reported while it goes on, because the program may end before it does.
+//! which Slack may have [given up](super::gaps) is reported while it goes on, because the program may end before it does.
 
 use std::{
     collections::VecDeque,
@@ -17,14 +17,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::gaps::Gaps;
-use super::Timings;
+use super::{Timings, gaps::Gaps};
 use crate::{
     chat::{Connection, Notice},
     front::Intake,
 };
-
-mod gaps;
 
 /// The longest time until a silence is noticed: late messages are remembered for this long.
 const REMEMBERED: Duration = Duration::from_secs(600);

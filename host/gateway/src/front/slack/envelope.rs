@@ -210,7 +210,9 @@ impl InboundContext<'_> {
     fn known<T>(self, stored: Result<T, Failure>, tell: impl FnOnce(&str)) -> Option<T> {
         match stored {
             Ok(stored) => {
-                self.unstored.stored();
+                if let Some(since) = self.unstored.stored() {
+                    self.intake.notice(Notice::MayHaveMissed { since });
+                }
                 Some(stored)
             }
             Err(error) => {

@@ -1,32 +1,80 @@
 //! Counts what could not be stored. If the database or disk is unavailable, everything fails in the same way; so only
-//! the first failure is logged and, once something can be stored again, their number.
+//! the first failure is logged and, once something can be stored again, their number. If that takes so long that Slack
+//! may have given up sending what was refused, messages may be missing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use pmk_system::error::Failure;
+use tokio::time::Instant;
 
-/// How many failures there were since something was last stored.
-#[derive(Debug, Default)]
-pub(super) struct Unstored(AtomicU64);
+/// The failures since something was last stored.
+#[derive(Debug)]
+pub(super) struct Unstored {
+    /// How long after its first attempt Slack may have given up.
+    given_up: Duration,
+    failures: Mutex<Option<Failures>>,
+}
+
+#[derive(Debug)]
+struct Failures {
+    count: u64,
+    since: Instant,
+}
 
 impl Unstored {
+    pub(super) fn new(given_up: Duration) -> Unstored {
+        Unstored { given_up, failures: Mutex::default() }
+    }
+
     /// Notes a failure; `tell` logs it if it is the first.
     pub(super) fn failed(&self, error: &Failure, tell: impl FnOnce(&str)) {
-        match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => tell(error.message()),
-            _ => tracing::debug!(error = error.message(), "this could not be stored either"),
+        let mut failures = self.failures();
+        match &mut *failures {
+            None => {
+                *failures = Some(Failures { count: 1, since: Instant::now() });
+                tell(error.message());
+            }
+            Some(failures) => {
+                failures.count += 1;
+                tracing::debug!(error = error.message(), "this could not be stored either");
+            }
         }
     }
 
-    pub(super) fn stored(&self) {
-        // Nearly always, there is nothing to log.
-        if self.0.load(Ordering::Relaxed) > 0 {
-            match self.0.swap(0, Ordering::Relaxed) {
-                0 | 1 => {}
-                more => {
-                    tracing::warn!("{more} deliveries from Slack could not be stored; new ones can be stored again")
-                }
-            }
+    /// Notes that something was stored. Returns how long ago the first failure was, if messages may be missing.
+    pub(super) fn stored(&self) -> Option<Duration> {
+        // Nearly always, there were none.
+        let Failures { count, since } = self.failures().take()?;
+        if count > 1 {
+            tracing::warn!("{count} deliveries from Slack could not be stored; new ones can be stored again");
+        }
+        Some(since.elapsed()).filter(|lasted| *lasted >= self.given_up)
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Option<Failures>> {
+        // Each of its methods leaves it consistent.
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: what Slack had given up sending by then was only counted.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_for_long_was_only_counted() {
+        let unstored = Unstored::new(Duration::from_secs(240));
+        let fails = || unstored.failed(&Failure::new("the disk is full"), |_| {});
+        assert_eq!(unstored.stored(), None, "nothing had failed");
+        for (lasts_s, missing) in [(239, None), (240, Some(Duration::from_secs(240)))] {
+            fails();
+            tokio::time::advance(Duration::from_secs(lasts_s)).await;
+            fails();
+            assert_eq!((unstored.stored(), unstored.stored()), (missing, None), "once, since the first one");
         }
     }
 }

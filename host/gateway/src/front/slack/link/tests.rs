@@ -54,7 +54,7 @@ impl Office {
             me: Identity::of_a_bot(),
             prompts: Prompts::new(vec![]),
             hearing: Connectivity::new(&timings),
-            unstored: Unstored::default(),
+            unstored: Unstored::new(timings.given_up),
             statuses: Statuses::new(None, timings.status),
             streams: Streams::new(false),
         }
