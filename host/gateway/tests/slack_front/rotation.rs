@@ -14,6 +14,21 @@ use super::*;
 #[derive(Debug)]
 struct OfFile(PathBuf, Arc<AtomicUsize>);
 
+/// The same, as a command whose output nobody watches.
+#[derive(Debug)]
+struct OfCommand(OfFile);
+
+#[async_trait]
+impl TokenSource for OfCommand {
+    fn stamps(&self) -> Vec<Option<Stamp>> {
+        vec![]
+    }
+
+    async fn get(&self) -> Result<TokenPair, String> {
+        self.0.get().await
+    }
+}
+
 #[async_trait]
 impl TokenSource for OfFile {
     fn stamps(&self) -> Vec<Option<Stamp>> {
@@ -114,5 +129,35 @@ async fn tokens_that_slack_does_not_take_change_nothing() {
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     let sent = [rig.slack.dm("U1", "still there?")];
     each_is_stored_once(&rig, &sent).await;
+    rig.finish().await;
+}
+
+/// Regression: a removed app's old token was taken for one that Slack accepts.
+#[tokio::test]
+async fn an_app_that_was_installed_again_was_not_asked_for_its_new_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rules = SlackRules::quick();
+    write(&folder, &rules.app_token, &rules.bot_token);
+    let source = OfCommand(OfFile(folder.path().join("tokens"), Arc::default()));
+    let rig = Rig::of(rules, Some(Arc::new(source))).await;
+    write(&folder, &rig.slack.rules().app_token, "xoxb-new");
+    rig.slack.rotate(&rig.slack.rules().app_token, "xoxb-new");
+    rig.slack.fault_times("chat.postMessage", 1, Fault::Error("account_inactive"));
+    let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
+    assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
+    rig.finish().await;
+}
+
+/// Regression: new tokens that Slack could not check just then were not looked at again.
+#[tokio::test]
+async fn tokens_that_could_not_be_checked_for_a_moment_were_never_used() {
+    let (rig, folder) = rig().await;
+    let before = rig.slack.call_count("auth.test");
+    rig.slack.rotate("xapp-2-new", "xoxb-new");
+    rig.slack.fault_times("auth.test", 1, Fault::Status(503));
+    write(&folder, "xapp-2-new", "xoxb-new");
+    until("another check", || rig.slack.call_count("auth.test") >= before + 2).await;
+    let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
+    assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     rig.finish().await;
 }

@@ -182,7 +182,11 @@ pub(super) fn is_fatal(code: &str) -> bool {
 
 /// Returns whether Slack no longer accepts the token of a call, so that another token may help.
 pub(super) fn is_about_the_token(code: &str) -> bool {
-    matches!(code, "invalid_auth" | "not_authed" | "token_revoked" | "token_expired")
+    matches!(
+        code,
+        // The last two: the app was removed, and its old token stays dead when it is installed again.
+        "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" | "account_inactive" | "app_not_installed"
+    )
 }
 
 /// Returns what to do about an error code.

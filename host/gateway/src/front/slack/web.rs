@@ -31,6 +31,7 @@ use super::{
     dry_run::DryRun,
     failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
     limiter::{Lane, Limiter, Priority},
+    renewal::Renewal,
     token::Token,
     tokens::{TokenPair, Tokens},
 };
@@ -481,7 +482,7 @@ impl Web {
         let mut answer = self.once(request(), used.of(token)).await;
         // Such a call has had no effect.
         if matches!(&answer, Err(Cause::Code { code, .. }) if is_about_the_token(code))
-            && self.renew(Some((token, used.of(token)))).await
+            && self.renew(Some((token, used.of(token)))).await == Renewal::Done
         {
             self.may(says).await.map_err(failure)?;
             answer = self.once(request(), self.tokens.now().of(token)).await;
