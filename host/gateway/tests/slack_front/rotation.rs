@@ -161,3 +161,19 @@ async fn tokens_that_could_not_be_checked_for_a_moment_were_never_used() {
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     rig.finish().await;
 }
+
+/// Regression: what was in progress until the new token was written was parked after six seconds.
+#[tokio::test]
+async fn a_call_that_waits_for_a_new_token_was_refused_for_good() {
+    let (rig, folder) = rig().await;
+    let (reply_to, text) = (place("D1", None), speech("one moment"));
+    let post = || rig.front.deliver(part(&reply_to, None, &text));
+    rig.slack.rotate("xapp-2-new", "xoxb-new");
+    let refused = post().await;
+    assert!(matches!(refused, Err(FrontError::Transient { .. })), "{refused:?}");
+    let opened = rig.slack.call_count("apps.connections.open");
+    write(&folder, "xapp-2-new", "xoxb-new");
+    until("two successors", || rig.slack.call_count("apps.connections.open") >= opened + 3).await;
+    assert!(matches!(post().await, Ok(Some(_))));
+    rig.finish().await;
+}

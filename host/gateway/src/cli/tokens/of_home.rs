@@ -7,7 +7,7 @@ use pmk_system::{error::Failure, home, stamp::Stamp};
 
 use super::{Token, Tokens};
 use crate::{
-    config::Config,
+    config::{Config, SlackTokens},
     front::slack::{TokenPair, TokenSource},
 };
 
@@ -40,6 +40,11 @@ impl OfHome {
 impl TokenSource for OfHome {
     fn stamps(&self) -> Vec<Option<Stamp>> {
         self.files().iter().map(|file| Stamp::of(file)).collect()
+    }
+
+    fn may_replace_bot(&self) -> bool {
+        // The environment stays what it was at the start.
+        Tokens::of(&SlackTokens::default()).bot.is_none()
     }
 
     async fn get(&self) -> Result<TokenPair, String> {

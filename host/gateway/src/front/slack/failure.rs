@@ -11,6 +11,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::{
     token::Token,
+    tokens::AGAIN_AFTER,
     web::{AUTH_TEST, OPEN},
 };
 use crate::front::FrontError;
@@ -68,6 +69,10 @@ pub(super) enum Cause {
     Code {
         code: String,
         needed: Option<String>,
+    },
+    /// Slack no longer accepts the token, but another one may be written at any time.
+    AwaitsToken {
+        code: String,
     },
     RateLimited {
         retry_after: Duration,
@@ -255,7 +260,9 @@ impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CallFailure { method, token, cause } = self;
         match cause {
-            Cause::Code { code, needed: None } => write!(f, "`{method}` with {token} failed: Slack says `{code}`"),
+            Cause::Code { code, needed: None } | Cause::AwaitsToken { code } => {
+                write!(f, "`{method}` with {token} failed: Slack says `{code}`")
+            }
             Cause::Code { code, needed: Some(needed) } => {
                 write!(f, "`{method}` with {token} failed: Slack says `{code}`, it needs `{needed}`")
             }
@@ -351,14 +358,18 @@ impl CallFailure {
         match &self.cause {
             Cause::Code { code, .. } => kind(code) == Kind::Passing,
             Cause::RateLimited { .. } | Cause::TimedOut(_) | Cause::Broken(_) | Cause::Status(500..) => true,
-            Cause::Status(_) | Cause::Unreadable | Cause::Unreachable(_) | Cause::NotForUs(_) => false,
+            Cause::Status(_)
+            | Cause::Unreadable
+            | Cause::Unreachable(_)
+            | Cause::NotForUs(_)
+            | Cause::AwaitsToken { .. } => false,
         }
     }
 
     /// Returns Slack's own error code.
     pub(super) fn code(&self) -> Option<&str> {
         match &self.cause {
-            Cause::Code { code, .. } => Some(code),
+            Cause::Code { code, .. } | Cause::AwaitsToken { code } => Some(code),
             _ => None,
         }
     }
@@ -370,6 +381,7 @@ impl CallFailure {
             Cause::Code { code, needed } if self.kind() == Some(Kind::Credentials) => {
                 hint(code, self.token, needed.as_deref())
             }
+            Cause::AwaitsToken { code } => hint(code, self.token, None),
             Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and try again".to_owned(),
             Cause::Code { code, .. } if matches!(&**code, "ratelimited" | "rate_limited") => {
                 "wait a minute and try again".to_owned()
@@ -398,6 +410,11 @@ impl CallFailure {
                 Some(Kind::Passing) => FrontError::Transient { what, retry_after: None },
                 Some(Kind::Refusal) => FrontError::Refused { what, may_pass: false },
                 Some(Kind::Unknown) | None => FrontError::Refused { what, may_pass: true },
+            },
+            // What waits for it goes on with the new token by itself.
+            Cause::AwaitsToken { code } => FrontError::Transient {
+                what: format!("{what}; {}", hint(&code, self.token, None)),
+                retry_after: Some(AGAIN_AFTER),
             },
             Cause::NotForUs(why) => why,
             // A status says something about the connection to Slack; only "too large" is about the

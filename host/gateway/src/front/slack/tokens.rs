@@ -54,6 +54,11 @@ pub trait TokenSource: fmt::Debug + Send + Sync {
     /// Returns stamps that change when the tokens may have changed. Checking them is cheap.
     fn stamps(&self) -> Vec<Option<Stamp>>;
 
+    /// Returns whether the bot token may be another one the next time it is read.
+    fn may_replace_bot(&self) -> bool {
+        true
+    }
+
     /// Reads the tokens.
     ///
     /// # Errors

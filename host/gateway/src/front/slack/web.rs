@@ -489,12 +489,20 @@ impl Web {
         }
         let cause = match answer {
             Ok(answer) => return Ok(answer),
+            Err(Cause::Code { code, .. }) if token == Token::Bot && self.awaits_token(&code) => {
+                Cause::AwaitsToken { code }
+            }
             Err(cause) => cause,
         };
         if let Cause::RateLimited { retry_after } = cause {
             self.limiter.refused(lane, retry_after);
         }
         Err(failure(cause))
+    }
+
+    /// Returns whether this refusal of the bot token ends as soon as a new one is written.
+    fn awaits_token(&self, code: &str) -> bool {
+        is_about_the_token(code) && self.tokens.source.as_ref().is_some_and(|source| source.may_replace_bot())
     }
 
     /// Returns whether a call may be made; checking that has the time limit of a call.
