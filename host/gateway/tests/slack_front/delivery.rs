@@ -251,3 +251,24 @@ async fn no_direct_message_was_ever_opened() {
     assert_eq!(rig.slack.calls("conversations.open")[0].body["users"], "U7");
     rig.finish().await;
 }
+
+/// Regression: a stream that Slack had refused to begin was looked for in the history, with each answer anew.
+#[tokio::test]
+async fn a_stream_that_was_refused_was_looked_for() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let place = place("D1", Some("1700000000.000100"));
+    let asked = question(&place);
+    rig.slack.fault("chat.startStream", Fault::Error("unknown_method"));
+    assert!(rig.front.show(&asked, "Thinking…").await);
+    let listener = rig.front.listener(&asked).expect("it is streamed");
+    listener.hear("The first paragraph.\n\nThe second one.");
+    until("a refusal", || rig.slack.call_count("chat.startStream") == 1).await;
+    drop(listener);
+    let answer = speech("The first paragraph.\n\nThe second one.");
+    assert!(rig.front.deliver(part(&place, None, &answer)).await.is_ok());
+    rig.front.clear("Ev1").await.expect("nothing is left");
+    rig.front.over("Ev1").await;
+    assert_eq!(rig.slack.call_count("conversations.replies"), 0, "nothing was begun");
+    assert!(rig.front.listener(&asked).is_none(), "a Slack without streams is not asked again");
+    rig.finish().await;
+}

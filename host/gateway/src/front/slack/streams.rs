@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     blocks,
     content::{self, Content},
-    failure::CallFailure,
+    failure::{CallFailure, is_about_the_token},
     history,
     limiter::Priority,
     statuses::Statuses,
@@ -88,7 +88,7 @@ impl Stream {
 #[derive(Debug)]
 pub(super) struct Streams {
     /// Whether answers are to be streamed, and can be.
-    wanted: AtomicBool,
+    wanted: Arc<AtomicBool>,
     state: Arc<Mutex<State>>,
     room: Arc<Semaphore>,
     /// Requests to stop from Slack's own stop button.
@@ -182,7 +182,7 @@ impl Streams {
     pub(super) fn new(wanted: bool) -> Streams {
         let (stops, stopped) = mpsc::unbounded_channel();
         Streams {
-            wanted: AtomicBool::new(wanted),
+            wanted: Arc::new(AtomicBool::new(wanted)),
             state: Arc::default(),
             room: Arc::new(Semaphore::new(MOST_OPEN)),
             stops,
@@ -216,6 +216,7 @@ impl Streams {
             web: Arc::clone(web),
             statuses: Arc::clone(statuses),
             event_id: question.event_id.clone(),
+            wanted: Arc::clone(&self.wanted),
             room: Arc::clone(&self.room),
             stops: self.stops.clone(),
             ts: Arc::clone(&open.ts),
@@ -376,6 +377,7 @@ struct Growing {
     web: Arc<Web>,
     statuses: Arc<Statuses>,
     event_id: String,
+    wanted: Arc<AtomicBool>,
     room: Arc<Semaphore>,
     stops: mpsc::UnboundedSender<Reaction>,
     /// Where others learn which message it is.
@@ -439,7 +441,12 @@ impl Growing {
                     if failure.code() == Some(STOPPED) {
                         self.stop();
                     }
-                    return Shown { in_doubt: !failure.was_not_made(), ..shown };
+                    let is_never_accepted =
+                        failure.is_about_the_app() && !failure.code().is_some_and(is_about_the_token);
+                    if is_never_accepted && self.wanted.swap(false, Ordering::Relaxed) {
+                        tracing::info!(%failure, "Slack does not stream; answers are no longer streamed");
+                    }
+                    return Shown { in_doubt: !failure.was_not_made() && !failure.is_final(), ..shown };
                 }
             }
         }
