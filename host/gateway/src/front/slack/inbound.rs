@@ -243,6 +243,13 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
             }
             message(team_id, event_id, said, is_named, me, places)
         }
+        Event::AppMention(said) if said.user.is_none() => {
+            tracing::info!(
+                channel = said.channel,
+                "a mention by a workflow or an app that names no person is not answered"
+            );
+            None
+        }
         Event::AppMention(said) => message(team_id, event_id, said, true, me, places),
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }), item_user })
             if user != me.user =>
