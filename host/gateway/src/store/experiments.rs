@@ -35,7 +35,8 @@ const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment 
 const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHERE experiment = ?1 ORDER BY arm";
 const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
-/// Turns that were served by another arm than the drawn one are excluded.
+/// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those
+/// answered after a time.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
             CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
@@ -43,13 +44,16 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
             CAST(coalesce(sum(t.output_tokens), 0) AS BIGINT),
             CAST(coalesce(sum(CASE WHEN t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
-             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm AND v.likes = 1),
+             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
+               AND u.answered_at <= ?2 AND v.likes = 1),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
-             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm AND v.likes = 0)
+             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
+               AND u.answered_at <= ?2 AND v.likes = 0)
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
+       AND t.answered_at <= ?2
      LEFT JOIN inbox i ON i.id = t.id
-     WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id";
+     WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id ORDER BY a.drawn_at, a.session_id";
 
 /// The outcome of a turn, beside its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,6 +117,9 @@ pub struct DesignedArm {
 pub struct StoppedArm {
     pub reason: String,
     pub at_ms: i64,
+    /// All conversations of the experiment, as they were then: those of the others go on, and later differ from those
+    /// of this arm by their age alone.
+    pub conversations: Vec<ArmConversation>,
 }
 
 /// The result of a vote.
@@ -229,10 +236,13 @@ impl Store {
         let experiment = experiment.to_owned();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(STOPPED_ARMS)?;
-            let rows = statement.query_map([experiment], |row| {
-                Ok((row.get(0)?, StoppedArm { reason: row.get(1)?, at_ms: row.get(2)? }))
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let rows = statement.query_map([&experiment], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let stopped: Vec<(String, String, i64)> = rows.collect::<Result<_, _>>()?;
+            let as_then = stopped.into_iter().map(|(arm, reason, at_ms)| {
+                let conversations = arm_figures(conn, &experiment, at_ms)?;
+                Ok((arm, StoppedArm { reason, at_ms, conversations }))
+            });
+            as_then.collect()
         })
         .await
     }
@@ -260,31 +270,7 @@ impl Store {
     /// The store cannot be read.
     pub async fn arm_conversations(&self, experiment: &str) -> Result<Vec<ArmConversation>, StoreError> {
         let experiment = experiment.to_owned();
-        self.read(move |conn| {
-            let mut statement = conn.prepare_cached(CONVERSATIONS)?;
-            let mut rows = statement.query([experiment])?;
-            let mut conversations = Vec::new();
-            while let Some(row) = rows.next()? {
-                let count =
-                    |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
-                conversations.push(ArmConversation {
-                    arm: row.get(0)?,
-                    weights: codec::from_json(row.get_ref(1)?, "the weights of an arm")?,
-                    moved: row.get(2)?,
-                    turns: count(3)?,
-                    failed: count(4)?,
-                    overflowed: count(5)?,
-                    reasked: count(6)?,
-                    tokens_in: count(7)?,
-                    tokens_out: count(8)?,
-                    latency_ms: count(9)?,
-                    likes: count(10)?,
-                    dislikes: count(11)?,
-                });
-            }
-            Ok(conversations)
-        })
-        .await
+        self.read(move |conn| arm_figures(conn, &experiment, i64::MAX)).await
     }
 
     /// Stores a person's vote on the answer that a message is part of. Writes a ledger event.
@@ -319,6 +305,31 @@ impl Store {
         })
         .await
     }
+}
+
+/// Returns the conversations of an experiment, with the turns that were answered until then.
+fn arm_figures(conn: &Connection, experiment: &str, until_ms: i64) -> Result<Vec<ArmConversation>, Fault> {
+    let mut statement = conn.prepare_cached(CONVERSATIONS)?;
+    let mut rows = statement.query(params![experiment, until_ms])?;
+    let mut conversations = Vec::new();
+    while let Some(row) = rows.next()? {
+        let count = |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
+        conversations.push(ArmConversation {
+            arm: row.get(0)?,
+            weights: codec::from_json(row.get_ref(1)?, "the weights of an arm")?,
+            moved: row.get(2)?,
+            turns: count(3)?,
+            failed: count(4)?,
+            overflowed: count(5)?,
+            reasked: count(6)?,
+            tokens_in: count(7)?,
+            tokens_out: count(8)?,
+            latency_ms: count(9)?,
+            likes: count(10)?,
+            dislikes: count(11)?,
+        });
+    }
+    Ok(conversations)
 }
 
 fn find_arm(conn: &Connection, experiment: &str, session: SessionId) -> Result<Option<String>, Fault> {

@@ -14,7 +14,9 @@ use super::super::{
 };
 use crate::{
     config::{Config, ExperimentConfig},
-    policies::experiment::figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
+    policies::experiment::figures::{
+        self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role,
+    },
     store::{Store, StoreError},
 };
 
@@ -149,9 +151,22 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         page.text("\n");
         let compared = page.filled("{} compared with {}", &[&arm.arm, control]);
         page.text(&format!("{compared}\n"));
+        if arm.stopped.is_some() {
+            page.text(&format!("  {}\n", page.translated("only turns answered before it was stopped are compared")));
+        }
+        let Some(Compared { arm: of_arm, control: of_control, weights_changed }) = arm.compared else { continue };
+        let [of_arm, of_control] = [of_arm, of_control].map(|count| count.to_string());
+        if weights_changed {
+            let told = "the weights have changed, so only conversations drawn with the newest are compared: {} has {}, \
+                        {} has {}";
+            let told = page.filled(told, &[&arm.arm, &of_arm, control, &of_control]);
+            page.text(&format!("  {told}\n"));
+        }
         if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
-            let least = format!("no conclusion before each has {LEAST_CONVERSATIONS} conversations");
-            page.text(&format!("  {}\n", page.translated(&least)));
+            let told = "no conclusion before each has {} conversations with an answer: {} has {}, {} has {}";
+            let least = LEAST_CONVERSATIONS.to_string();
+            let told = page.filled(told, &[&least, &arm.arm, &of_arm, control, &of_control]);
+            page.text(&format!("  {told}\n"));
             continue;
         }
         let mut lines = Page::new(language).with("  ", 23);
@@ -229,7 +244,7 @@ mod tests {
     use super::*;
     use crate::{
         config::experiment::tests::experiment,
-        store::{ArmConversation, assignment::Weights},
+        store::{ArmConversation, StoppedArm, assignment::Weights},
     };
 
     #[test]
@@ -251,5 +266,47 @@ mod tests {
         assert!(page.contains(told), "{page}");
         let page = shown(2, Language::TraditionalChinese);
         assert!(page.contains("請勿採信") && page.contains("  b 有 2 個對話，照權重應約有 16 個\n"), "{page}");
+    }
+
+    /// Once, arms of 15 and 14 conversations had too few, as some had no answer yet, and the page did not say so.
+    #[test]
+    fn what_is_missing_for_a_conclusion_is_conversations_with_an_answer() {
+        let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
+        let of = |arm: &str, turns: u64| ArmConversation {
+            arm: arm.into(),
+            weights: weights.clone(),
+            turns,
+            ..ArmConversation::default()
+        };
+        let design = figures::design(&experiment("less", &["a", "b"]));
+        let conversations = [vec![of("a", 1); 15], vec![of("b", 1); 11], vec![of("b", 0); 3]].concat();
+        let figures = figures::figures("less", Some(&design), &conversations, &BTreeMap::new());
+        let shown = page(&figures, State::Off, Language::English);
+        let told =
+            "b compared with a\n  no conclusion before each has 12 conversations with an answer: b has 11, a has 15\n";
+        assert!(shown.contains(told), "{shown}");
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_comparison_is_told() {
+        let drawn = |arm: &str, weight_of_b: u32| ArmConversation {
+            arm: arm.into(),
+            weights: Weights::from([("a".into(), 1), ("b".into(), weight_of_b)]),
+            turns: 1,
+            ..ArmConversation::default()
+        };
+        let of =
+            |weight: u32, count: usize| [vec![drawn("a", weight); count], vec![drawn("b", weight); count]].concat();
+        let conversations = [of(2, 20), of(1, 13)].concat();
+        let design = figures::design(&experiment("less", &["a", "b"]));
+        let stopped = StoppedArm { reason: "worse".into(), at_ms: 0, conversations: conversations.clone() };
+        let figures = figures::figures("less", Some(&design), &conversations, &[("b".into(), stopped)].into());
+        let shown = page(&figures, State::Off, Language::English);
+        let told = "b compared with a\n  only turns answered before it was stopped are compared\n  the weights have \
+                    changed, so only conversations drawn with the newest are compared: b has 13, a has 13\n  failures";
+        assert!(shown.contains(told), "{shown}");
+        let shown = page(&figures, State::Off, Language::TraditionalChinese);
+        let told = "  只比較停用之前回答的輪次\n  權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
+        assert!(shown.contains(told), "{shown}");
     }
 }

@@ -1,8 +1,9 @@
 //! The figures of each arm, and which differences from the control are significant.
 //!
 //! Figures are per turn, but the unit of observation is the conversation, because the turns of one conversation are
-//! correlated. An arm's figure is the ratio of two sums over its conversations, and its variance is that of such a
-//! ratio. The intervals are asymptotic confidence sequences (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas,
+//! correlated. What a turn takes depends on the age of its conversation, so only conversations that were [drawn with the
+//! same weights](comparable) are compared. An arm's figure is the ratio of two sums over its conversations, and its
+//! variance is that of such a ratio. The intervals are asymptotic confidence sequences (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas,
 //! *Time-uniform central limit theory*, 2021): they hold at all times at once, so that one may look every day and stop
 //! at any time. The price is that they are wider than those of a test that is looked at once. All figures of all arms
 //! share [`LEVEL`].
@@ -15,13 +16,13 @@ use serde::Serialize;
 use super::allocation;
 use crate::{
     config::{ArmConfig, ExperimentConfig},
-    store::{ArmConversation, Design, DesignedArm, StoppedArm},
+    store::{ArmConversation, Design, DesignedArm, StoppedArm, assignment::share},
 };
 
 /// The probability that any difference at all is ever claimed where there is none.
 pub const LEVEL: f64 = 0.05;
 
-/// The least number of conversations of each arm for a finding: limit theorems do not hold for a handful.
+/// The least number of conversations with an answer of each arm for a finding: limit theorems do not hold for a handful.
 pub const LEAST_CONVERSATIONS: usize = 12;
 
 /// The number of conversations of both arms together at which the intervals are narrowest.
@@ -63,8 +64,19 @@ pub struct ArmFigures {
     pub moved: u64,
     /// Since when, and why, the arm gets no more conversations.
     pub stopped: Option<Stopped>,
+    /// What is compared with the control.
+    pub compared: Option<Compared>,
     /// The differences from the control.
     pub differences: Vec<Difference>,
+}
+
+/// How many conversations of an arm and of the control are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    pub arm: u64,
+    pub control: u64,
+    /// Others were drawn with other weights, and are left out.
+    pub weights_changed: bool,
 }
 
 /// When and why the guard rail stopped an arm.
@@ -150,12 +162,14 @@ pub fn figures(
     let arms = names.iter().map(|&name| {
         let mut arm = sums(name, role(name), conversations);
         arm.weight = designed(name).filter(|arm| !arm.shadow).map(|arm| arm.weight);
-        arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms }| Stopped {
+        arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms, .. }| Stopped {
             at: Timestamp::from_millisecond(*at_ms).map_or_else(|_| "?".into(), |at| at.to_string()),
             reason: reason.clone(),
         });
         if let (Role::Arm, Some(control)) = (arm.role, &control) {
-            arm.differences = differences(conversations, name, control, rivals);
+            let conversations = stopped.get(name).map_or(conversations, |stopped| &stopped.conversations);
+            let (compared, differences) = differences(conversations, name, control, rivals);
+            (arm.compared, arm.differences) = (Some(compared), differences);
         }
         arm
     });
@@ -184,19 +198,43 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         latency_ms: sum(|it| it.latency_ms).checked_div(turns),
         moved: of().filter(|it| it.moved).count() as u64,
         stopped: None,
+        compared: None,
         differences: vec![],
     }
 }
 
-/// Compares an arm, one of `rivals`, with the control in all figures.
-pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Vec<Difference> {
-    let of = |name: &str| -> Vec<&ArmConversation> {
-        conversations.iter().filter(|it| it.arm == name && it.turns > 0).collect()
+/// Returns the conversations of an arm and of the control that can be compared: those with an answer that were drawn
+/// with the newest weights of the two under which both could be drawn. After other weights, one arm has more of the
+/// young conversations, in which prompts are short and few questions are asked again, whatever its policies do.
+fn comparable<'a>(
+    conversations: &'a [ArmConversation],
+    arm: &str,
+    control: &str,
+) -> (Compared, [Vec<&'a ArmConversation>; 2]) {
+    let share_of = |it: &ArmConversation| share(&it.weights, arm, control);
+    let newest = conversations.iter().rev().map(share_of).find(|share| *share > 0.0 && *share < 1.0);
+    let answered = conversations.iter().filter(|it| it.turns > 0 && [arm, control].contains(&it.arm.as_str()));
+    let alike = || answered.clone().filter(|it| Some(share_of(it)) == newest);
+    let [of_arm, of_control] = [arm, control].map(|name| alike().filter(|it| it.arm == name).collect::<Vec<_>>());
+    let compared = Compared {
+        arm: of_arm.len() as u64,
+        control: of_control.len() as u64,
+        weights_changed: newest.is_some() && of_arm.len() + of_control.len() < answered.count(),
     };
-    let (of_arm, of_control) = (of(arm), of(control));
+    (compared, [of_arm, of_control])
+}
+
+/// Compares an arm, one of `rivals`, with the control in all figures.
+pub fn differences(
+    conversations: &[ArmConversation],
+    arm: &str,
+    control: &str,
+    rivals: usize,
+) -> (Compared, Vec<Difference>) {
+    let (compared, [of_arm, of_control]) = comparable(conversations, arm, control);
     let level = LEVEL / (FIGURES.len() * rivals.max(1)) as f64;
     let enough = of_arm.len().min(of_control.len()) >= LEAST_CONVERSATIONS;
-    FIGURES
+    let differences = FIGURES
         .into_iter()
         .map(|(figure, amount)| {
             let (arm, control) = (Ratio::of(&of_arm, amount), Ratio::of(&of_control, amount));
@@ -216,7 +254,8 @@ pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, 
             };
             Difference { figure, control: control.value, arm: arm.value, interval, finding }
         })
-        .collect()
+        .collect();
+    (compared, differences)
 }
 
 /// An amount per turn, over conversations.
@@ -277,7 +316,8 @@ mod tests {
     const ALIKE: Trouble = Trouble { everybody: 0.05, some: 0.3, share_of_some: 0.2 };
 
     fn claims(team: &Team) -> Vec<(&'static str, Finding)> {
-        differences(&team.conversations, "b", "a", 1)
+        let (_, differences) = differences(&team.conversations, "b", "a", 1);
+        differences
             .into_iter()
             .filter(|it| matches!(it.finding, Finding::Less | Finding::More))
             .map(|it| (it.figure, it.finding))
@@ -346,7 +386,7 @@ mod tests {
     }
 
     fn conversation(arm: &str, overflowed: u64) -> ArmConversation {
-        let (arm, weights) = (arm.into(), Weights::new());
+        let (arm, weights) = (arm.into(), Weights::from([("a".into(), 1), ("b".into(), 1)]));
         ArmConversation { arm, weights, turns: 5, overflowed, ..ArmConversation::default() }
     }
 
@@ -355,7 +395,7 @@ mod tests {
     fn what_one_arm_always_and_the_other_never_does_is_a_difference() {
         let apart: Vec<ArmConversation> = (0..12).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
         for (arm, control, finding) in [("b", "a", Finding::More), ("a", "b", Finding::Less)] {
-            let differences = differences(&apart, arm, control, 1);
+            let (_, differences) = differences(&apart, arm, control, 1);
             let found: Vec<Finding> = differences.iter().map(|it| it.finding).collect();
             let none = Finding::NoDifferenceShown;
             assert_eq!(found, [none, finding, none, none, none, none, none]);
@@ -363,10 +403,48 @@ mod tests {
         }
     }
 
+    /// Conversations of one arm that were drawn with these weights of `a` and `b`. A conversation's prompt grows with its
+    /// age.
+    fn aged(arm: &str, [of_a, of_b]: [u32; 2], turns: u64, count: u64) -> Vec<ArmConversation> {
+        let weights = Weights::from([("a".into(), of_a), ("b".into(), of_b)]);
+        let conversation = |number: u64| ArmConversation {
+            arm: arm.into(),
+            weights: weights.clone(),
+            turns,
+            tokens_in: turns * (turns + 1) * (50 + number % 7),
+            reasked: turns - 1 - number % 2,
+            ..ArmConversation::default()
+        };
+        (0..count).map(conversation).collect()
+    }
+
+    /// The arm whose weight was raised has more of the young conversations: it was said to take `less: 408 against 1043`
+    /// prompt tokens a turn.
+    #[test]
+    fn identical_arms_were_said_to_differ_once_their_weights_had_changed() {
+        let then = [aged("a", [9, 1], 10, 180), aged("b", [9, 1], 10, 20)].concat();
+        let now = [aged("a", [1, 9], 2, 20), aged("b", [1, 9], 2, 180)].concat();
+        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
+        assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
+        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true });
+        // An arm that is added later has no part in the conversations of before.
+        let then = aged("a", [1, 0], 10, 40);
+        let now = [aged("a", [1, 1], 2, 20), aged("b", [1, 1], 2, 20)].concat();
+        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
+        assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
+        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true });
+        // Twice the weights are the same weights, and those of a third arm change nothing between these two.
+        let then = [aged("a", [1, 1], 10, 12), aged("b", [1, 1], 10, 12)].concat();
+        let mut now = [aged("a", [2, 2], 2, 12), aged("b", [2, 2], 2, 12)].concat();
+        now.iter_mut().for_each(|it| it.weights.extend([("c".into(), 5)]));
+        let (compared, _) = differences(&[then, now].concat(), "b", "a", 1);
+        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false });
+    }
+
     #[test]
     fn a_handful_of_conversations_shows_nothing() {
         let few: Vec<ArmConversation> = (0..11).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
-        let found = differences(&few, "b", "a", 1);
+        let (_, found) = differences(&few, "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::TooFewConversations && it.interval.is_none()));
         let config = experiment("less", &["a", "b"]);
         let figures = figures("less", Some(&design(&config)), &few, &BTreeMap::new());

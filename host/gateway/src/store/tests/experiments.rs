@@ -2,6 +2,7 @@ use super::*;
 use crate::{
     chat::Reaction,
     ledger::{Event, InExperiment, Tags},
+    policies::experiment::figures::{self, Finding, LEAST_CONVERSATIONS},
     store::assignment::{ArmAssignment, Weights},
 };
 
@@ -129,4 +130,44 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     assert!(matches!(another_mind, Vote::Counted(_)), "{another_mind:?}");
     let known = store.arm_conversations("less").await.unwrap();
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
+}
+
+/// Those of the control went on, and a conversation's prompt grows with its age: the arm was said to take fewer tokens.
+#[tokio::test]
+async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
+    let home = home();
+    let store = open(&home);
+    let asked = |arm: &'static str, number: usize, tokens: u64, now_ms: i64| {
+        let store = store.clone();
+        async move {
+            let (key, event_id) = (format!("slack:dm:U{arm}{number}"), format!("Ev{arm}{number}at{now_ms}"));
+            let open = ask(&store, accept(&store, &key, &event_id).await).await;
+            store.draw("less", open.session, drawn(arm), "a", NOW).await.unwrap();
+            let acting = store.arm("less", open.session).await.unwrap().expect("an arm");
+            let outturn = TurnOutcome { tags: tags(&acting), ..TurnOutcome::default() };
+            let usage = Usage { input_tokens: tokens + number as u64, ..Usage::default() };
+            store.record(open.turn, Recorded { outturn, usage, ..recorded("q", "a") }, now_ms).await.unwrap();
+            store.finish(open.turn, vec![(0, None)], vec![], now_ms).await.unwrap();
+        }
+    };
+    for number in 0..LEAST_CONVERSATIONS {
+        for arm in ["a", "b"] {
+            asked(arm, number, 100, NOW).await;
+        }
+    }
+    let over = |_| Event::ExperimentOff { experiment: "less".into(), promoted: None };
+    store.stop_arm("less", "b", "a", "worse", over, NOW + 1).await.unwrap();
+    for number in 0..LEAST_CONVERSATIONS {
+        for arm in ["a", "b"] {
+            asked(arm, number, 10_000, NOW + 2).await;
+        }
+    }
+    let of = |name: &str| DesignedArm { name: name.into(), weight: 1, shadow: false };
+    let design = Design { control: "a".into(), arms: vec![of("a"), of("b")] };
+    let (known, stopped) = (store.arm_conversations("less").await.unwrap(), store.stopped_arms("less").await.unwrap());
+    let figures = figures::figures("less", Some(&design), &known, &stopped);
+    let found = &figures.arms[1].differences;
+    assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:#?}");
+    let turns: Vec<u64> = figures.arms.iter().map(|arm| arm.turns).collect();
+    assert_eq!(turns, [2, 1].map(|each| each * LEAST_CONVERSATIONS as u64), "the table has all of them");
 }
