@@ -127,11 +127,13 @@ impl CompareCommand {
         let prices = Prices::load(self.prices.as_deref())?;
         let arms = self.arms(&context.home, &config.policy)?;
         let (found, problems) = self.sources(context)?;
+        let priced_as = spec.name.clone().filter(|_| spec.provider != Provider::Sim);
         let subject = Subject {
             model: spec.to_string(),
             window: Some(setup.window).filter(|_| !setup.by_receipts),
             budget: self.budget,
-            price: spec.name.as_deref().and_then(|name| prices.of(name)),
+            price: priced_as.as_deref().and_then(|name| prices.of(name)),
+            priced_as,
             seed: self.seed,
         };
         let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
@@ -334,7 +336,8 @@ fn page(report: &Report, language: Language) -> String {
         more => format!("{more} questions"),
     };
     page.say(&format!("{conversations}, {turns}, {questions}; `{model}` with {limit}, seed {seed}"));
-    report.settings(language).iter().for_each(|settings| page.text(&format!("{settings}\n")));
+    let told = report.prices(language).into_iter().chain(report.settings(language));
+    told.for_each(|told| page.text(&format!("{told}\n")));
     page.text("\n");
     page.columns(&report::table::rows(report, language));
     page.text("\n");

@@ -65,14 +65,24 @@ impl Prices {
         Ok(prices)
     }
 
-    /// Returns the price of a model, by the longest matching prefix of its name. A router's prefix is ignored.
+    /// Returns the price of a model, by the longest of the names that it is a [version](is_version) of. A router's
+    /// prefix is ignored.
     pub fn of(&self, model: &str) -> Option<Price> {
         let model = model.rsplit('/').next().unwrap_or(model);
-        let begins = |prefix: &str| {
-            model.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '@', '[']))
-        };
-        self.models.iter().filter(|(prefix, _)| begins(prefix)).max_by_key(|(prefix, _)| prefix.len()).map(|(_, p)| *p)
+        let is_one = |name: &str| model.strip_prefix(name).is_some_and(is_version);
+        self.models.iter().filter(|(name, _)| is_one(name)).max_by_key(|(name, _)| name.len()).map(|(_, price)| *price)
     }
+}
+
+/// Returns whether what follows a name says no more than which version it is: by a number, a date, `latest` or a
+/// router's mark. Any other word, as in `-mini`, makes it another model, with a price of its own.
+fn is_version(rest: &str) -> bool {
+    let numbers = rest.split(['@', '[']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_empty()
+        || numbers
+            .strip_prefix(['-', '.'])
+            .is_some_and(|numbers| numbers.split(['-', '.']).all(|part| part == "latest" || is_number(part)))
 }
 
 impl Price {
@@ -100,6 +110,26 @@ mod tests {
         assert_eq!(input("anthropic/claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("gpt-5.1"), Some(1.25));
         assert_eq!((input("gpt-50"), input("sim")), (None, None));
+    }
+
+    /// Once, `gpt-4o-mini` cost what `gpt-4o` does, sixteen times too much.
+    #[test]
+    fn a_small_model_had_the_price_of_the_large_one() {
+        let prices = Prices::load(None).expect("the shipped table");
+        let input = |model: &str| prices.of(model).map(|price| price.input);
+        for unknown in ["gpt-4o-mini", "gpt-5-nano", "gpt-5-nano-2025-08-07", "o3-pro", "gpt-5-codex", "gpt-5-2-mini"] {
+            assert_eq!(input(unknown), None, "{unknown}");
+        }
+        for (known, price) in [
+            ("gpt-4o-2024-08-06", 2.5),
+            ("gpt-4o-latest", 2.5),
+            ("gpt-5-mini-2025-08-07", 0.25),
+            ("claude-sonnet-4@20250514", 3.0),
+            ("claude-opus-4-6[1m]", 5.0),
+            ("us.anthropic/claude-opus-4-5-20251101", 5.0),
+        ] {
+            assert_eq!(input(known), Some(price), "{known}");
+        }
     }
 
     #[test]

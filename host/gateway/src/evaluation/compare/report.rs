@@ -34,6 +34,8 @@ pub struct Subject {
     pub window: Option<u64>,
     /// The hard limit, if it was given.
     pub budget: Option<u64>,
+    /// The name that the price was looked for by; `None` for a simulated model, which costs nothing.
+    pub priced_as: Option<String>,
     pub price: Option<Price>,
     pub seed: u64,
 }
@@ -94,6 +96,25 @@ impl Report {
         let changed = self.policies.iter().filter(|policy| !policy.settings.is_empty());
         let told = changed.map(|policy| format!("settings of `{}`: {}", policy.label, policy.settings));
         told.map(|told| terminal::translated(&told, language).into_owned()).collect()
+    }
+
+    /// Returns a sentence in the reader's language about the prices that the costs are computed with, or that there are
+    /// none.
+    pub fn prices(&self, language: Language) -> Option<String> {
+        let name = self.subject.priced_as.as_deref()?;
+        let told = match self.subject.price {
+            Some(Price { input, cached, cache_write, output }) => {
+                let written = cache_write.unwrap_or(input);
+                format!(
+                    "dollars per million tokens of `{name}`: input {input}, cached {cached}, cache-write {written}, \
+                     output {output}"
+                )
+            }
+            None => {
+                format!("the price of `{name}` is not known, so no costs are shown; specify it with `--prices FILE`")
+            }
+        };
+        Some(terminal::translated(&told, language).into_owned())
     }
 
     fn verdict(&self, comparison: &Comparison, language: Language) -> String {

@@ -93,8 +93,8 @@ impl Page {
             ));
         }
         self.push("</ul>\n");
-        for settings in report.settings(self.language) {
-            self.push(&format!("<p>{}</p>\n", in_code(&escape(&settings))));
+        for told in report.prices(self.language).into_iter().chain(report.settings(self.language)) {
+            self.push(&format!("<p>{}</p>\n", in_code(&escape(&told))));
         }
         for verdict in report.verdicts(self.language) {
             self.push(&format!("<p class=\"verdict\">{}</p>\n", in_code(&escape(&verdict))));
