@@ -34,6 +34,11 @@ impl Preamble {
         Preamble { system, tools, as_text: false, tokens }
     }
 
+    /// Returns whether the requests that it goes with begin alike.
+    pub(crate) fn sends_the_same(&self, other: &Preamble) -> bool {
+        self.system == other.system && self.tools == other.tools
+    }
+
     /// Returns a preamble for a server that does not accept tools.
     pub(crate) fn without_tools(system: impl Into<String>) -> Preamble {
         Preamble { as_text: true, ..Preamble::new(system, []) }

@@ -80,6 +80,24 @@ fn what_was_found_and_what_tools_said_counts_as_it_did() {
     assert_eq!(replayed(&compare(&home, &[]), "standard"), dropped);
 }
 
+/// A provider's cache keeps nothing of what comes after another system prompt.
+#[test]
+fn what_came_after_another_system_prompt_was_said_to_be_kept() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("prompts")).expect("a folder");
+    let ask = |number: u32| {
+        home.run(&["run", "--model", "sim"], &question(&format!("Ev{number}"), &"why ".repeat(200))).ok();
+    };
+    let kept = || compare(&home, &[])["policies"][0]["tokens"]["reused"].as_u64().expect("a number");
+    home.write("prompts/biz.md", "Be brief.");
+    ask(1);
+    home.write("prompts/biz.md", "Be kind.");
+    ask(2);
+    assert_eq!(kept(), 0);
+    ask(3);
+    assert!(kept() > 0, "the same prompt again");
+}
+
 #[test]
 fn a_conversation_without_receipts_is_replayed_and_that_is_said() {
     let [from, to] = [Home::new(), Home::new()];

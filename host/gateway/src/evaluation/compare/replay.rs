@@ -102,6 +102,8 @@ pub struct Seen {
     pub times: Vec<u64>,
     /// The last request that was answered.
     pub last: Vec<Entry>,
+    /// What it began with, before its messages.
+    last_preamble: Option<Arc<Preamble>>,
     /// Messages that were replaced by a summary.
     pub summarised: HashSet<i64>,
     /// The current turn, and the number of requests in it.
@@ -290,13 +292,15 @@ impl<'a> Replay<'a> {
     /// would.
     fn answered(&self, exchange: &Exchange) {
         let mut seen = self.world.seen();
-        let last = std::mem::take(&mut seen.last);
         let same = |(a, b): &(&Entry, &Entry)| Arc::ptr_eq(&a.message, &b.message) || a.message == b.message;
-        let kept = exchange.window.entries().zip(&last).take_while(same);
-        let kept: u64 = kept.map(|(entry, _)| u64::from(entry.tokens)).sum();
-        let system = if last.is_empty() { 0 } else { exchange.preamble.tokens };
-        seen.tally.tokens_reused += kept + system;
-        seen.last = exchange.window.entries().cloned().collect();
+        let last = std::mem::replace(&mut seen.last, exchange.window.entries().cloned().collect());
+        let last_preamble = seen.last_preamble.replace(Arc::clone(&exchange.preamble));
+        // After another preamble, nothing is kept of what follows it.
+        if last_preamble.is_some_and(|preamble| preamble.sends_the_same(&exchange.preamble)) {
+            let kept = exchange.window.entries().zip(&last).take_while(same);
+            let kept: u64 = kept.map(|(entry, _)| u64::from(entry.tokens)).sum();
+            seen.tally.tokens_reused += kept + exchange.preamble.tokens;
+        }
     }
 
     /// A copy of the conversation, for a question that it does not remember.
