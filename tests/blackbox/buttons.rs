@@ -80,9 +80,11 @@ async fn a_thumb_is_a_signal_of_the_experiment_one_a_person_whoever_changes_thei
         thumb(&scene, user, &answer, value).await;
     }
     let signals = scene.home.await_events("signal.reaction", 3);
-    let said: Vec<(&Value, &Value)> = signals.iter().map(|signal| (&signal["actor"], &signal["likes"])).collect();
-    let (first, second) = (json!("U1"), json!("U2"));
-    assert_eq!(said, [(&first, &json!(true)), (&second, &json!(true)), (&first, &json!(false))]);
+    let said = ["actor", "likes", "replaces"].map(|key| signals.iter().map(|signal| signal[key].clone()).collect());
+    let said: [Vec<Value>; 3] = said;
+    assert_eq!(said[0], ["U1", "U2", "U1"]);
+    assert_eq!(said[1], [true, true, false]);
+    assert_eq!(said[2], [false, false, true], "the ledger adds up to what the status has");
     assert!(gateway.terminate().success());
     assert_eq!(scene.home.events("signal.reaction").len(), 3);
     assert_eq!(opinions(&scene.home), (json!(1), json!(1)));

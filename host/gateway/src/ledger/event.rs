@@ -353,9 +353,9 @@ pub enum Event {
     /// A person asks nearly the same question again.
     #[serde(rename = "signal.reasked")]
     SignalReasked { actor: String, session: String, after_ms: u64, similarity: f64 },
-    /// A person rates an answer.
+    /// A person rates an answer. `replaces`: they had said the opposite of it before, which no longer counts.
     #[serde(rename = "signal.reaction")]
-    SignalReaction { actor: String, session: String, likes: bool },
+    SignalReaction { actor: String, session: String, likes: bool, replaces: bool },
     /// The front refuses new connections of the gateway; existing ones continue.
     #[serde(rename = "front.refused")]
     FrontRefused { reason: String },

@@ -78,7 +78,8 @@ mod tests {
     fn an_event_of_a_turn_says_whose_decisions_it_went_by() {
         let place = InExperiment { experiment: "less".into(), arm: "b".into() };
         let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
-        let event = Event::SignalReaction { actor: "U1".into(), session: "slack:dm:U1".into(), likes: true };
+        let (actor, session) = ("U1".into(), "slack:dm:U1".into());
+        let event = Event::SignalReaction { actor, session, likes: true, replaces: false };
         let line = Line::new(Series::Events, &TaggedEvent { event, tags }, 0);
         let line: serde_json::Value = serde_json::from_str(&line.text).expect("one line of JSON");
         assert_eq!(

@@ -21,7 +21,8 @@ pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE
 pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at, moved_to)
      VALUES (?1, ?2, ?3, ?4, ?5, (SELECT ?6 FROM stopped_arm WHERE experiment = ?1 AND arm = ?3))
      ON CONFLICT (experiment, session_id) DO NOTHING";
-pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm
+pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm,
+            EXISTS (SELECT 1 FROM vote v WHERE v.turn_id = t.id AND v.\"user\" = ?2)
      FROM outbox o JOIN turn t ON t.id = o.turn_id JOIN session s ON s.id = t.session_id
      WHERE o.sent_id = ?1";
 pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, \"user\", likes) VALUES (?1, ?2, ?3)
@@ -281,7 +282,7 @@ impl Store {
         let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
-            let mut rows = statement.query([&reaction.ts])?;
+            let mut rows = statement.query([&reaction.ts, &reaction.user])?;
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(1)?)?;
                 // Messages of two channels may have the same timestamp.
@@ -297,7 +298,8 @@ impl Store {
                     return Ok(Vote::Again);
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
-                let event = Event::SignalReaction { actor: reaction.user.clone(), session: key.to_string(), likes };
+                let (actor, session) = (reaction.user.clone(), key.to_string());
+                let event = Event::SignalReaction { actor, session, likes, replaces: row.get(5)? };
                 pen.write(conn, Some(TurnId(turn)), TaggedEvent { event, tags: tags.clone() })?;
                 return Ok(Vote::Counted(Voted { key, tags }));
             }

@@ -97,10 +97,20 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
             arm.tokens_out += number("outputTokens");
         }
         "context.exceeded" => arm.overflows += 1,
+        // Nobody said so, but a smaller prompt was answered.
+        "context.suspected" if event["helped"] == true => arm.overflows += 1,
         "policy.failed" => arm.failures += 1,
         "signal.reasked" => arm.asked_again += 1,
-        "signal.reaction" if event["likes"] == true => arm.thumbs_up += 1,
-        "signal.reaction" => arm.thumbs_down += 1,
+        "signal.reaction" => {
+            let (mut given, mut other) = (&mut arm.thumbs_up, &mut arm.thumbs_down);
+            if event["likes"] != true {
+                std::mem::swap(&mut given, &mut other);
+            }
+            *given += 1;
+            if event["replaces"] == true {
+                *other = other.saturating_sub(1);
+            }
+        }
         "experiment.arm-stopped" => {
             let worse = event["worse"].as_str().unwrap_or("?");
             let (of_arm, of_control) = (number("armConversations"), number("controlConversations"));
@@ -122,4 +132,40 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
 /// Describes why an arm was stopped.
 fn verdict(worse: &str, of_arm: u64, of_control: u64) -> String {
     format!("{worse} in {of_arm} conversations, the control's in {of_control}")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn of_arm(events: &[Value]) -> Arm {
+        let record = |event: &Value| {
+            let mut event = event.clone();
+            (event["experiment"], event["arm"]) = (json!("less"), json!("b"));
+            Record { at: Timestamp::UNIX_EPOCH, event }
+        };
+        let records: Vec<Record> = events.iter().map(record).collect();
+        arms(&records)["less"]["b"].clone()
+    }
+
+    /// `experiment status` counts the last word of each person: of 👍 👎 👍 it had one, and `audit` had two 👍 and a 👎.
+    #[test]
+    fn a_person_of_two_minds_was_counted_as_several() {
+        let voted =
+            |likes: bool, replaces: bool| json!({"type": "signal.reaction", "likes": likes, "replaces": replaces});
+        let arm = of_arm(&[voted(true, false), voted(false, true), voted(true, true)]);
+        assert_eq!((arm.thumbs_up, arm.thumbs_down), (1, 0));
+        // What it replaces may be from before the days that are looked at.
+        let arm = of_arm(&[voted(false, true)]);
+        assert_eq!((arm.thumbs_up, arm.thumbs_down), (0, 1));
+    }
+
+    #[test]
+    fn an_overflow_that_was_only_found_by_asking_for_less_was_missing() {
+        let suspected = |helped: bool| json!({"type": "context.suspected", "because": "empty", "helped": helped});
+        assert_eq!(of_arm(&[json!({"type": "context.exceeded"}), suspected(true), suspected(false)]).overflows, 2);
+    }
 }
