@@ -49,7 +49,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use batch::Batch;
+pub use batch::{Batch, GivenUp};
 pub use stuck::TurnFailure;
 
 use queues::{EnqueueOutcome, QueuedMessage, Queues};

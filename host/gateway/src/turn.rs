@@ -111,7 +111,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     }
     let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
     if !off.is_empty() {
-        Box::pin(called_off::end(services, off, &said)).await?;
+        Box::pin(called_off::end(services, off, &said, batch.take_given_up())).await?;
     }
     let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
     let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
@@ -156,7 +156,6 @@ async fn answer(
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;
-        budget(&work.ports, &mut work.exchange).await?;
         Ok::<_, TurnError>(work)
     };
     let make = async {
@@ -167,7 +166,13 @@ async fn answer(
         if let Some(progress) = work.progress.take() {
             progress.finish().await;
         }
-        outcome.map(|outcome| (work, outcome))
+        match outcome {
+            Ok(outcome) => Ok((work, outcome)),
+            Err(error) => {
+                batch.give_up(record::given_up(&work));
+                Err(error)
+            }
+        }
     };
     let (shown, made) = tokio::join!(show, make);
     let (work, outcome) = made?;
@@ -189,8 +194,9 @@ async fn unless<T>(
     }
 }
 
-/// Runs steps 4 to 6 until there is text for the person.
+/// Runs steps 3 to 6 until there is text for the person.
 async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<Ending, TurnError> {
+    budget(&work.ports, &mut work.exchange).await?;
     loop {
         let answer = match ask::ask(services, work).await? {
             AskOutcome::Answer(answer) => answer,

@@ -1,12 +1,12 @@
 //! A bad arm over Slack's protocol: it sends more than the model takes, and the model does not say how much that is.
 
 use pmk_stand_ins::{
-    anthropic::Anthropic,
+    anthropic::{Anthropic, Behaviour},
     slack::{Slack, dm_channel},
 };
 use serde_json::{Value, json};
 
-use super::{users, write};
+use super::{failing, users, write};
 use crate::{
     support::{Home, PATIENCE, until_async},
     workspace::{Gateway, rules},
@@ -111,4 +111,42 @@ async fn thumbs_and_questions_asked_again_are_counted_for_the_arm() {
     let status = home.run(&["--json", "experiment", "status"], "").ok().json();
     let arm = &status["arms"][0];
     assert_eq!((&arm["likes"], &arm["dislikes"], &arm["reasked"]), (&json!(1), &json!(0), &json!(1)), "{status:#}");
+}
+
+/// Once, it was in no arm: its failure, its tokens and the time that people had waited were in no figure, and the
+/// slower arm looked the better for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_was_stopped_or_deleted_was_in_no_arm() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let anthropic = Anthropic::start().await;
+    let home = Home::new();
+    let looks = home.path().join("looks");
+    let script = format!("touch {}; sleep 1000", looks.display());
+    let arms = json!([{"name": "a", "weight": 0}, {"name": "bad", "policy": {"files": [failing(&home)]}}]);
+    let experiment = json!({"name": "off", "start": "2026-01-01T00:00:00Z", "control": "a", "arms": arms});
+    let config = json!({"version": 1, "mra": {"command": ["sh", "-c", script]}, "experiment": experiment});
+    home.write("gateway.json", config.to_string());
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    home.await_events("experiment.on", 1);
+    for user in ["U1", "U2"] {
+        anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "when?"}))]));
+        let asked = slack.dm(user, "When is the launch?");
+        until_async("a look", || std::fs::remove_file(&looks).ok()).await;
+        if user == "U1" {
+            slack.dm(user, "stop");
+            assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+        } else {
+            assert!(slack.take_back(&asked).is_some());
+            home.await_events("message.deleted", 1);
+        }
+    }
+    let spent = home.await_events("token.usage", 2);
+    let failed = home.await_events("policy.failed", 2);
+    assert!(spent.iter().chain(&failed).all(|event| event["arm"] == "bad"), "{spent:#?} {failed:#?}");
+    assert!(gateway.terminate().success());
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    let bad = &status["arms"][1];
+    assert_eq!((&bad["turns"], &bad["failed"], &bad["called_off"]), (&json!(2), &json!(2), &json!(2)), "{bad:#}");
+    assert!(bad["tokens_in"].as_u64() > Some(0) && bad["latency_ms"].as_u64() > Some(0), "{bad:#}");
 }

@@ -2,11 +2,12 @@
 //! meanwhile.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use pmk_core::SessionKey;
+use pmk_models::Usage;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,16 +17,29 @@ use super::{
 use crate::{
     config::{QueueConfig, QueueMode},
     ids::InboxId,
+    ledger::TaggedEvent,
+    store::TurnOutcome,
 };
 
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
+
+/// What an attempt that was given up had come to. It counts if its messages are not asked again; a further attempt
+/// comes to its own.
+#[derive(Debug, Default)]
+pub struct GivenUp {
+    pub usage: Usage,
+    pub outturn: TurnOutcome,
+    /// Its ledger events that are not stored.
+    pub events: Vec<TaggedEvent>,
+}
 
 /// The messages that a worker is processing.
 pub struct Batch {
     key: SessionKey,
     ids: Vec<InboxId>,
     said: Arc<Mutex<String>>,
+    given_up: Mutex<GivenUp>,
     queues: Arc<Mutex<Queues>>,
 }
 
@@ -54,6 +68,16 @@ impl Batch {
     /// Returns the model's answer so far; it outlives an attempt.
     pub fn said(&self) -> &Arc<Mutex<String>> {
         &self.said
+    }
+
+    /// Keeps what the current attempt has come to, which is given up.
+    pub fn give_up(&self, attempt: GivenUp) {
+        *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = attempt;
+    }
+
+    /// Takes what the last attempt that was given up had come to.
+    pub fn take_given_up(&self) -> GivenUp {
+        std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds at most `most` messages that arrived since. They are done when the turn finishes, and queued again
@@ -90,7 +114,13 @@ impl Dispatcher {
             Dequeued::First | Dequeued::Alone => {}
         }
         let ids = queues::lock(&self.queues).working(key);
-        Some(Batch { key: key.clone(), ids, said: Arc::default(), queues: Arc::clone(&self.queues) })
+        Some(Batch {
+            key: key.clone(),
+            ids,
+            said: Arc::default(),
+            given_up: Mutex::default(),
+            queues: Arc::clone(&self.queues),
+        })
     }
 
     /// Waits until nothing arrives during a pause, or enough messages wait.

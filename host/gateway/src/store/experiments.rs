@@ -36,8 +36,8 @@ const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment 
 const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHERE experiment = ?1 ORDER BY arm";
 const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
-/// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those
-/// answered after a time.
+/// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those that
+/// ended after a time. One that was deleted while it waited ends without an answer.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
             CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
@@ -49,10 +49,11 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
                AND u.answered_at <= ?2 AND v.likes = 1),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
-               AND u.answered_at <= ?2 AND v.likes = 0)
+               AND u.answered_at <= ?2 AND v.likes = 0),
+            CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT)
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
-       AND t.answered_at <= ?2
+       AND coalesce(t.answered_at, t.delivered_at) <= ?2
      LEFT JOIN inbox i ON i.id = t.id
      WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id ORDER BY a.drawn_at, a.session_id";
 
@@ -94,6 +95,8 @@ pub struct ArmConversation {
     pub latency_ms: u64,
     pub likes: u64,
     pub dislikes: u64,
+    /// Turns whose question people stopped or deleted before it was answered.
+    pub called_off: u64,
 }
 
 /// The configuration of an experiment, as far as its figures depend on it.
@@ -329,6 +332,7 @@ fn arm_figures(conn: &Connection, experiment: &str, until_ms: i64) -> Result<Vec
             latency_ms: count(9)?,
             likes: count(10)?,
             dislikes: count(11)?,
+            called_off: count(12)?,
         });
     }
     Ok(conversations)

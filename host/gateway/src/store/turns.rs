@@ -41,6 +41,10 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
             placeholder = coalesce(?15, placeholder)
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
+/// What was spent on a turn that gets no answer, and what came of it.
+pub(super) const SPENT: &str = "UPDATE turn SET input_tokens = ?2, output_tokens = ?3, cache_read_tokens = ?4,
+            cache_creation_tokens = ?5, policy = ?6, experiment = ?7, arm = ?8, failed = ?9, overflowed = ?10
+     WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
 /// The state of a turn when its answer is recorded: whether it waits for one, the conversation and its revision,
 /// the next position in the live window, and the holder of the lease.
 pub(super) const STANDING: &str = "SELECT t.answered_at IS NULL AND t.delivered_at IS NULL, t.session_id, s.revision,
@@ -306,6 +310,22 @@ impl Store {
         Ok(())
     }
 
+    /// Stores what was spent on a turn that gets no answer, and what came of it.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn spent(&self, turn: TurnId, usage: Usage, outturn: &TurnOutcome) -> Result<(), StoreError> {
+        let TurnOutcome { tags, failed, overflowed, .. } = outturn.clone();
+        self.write(move |conn| {
+            let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
+            let [input, output, read, created] = stored_usage(usage);
+            let policy = tags.policy_sha256.as_deref();
+            let values = params![turn.0, input, output, read, created, policy, experiment, arm, failed, overflowed];
+            Ok(conn.prepare_cached(SPENT)?.run(values)?)
+        })
+        .await
+    }
+
     /// Stores that a part was sent, with its ledger events. Worth its own commit for every part but the last, which
     /// [`finish`](Store::finish) takes.
     ///
@@ -492,18 +512,17 @@ fn answer(
     outturn: &TurnOutcome,
     now_ms: i64,
 ) -> Result<(), Fault> {
-    // SQLite's integers are signed; no provider counts that far.
-    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let [input, output, read, created] = stored_usage(usage);
     let TurnOutcome { tags, failed, overflowed, reasked, asked_by } = outturn;
     let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,
         now_ms,
         report,
-        count(usage.input_tokens),
-        count(usage.output_tokens),
-        count(usage.cache_read_tokens),
-        count(usage.cache_creation_tokens),
+        input,
+        output,
+        read,
+        created,
         tags.policy_sha256.as_deref(),
         experiment,
         arm,
@@ -514,6 +533,13 @@ fn answer(
         placeholder
     ];
     Ok(conn.prepare_cached(ANSWER)?.run(values)?)
+}
+
+/// The four numbers as the database takes them: its integers are signed, and no provider counts that far.
+fn stored_usage(usage: Usage) -> [i64; 4] {
+    let Usage { input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens } = usage;
+    [input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens]
+        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX))
 }
 
 fn part_sent(conn: &Connection, turn: TurnId, (part, sent_id): &Sent, now_ms: i64) -> Result<(), Fault> {

@@ -2,19 +2,25 @@
 //! trace; a stopped one ends with what there was of the answer, and a note that it was stopped.
 
 use pmk_core::{Entry, Message};
-use pmk_models::Usage;
 
-use super::{TurnError, batching, deliver, parts, placeholder};
+use super::{TurnError, batching, deliver, parts, placeholder, record};
 use crate::{
     chat::MessageBody,
+    dispatch::GivenUp,
     front::settled::unfenced,
     ledger::{Tags, report::TurnReport},
     services::Services,
     store::{Answered, CalledOff, OpenTurn, Receipts, Recorded, TurnOutcome},
 };
 
-/// Ends called-off questions of one batch. `said` is the model's answer so far.
-pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -> Result<(), TurnError> {
+/// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
+/// to: that counts, or policies under which people stop more answers would look the better for it.
+pub(super) async fn end(
+    services: &Services,
+    turns: Vec<OpenTurn>,
+    said: &str,
+    mut given_up: GivenUp,
+) -> Result<(), TurnError> {
     let (mut stopped, deleted): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
     for turn in deleted {
@@ -23,16 +29,29 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
         if turn.resumed {
             services.front.resumed(&turn.inbound).await;
         }
-        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+        // It was an attempt at all of them.
+        let GivenUp { usage, outturn, events } =
+            if stopped.is_empty() { std::mem::take(&mut given_up) } else { GivenUp::default() };
+        if outturn.tags != Tags::default() {
+            services.store.spent(turn.turn, usage, &outturn).await?;
+        }
+        services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
+        record::judge(services, &outturn).await;
     }
     match stopped.pop() {
-        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said).await?).await,
+        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?).await,
         None => Ok(()),
     }
 }
 
 /// Stores the answer so far as the answer, so that the conversation continues from it.
-async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said: &str) -> Result<Answered, TurnError> {
+async fn stop(
+    services: &Services,
+    mut turn: OpenTurn,
+    also: Vec<OpenTurn>,
+    said: &str,
+    given_up: GivenUp,
+) -> Result<Answered, TurnError> {
     let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
     batching::merge(&mut turn, &also);
     let pieces = batching::pieces(&turn, &also);
@@ -50,9 +69,10 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
+    let outturn = TurnOutcome { asked_by, ..given_up.outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
-        usage: Usage::default(),
+        usage: given_up.usage,
         also: also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         pieces,
         atoms: vec![],
@@ -62,15 +82,16 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         escalation: None,
         case: None,
         report: report.clone(),
-        outturn: TurnOutcome { asked_by, ..TurnOutcome::default() },
+        outturn: outturn.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
-        events: vec![],
+        events: given_up.events,
         receipts: Receipts::default(),
         revision: turn.live.revision,
         placeholder: None,
     };
     let now_ms = services.now_ms();
     services.store.record(turn.turn, recorded, now_ms).await?;
-    Ok(Answered::recorded(&turn, Tags::default(), turn.placeholder.clone(), parts, report, now_ms))
+    record::judge(services, &outturn).await;
+    Ok(Answered::recorded(&turn, outturn.tags, turn.placeholder.clone(), parts, report, now_ms))
 }

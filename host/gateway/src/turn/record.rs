@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     chat::MessageBody,
+    dispatch::GivenUp,
     exchange::Cut,
     ledger::{
         Event,
@@ -88,13 +89,7 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
-    let outturn = TurnOutcome {
-        tags: work.ports.journal.tags().clone(),
-        failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
-        overflowed: work.exchange.tally.overflowed,
-        reasked: reask.is_some(),
-        asked_by: asked_by(&work),
-    };
+    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
     let recorded = Recorded {
         messages: work.exchange.window.of_this_turn().cloned().collect(),
         usage: work.exchange.tally.usage,
@@ -118,9 +113,7 @@ pub(super) async fn record(
     services.store.record(work.turn.turn, recorded, now_ms).await?;
     // Other turns may add to the case now.
     drop(tracking);
-    if let Some(arm) = bad_arm(&outturn) {
-        services.experiment.judge(arm).await;
-    }
+    judge(services, &outturn).await;
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
     Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report, now_ms))
 }
@@ -194,11 +187,27 @@ fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
     work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
 }
 
-/// Returns the experiment arm of a turn in which something failed that policies are responsible
-/// for.
-fn bad_arm(outturn: &TurnOutcome) -> Option<&str> {
+/// Returns what has come of a turn so far.
+fn outturn(work: &Work<'_>) -> TurnOutcome {
+    TurnOutcome {
+        tags: work.ports.journal.tags().clone(),
+        failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
+        overflowed: work.exchange.tally.overflowed,
+        ..TurnOutcome::default()
+    }
+}
+
+/// Returns what an attempt that ends without an answer has come to.
+pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
+    GivenUp { usage: work.exchange.tally.usage, outturn: outturn(work), events: work.ports.journal.take() }
+}
+
+/// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.
+pub(super) async fn judge(services: &Services, outturn: &TurnOutcome) {
     let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
-    arm.filter(|_| outturn.failed || outturn.overflowed)
+    if let Some(arm) = arm.filter(|_| outturn.failed || outturn.overflowed) {
+        services.experiment.judge(arm).await;
+    }
 }
 
 /// Returns the turn's report, which is also the source of the ledger's `turn.processed`.

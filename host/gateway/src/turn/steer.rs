@@ -10,7 +10,12 @@ use super::{
     called_off, command, deliver, hear,
     work::Work,
 };
-use crate::{config::QueueMode, dispatch::Batch, services::Services, store::Hold};
+use crate::{
+    config::QueueMode,
+    dispatch::{Batch, GivenUp},
+    services::Services,
+    store::Hold,
+};
 
 /// Under `steer`, adds the messages written since the turn began to the window.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
@@ -37,7 +42,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 continue;
             }
             Admission::CalledOff(turn) => {
-                called_off::end(services, vec![turn], "").await?;
+                called_off::end(services, vec![turn], "", GivenUp::default()).await?;
                 continue;
             }
             Admission::Nothing => continue,

@@ -121,7 +121,8 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     page.text(&format!("{experiment} {}{colon}{since}\n\n", printable(&figures.experiment)));
     let heading =
         ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
-    let heading = heading.into_iter().chain(["#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
+    let heading =
+        heading.into_iter().chain(["#CALLED OFF", "#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
     let rows = figures.arms.iter().map(|arm| row(arm, &page));
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     page.columns(&rows);
@@ -202,7 +203,16 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
     };
     let seconds = arm.latency_ms.map_or_else(|| "-".into(), |ms| format!("{:.1}", ms as f64 / 1_000.0));
     let weight = arm.weight.map_or_else(|| "-".into(), |weight| weight.to_string());
-    let counts = [arm.conversations, arm.turns, arm.failed, arm.overflowed, arm.reasked, arm.likes, arm.dislikes];
+    let counts = [
+        arm.conversations,
+        arm.turns,
+        arm.failed,
+        arm.overflowed,
+        arm.reasked,
+        arm.likes,
+        arm.dislikes,
+        arm.called_off,
+    ];
     // A shadow arm answers nobody.
     let shown = |count: u64| if arm.role == Role::Shadow { "-".to_owned() } else { count.to_string() };
     let counts = counts.into_iter().map(shown);

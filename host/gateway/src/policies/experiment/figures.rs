@@ -55,6 +55,8 @@ pub struct ArmFigures {
     pub reasked: u64,
     pub likes: u64,
     pub dislikes: u64,
+    /// Turns whose question people stopped or deleted before it was answered. Their time ends there.
+    pub called_off: u64,
     /// As counted by the provider.
     pub tokens_in: u64,
     pub tokens_out: u64,
@@ -193,6 +195,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         reasked: sum(|it| it.reasked),
         likes: sum(|it| it.likes),
         dislikes: sum(|it| it.dislikes),
+        called_off: sum(|it| it.called_off),
         tokens_in: sum(|it| it.tokens_in),
         tokens_out: sum(|it| it.tokens_out),
         latency_ms: sum(|it| it.latency_ms).checked_div(turns),

@@ -122,6 +122,7 @@ const BY_INDEX: &[&str] = &[
     experiments::FIND_ANSWER,
     experiments::VOTE,
     turns::ASKED_ALONG,
+    turns::SPENT,
     turns::UNSENT_PARTS,
     turns::PART_SENT,
     turns::OUTSTANDING,
