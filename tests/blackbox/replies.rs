@@ -222,6 +222,23 @@ async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
     assert_eq!(scene.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
 }
 
+/// Once, it stayed beside the word that the message is parked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_that_cannot_be_edited_goes_when_its_question_is_parked() {
+    let scene = Scene::new("the answer").await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("chat.update", Fault::Error("edit_window_closed"));
+    // The placeholder is posted, and the answer refused in all its forms.
+    scene.slack.fault_after("chat.postMessage", 1, 5, Fault::Error("invalid_blocks"));
+    // Not removed at once, either: until it is, nobody has been told.
+    scene.slack.fault_times("chat.delete", 1, Fault::Error("internal_error"));
+    let asked = scene.slack.dm("U1", "hello");
+    let notices = || scene.slack.replies(&asked.channel).iter().filter(|reply| reply.text.starts_with(":x:")).count();
+    until_async("the word that it is parked", || (notices() > 0).then_some(())).await;
+    assert_eq!(scene.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
+    assert_eq!((notices(), scene.home.events("turn.parked").len()), (1, 1));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_in_doubt_is_the_one_that_the_answer_replaces() {
     let scene = Scene::losing("the answer").await;

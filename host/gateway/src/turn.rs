@@ -41,7 +41,7 @@ mod journal;
 mod late;
 mod live;
 mod parts;
-mod placeholder;
+pub(crate) mod placeholder;
 mod receipt;
 mod record;
 mod records;

@@ -15,6 +15,7 @@ use crate::{
     front::{Delivery, FrontError},
     services::Services,
     store::Parked,
+    turn::placeholder,
 };
 
 /// For this long the admins are not told again of the same problem: `sessions parked` lists every message.
@@ -95,21 +96,19 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     let notice =
         Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
-    let told = match services.front.deliver(replacing).await {
-        Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => services.front.deliver(notice).await,
-        told => told,
+    let told = match (services.front.deliver(replacing).await, &parked.placeholder) {
+        (Err(FrontError::Refused { .. }), Some(placeholder)) => {
+            // Nothing replaces it any more. Removed before anything is posted, so that a retry posts nothing twice.
+            match placeholder::withdraw(services, &message.reply_to, placeholder).await {
+                Ok(()) => services.front.deliver(notice).await,
+                Err(error) => Err(error),
+            }
+        }
+        (told, _) => told,
     };
     match told {
         Ok(_) => true,
-        Err(FrontError::Refused { what, .. }) => {
-            // Nothing will replace the placeholder.
-            if let Some(placeholder) = &parked.placeholder
-                && let Err(error) = services.front.withdraw(&message.reply_to, placeholder).await
-            {
-                tracing::warn!(%error, "cannot remove a placeholder");
-            }
-            in_person(services, parked, message, &speech, what).await
-        }
+        Err(FrontError::Refused { what, .. }) => in_person(services, parked, message, &speech, what).await,
         Err(error) => not_yet(parked, &error),
     }
 }

@@ -185,7 +185,7 @@ pub(super) fn withdrawals<'a>(
 }
 
 /// Removes a placeholder, if Slack allows it.
-pub(super) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
+pub(crate) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
     match services.front.withdraw(reply_to, placeholder).await {
         Err(FrontError::Refused { what, .. }) => {
             tracing::warn!(what, "cannot remove a placeholder");
