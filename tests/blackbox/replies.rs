@@ -222,6 +222,19 @@ async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
     assert_eq!(scene.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
 }
 
+/// Once, it stayed for ever beside the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_that_cannot_be_edited_goes_though_it_could_not_be_removed_at_once() {
+    let scene = Scene::new("the answer").await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("chat.update", Fault::Error("edit_window_closed"));
+    scene.slack.fault_times("chat.delete", 2, Fault::Status(500));
+    let asked = scene.slack.dm("U1", "hello");
+    let replies = scene.replies(&asked, 1).await;
+    assert_eq!(replies.len(), 1, "{replies:#?}");
+    assert_eq!(replies[0].text, "the answer");
+}
+
 /// Once, it stayed beside the word that the message is parked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_that_cannot_be_edited_goes_when_its_question_is_parked() {

@@ -28,17 +28,25 @@ pub(super) async fn send(
     let Some(replaced) = part.replaces else { return post(services, part, doubt).await };
     // An answer that the front had to split is in the placeholder's place with its beginning only. A notice is short, and
     // may have another text by now.
-    if let (Kind::Reply, Some(doubt)) = (part.kind, doubt)
-        && let Lookup::Yes(id) = services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?
-    {
+    let found = match (part.kind, doubt) {
+        (Kind::Reply, Some(doubt)) => services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?,
+        _ => Lookup::No,
+    };
+    if let Lookup::Yes(id) = found {
+        // That attempt may have ended before it removed the placeholder.
+        if id.as_deref().is_some_and(|id| id != replaced) {
+            placeholder::withdraw(services, part.reply_to, replaced).await?;
+        }
         return Ok(id);
     }
     let sent = services.front.deliver(part.clone()).await;
     let Err(FrontError::Refused { what, .. }) = &sent else { return sent };
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
     let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
-    if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
-        tracing::warn!(%error, "cannot remove a placeholder");
+    match placeholder::withdraw(services, part.reply_to, replaced).await {
+        // The next attempt would not find what was posted.
+        Err(error) if matches!(found, Lookup::Unknown) => tracing::warn!(%error, "cannot remove a placeholder"),
+        removed => removed?,
     }
     Ok(id)
 }
