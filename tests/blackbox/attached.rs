@@ -441,7 +441,7 @@ async fn what_was_said_before_is_done_without_where_it_cannot_be_read() {
     assert!(history.iter().all(|scope| ALL_SCOPES.contains(scope)));
     for (rules, slack, fault) in [
         (rules().without_scopes(&history), json!({}), None),
-        (SlackRules { foreign_channels: vec!["C1"], ..rules() }, json!({}), None),
+        (rules(), json!({}), Some(Fault::Error("not_in_channel"))),
         (rules(), json!({}), Some(Fault::RateLimited(30))),
         (rules(), json!({}), Some(Fault::Status(500))),
         (rules(), json!({"readThreads": false}), None),

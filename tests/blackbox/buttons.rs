@@ -13,7 +13,7 @@ use crate::{
     knowledge::team::{ASKER, CHANNEL, CONTACT, ENGLISH, OTHER_CONTACT, Team, in_thread},
     moments::Moments,
     support::{Home, PATIENCE, until_async},
-    workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Scene, rules, rules_for_kills},
 };
 
 const THUMBS: [(&str, &str); 2] = [("pmk_opinion", "like"), ("pmk_opinion", "dislike")];
@@ -374,8 +374,7 @@ async fn killed_after(action: &str, verdict: &str, word: impl Fn(&Team) -> &str,
 async fn a_verdict_is_whole_whenever_the_gateway_is_killed() {
     let judge = |team: &Team| {
         assert!(team.atom().contains("status: approved"), "{}", team.atom());
-        let broken = violations_but_lateness(&team.slack);
-        assert!(broken.iter().all(|what| what.starts_with("the bot mentioned ")), "{broken:?}");
+        team.broke_no_rule();
     };
     killed_after("pmk_word_yes", "yes", |team| team.story.approved, judge).await;
 }

@@ -3,6 +3,7 @@
 
 use std::{
     fs::{Permissions, set_permissions},
+    io::Write,
     os::unix::fs::{PermissionsExt, chown},
     path::PathBuf,
 };
@@ -55,7 +56,8 @@ fn one_that_others_can_write_is_refused_with_the_command_that_mends_it() {
 fn one_of_another_user_is_refused() {
     // Only the administrator can give files away, and only for the administrator is the danger this large.
     if !is_root() {
-        eprintln!("NOT RUN: giving a file to another user needs root");
+        // Past what the tests' harness keeps of a test that passes.
+        _ = writeln!(std::io::stderr(), "NOT RUN: giving a file to another user needs root");
         return;
     }
     for part in ["", "gateway.json"] {

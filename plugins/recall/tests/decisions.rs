@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_policy_sdk::testing::{
     Conversation, Harness, MemoryArchive,
-    core::{Applied, Entry, Message, Origin, Role, Transcript, testing},
+    core::{Applied, Entry, Guard, Message, Origin, Role, Transcript, testing},
 };
 use proptest::prelude::*;
 use recall::Recall;
@@ -147,6 +147,11 @@ fn a_last_turn_that_is_too_large_stays_in_part() {
     assert!(applied.tokens_after <= 4_000 && !applied.replaced.is_empty());
 }
 
+#[test]
+fn a_plan_breaks_no_rule_where_whole_turns_fit() {
+    Harness::<Recall>::new().assert_sound(500);
+}
+
 proptest! {
     #[test]
     fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
@@ -158,6 +163,8 @@ proptest! {
         let transcript = Arc::new(transcript.with_archive(Arc::new(archive)));
         if let Err(breach) = Harness::<Recall>::new().prune(&transcript, limit) {
             prop_assert_eq!(breach.rule.number(), 9, "{}", breach);
+            let guard = Guard { limit, seed_may_go: false, must_shrink: false };
+            prop_assert!(!guard.whole_turns_can_fit(&transcript), "{}", breach);
         }
     }
 }

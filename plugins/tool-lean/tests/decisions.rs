@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_policy_sdk::testing::{
     Conversation, Harness,
-    core::{Applied, Transcript, testing},
+    core::{Applied, Guard, Transcript, testing},
 };
 use proptest::prelude::*;
 use tool_lean::ToolLean;
@@ -102,6 +102,11 @@ fn a_last_turn_that_is_too_large_stays_in_part() {
     assert!(applied.tokens_after <= 4_000 && !applied.replaced.is_empty());
 }
 
+#[test]
+fn a_plan_breaks_no_rule_where_whole_turns_fit() {
+    Harness::<ToolLean>::new().assert_sound(500);
+}
+
 proptest! {
     #[test]
     fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
@@ -112,6 +117,8 @@ proptest! {
         let limit = (total * percent / 100).max(600);
         if let Err(breach) = Harness::<ToolLean>::new().prune(&transcript, limit) {
             prop_assert_eq!(breach.rule.number(), 9, "{}", breach);
+            let guard = Guard { limit, seed_may_go: false, must_shrink: false };
+            prop_assert!(!guard.whole_turns_can_fit(&transcript), "{}", breach);
         }
     }
 }

@@ -206,10 +206,17 @@ impl Team {
         atom
     }
 
-    /// No rule of Slack's was broken. Mentions are looked at message by message.
+    /// No rule of Slack's was broken; who asked and who knows may be mentioned, and nobody else.
+    pub fn broke_no_rule(&self) {
+        let mut broken = violations_but_lateness(&self.slack);
+        let expected = [ASKER, CONTACT, OTHER_CONTACT].map(|person| format!("the bot mentioned <@{person}>"));
+        broken.retain(|what| !expected.contains(what));
+        assert_eq!(broken, [] as [&str; 0]);
+    }
+
+    /// The same, and nobody was kept waiting for an acknowledgement or refused.
     pub fn behaved(&self) {
-        let broken = violations_but_lateness(&self.slack);
-        assert!(broken.iter().all(|what| what.starts_with("the bot mentioned ")), "{broken:?}");
+        self.broke_no_rule();
         assert_eq!(self.slack.given_up(), [] as [&str; 0]);
         let refused: Vec<String> = self.anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
         assert_eq!(refused, [] as [&str; 0]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_stand_ins::slack::{Fault, Message, Sent, Slack, SlackRules, dm_channel};
+use pmk_stand_ins::slack::{Fault, Message, Sent, Slack, dm_channel};
 
 use serde_json::json;
 
@@ -108,15 +108,14 @@ async fn nothing_is_read_back_after_a_short_outage_and_each_conversation_once_af
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_scope_is_missing_it_does_without() {
-    let rules =
-        SlackRules { foreign_channels: vec!["C2"], ..rules().unlimited().without_scopes(&["channels:history"]) };
-    let slack = Slack::start(rules).await;
+    let slack = Slack::start(rules().unlimited().without_scopes(&["channels:history"])).await;
     let home = Home::new();
     let gateway = talking_with(&home, &slack, &["U1"]).await;
     for channel in ["C1", "C2"] {
         assert!(slack.await_reply(&slack.mention(channel, "U1", "hello", None), PATIENCE).await.is_some());
     }
     gateway.kill();
+    slack.keep_out("C2");
     age(&home, 10 * MINUTE);
     slack.talked(7 * MINUTE, "C1", "U1", "<@U0BOT> cannot be read", None);
     let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Can be read.", None);
@@ -222,7 +221,7 @@ async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
 /// bot: what was asked there during an outage was not found, and counted as read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_elsewhere_kept_a_direct_message_from_being_read_back() {
-    let slack = Slack::start(SlackRules { foreign_channels: vec!["D0TWO"], ..rules().unlimited() }).await;
+    let slack = Slack::start(rules().unlimited()).await;
     slack.keep_out("D0TWO");
     let home = Home::new();
     let gateway = talking_with(&home, &slack, &["U1"]).await;

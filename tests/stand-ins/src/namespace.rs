@@ -3,6 +3,7 @@
 
 use std::{
     fs::File,
+    io::Write,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::fd::AsFd,
     process::Command,
@@ -28,7 +29,8 @@ impl Namespace {
         match ip(&["netns", "add", &namespace.name]).and_then(|()| namespace.has_loopback(true)) {
             Ok(()) => Some(namespace),
             Err(why) => {
-                eprintln!("NOT RUN in a network of its own: {why}");
+                // Past what the tests' harness keeps of a test that passes.
+                _ = writeln!(std::io::stderr(), "NOT RUN in a network of its own: {why}");
                 None
             }
         }

@@ -285,7 +285,7 @@ impl Slack {
         events::send_once(&self.inner, "slash_commands", payload)
     }
 
-    /// Removes the bot from this channel, so that it cannot post there.
+    /// Removes the bot from this channel, so that it can neither post nor read there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());
     }

@@ -66,6 +66,7 @@ pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
     let files = body["files"].as_array().filter(|files| files.len() == 1).ok_or("invalid_arguments")?;
     let id = files[0]["id"].as_str().ok_or("file_not_found")?;
     let mut state = inner.state();
+    state.lets_in(&channel)?;
     if state.uploads.get(id).is_none_or(|file| file.content.is_none()) {
         return Err("file_not_found");
     }

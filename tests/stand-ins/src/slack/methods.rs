@@ -187,10 +187,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
         _ => channel(body)?.to_owned(),
     };
-    if inner.state().kept_out.contains(&channel) {
-        // A bot does not even learn that other people's direct messages exist.
-        return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
-    }
+    inner.state().lets_in(&channel)?;
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let mut text = said(body, &blocks)?;
     let thread_ts = match scalar(body, "thread_ts") {
@@ -288,6 +285,7 @@ fn react(inner: &Arc<Inner>, body: &Value) -> Answer {
     let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     let name = body["name"].as_str().filter(|name| !name.is_empty()).filter(is_name).ok_or("invalid_name")?;
     let mut state = inner.state();
+    state.lets_in(channel)?;
     state.message_mut(channel, ts).ok_or("message_not_found")?;
     let reaction = (channel.to_owned(), ts.to_owned(), name.to_owned());
     if state.reactions.contains(&reaction) {
@@ -311,10 +309,7 @@ pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
 /// The channel, if the bot may read it, which requires membership.
 fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str> {
     let channel = channel(body)?;
-    match inner.rules.foreign_channels.contains(&channel) {
-        true => Err("not_in_channel"),
-        false => Ok(channel),
-    }
+    inner.state().lets_in(channel).map(|()| channel)
 }
 
 /// The metadata that an app stores with a message.

@@ -31,8 +31,6 @@ pub struct SlackRules {
     pub group_mentions: bool,
     /// The scopes of the bot token.
     pub scopes: Vec<&'static str>,
-    /// Channels that the bot is not a member of.
-    pub foreign_channels: Vec<&'static str>,
     /// How many seconds its clock is ahead, as visible in its `Date` header and its messages.
     pub clock_ahead: i64,
     /// The prefix of a placeholder's text.
@@ -55,7 +53,6 @@ impl Default for SlackRules {
             stream_metadata: true,
             group_mentions: false,
             scopes: ALL_SCOPES.to_vec(),
-            foreign_channels: vec![],
             clock_ahead: 0,
             placeholder: ":hourglass".to_owned(),
         }

@@ -185,6 +185,16 @@ impl State {
         State { clock_ahead, ..State::default() }
     }
 
+    /// Whether the bot is a member, without which it can do nothing there.
+    pub(super) fn lets_in(&self, channel: &str) -> Result<(), &'static str> {
+        match self.kept_out.contains(channel) {
+            false => Ok(()),
+            // A bot does not even learn that other people's direct messages exist.
+            true if channel.starts_with('D') => Err("channel_not_found"),
+            true => Err("not_in_channel"),
+        }
+    }
+
     /// A new id with this prefix.
     pub(super) fn id(&mut self, prefix: &str) -> String {
         self.last_id += 1;

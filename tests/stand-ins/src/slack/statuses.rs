@@ -33,9 +33,7 @@ pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
         _ => return Err("invalid_arguments"),
     };
     let mut state = inner.state();
-    if inner.rules.foreign_channels.contains(&channel.as_str()) || state.kept_out.contains(&channel) {
-        return Err("not_in_channel");
-    }
+    state.lets_in(&channel)?;
     let ts = state.ts();
     let at = now(&state);
     state.statuses.push(Status { channel, thread_ts, status, lines, ts, at });

@@ -40,9 +40,7 @@ pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let text = piece(body)?;
     let mut state = inner.state();
-    if state.kept_out.contains(&channel) {
-        return Err("not_in_channel");
-    }
+    state.lets_in(&channel)?;
     note_mentions(&mut state.violations, &text);
     let ts = state.ts();
     let message = Message {

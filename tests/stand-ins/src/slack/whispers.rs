@@ -32,9 +32,7 @@ pub(super) fn whisper(inner: &Inner, body: &Value) -> Answer {
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let text = said(body, &blocks)?;
     let mut state = inner.state();
-    if state.kept_out.contains(&channel) {
-        return Err("not_in_channel");
-    }
+    state.lets_in(&channel)?;
     let mentions = text::mentions(&text).into_iter().map(|mention| format!("the bot mentioned {mention} in a whisper"));
     state.violations.extend(mentions);
     let ts = state.ts();
