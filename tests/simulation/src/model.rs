@@ -34,6 +34,10 @@ pub fn names(text: &str) -> Vec<usize> {
     named.collect()
 }
 
+/// The time within which all of several hosts learn of a change, in milliseconds: a quarter of a second, unless one is
+/// suspended or cut off.
+const LEARNS_WITHIN: u64 = 30_000;
+
 /// As the gateway estimates it: how a provider represents a tool is not known.
 fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
     u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
@@ -81,11 +85,9 @@ impl WorldsModel {
         if !pairs_are_whole(&request.messages) {
             breach("has half a tool pair");
         }
-        // Other hosts learn of a change a moment later.
-        if self.world.hosts() > 1 {
-            return;
-        }
-        if let Some(what) = self.world.witness.object_to(&request.messages, &asked(request)) {
+        let learnt_within = if self.world.hosts() > 1 { LEARNS_WITHIN } else { 0 };
+        let known = self.world.time().checked_sub(learnt_within);
+        if let Some(what) = known.and_then(|by| self.world.witness.object_to(&request.messages, &asked(request), by)) {
             breach(&what);
         }
     }
@@ -210,16 +212,20 @@ impl Model for WorldsModel {
             return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
         }
         // A request without a question is for a summary.
-        let text = match asked.is_empty() {
-            true => "They went through the parts one by one.".to_owned(),
+        let (mut text, call) = match asked.is_empty() {
+            true => ("They went through the parts one by one.".to_owned(), None),
             false => {
                 let all = asked.iter().map(|&number| format!("The answer to {}. ", name(number)));
-                format!("{}{} ", all.collect::<String>(), witness::answer(world.count("answers")))
+                let call = world.count("answers");
+                (format!("{}{} ", all.collect::<String>(), witness::answer(call)), Some(call))
             }
         };
         world.say(|| format!("model answers {counted} of {most}: {text}"));
         world.step(Point::Model).await;
-        let long = if world.dice("long answer").u8(0..15) == 0 { "word ".repeat(2_000) } else { String::new() };
-        Ok(Answer { blocks: vec![Block::Text { text: text + &long }], stop: Stop::End, usage })
+        if world.dice("long answer").u8(0..15) == 0 {
+            text.push_str(&"word ".repeat(2_000));
+            text.extend(call.map(|call| world.witness.long(call)));
+        }
+        Ok(Answer { blocks: vec![Block::Text { text }], stop: Stop::End, usage })
     }
 }

@@ -1,11 +1,14 @@
 //! Slack: delivers people's messages until they are acknowledged, accepts the bot's calls, and fails as Slack does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
-    chat::{Accepted, Attachments, Choice, Connection, Inbound, ReplyTo},
+    chat::{Accepted, Attachments, Connection, Inbound, ReplyTo},
     front::{BackfillRequest, Delivery, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
     ledger::report::TurnReport,
     store::HostFence,
@@ -22,12 +25,14 @@ use crate::{
 
 mod calls;
 mod doing;
+mod posts;
 mod sockets;
 
 pub use calls::Known;
 use calls::passing;
 use doing::{Carried, Due};
 pub use doing::{Done, News};
+pub use posts::{Post, Refused, Tag, direct, number};
 use sockets::{Came, Sockets};
 
 /// The delays after which Slack sends an unacknowledged event again: three times, then never.
@@ -58,6 +63,9 @@ struct State {
     due: Vec<Due>,
     done: Vec<Done>,
     reports: Vec<TurnReport>,
+    refused: Vec<Refused>,
+    /// The numbers of questions that there was a notice about.
+    noticed: BTreeSet<usize>,
     sockets: Sockets,
 }
 
@@ -102,76 +110,6 @@ impl Sending {
     fn new(carries: Carried, event_id: String, due: u64) -> Sending {
         Sending { carries, event_id, due, tries: 0, is_under_way: false, to: None }
     }
-}
-
-/// A message of the bot.
-#[derive(Clone, Debug)]
-pub struct Post {
-    pub ts: String,
-    /// What it was posted as, by which it can be found again.
-    pub tag: Tag,
-    /// What it shows now.
-    pub shows: Tag,
-    pub text: String,
-    pub is_deleted: bool,
-    /// It was deleted by somebody other than the bot.
-    pub is_erased: bool,
-    pub place: ReplyTo,
-    /// Its buttons.
-    pub buttons: Vec<Choice>,
-    pub posted_at: u64,
-    /// When an attempt to delete it last failed.
-    pub kept_at: Option<u64>,
-    /// Since when it has shown its current content.
-    pub at: u64,
-    pub known: Known,
-}
-
-/// The relation of a message to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tag {
-    pub event_id: String,
-    pub event_ids: Vec<String>,
-    pub number: u32,
-    pub kind: Kind,
-}
-
-impl Tag {
-    fn of(part: &Delivery<'_>) -> Tag {
-        Tag {
-            event_id: part.event_id.to_owned(),
-            event_ids: part.event_ids.to_vec(),
-            number: part.number,
-            kind: part.kind,
-        }
-    }
-
-    /// The questions that it is about.
-    pub fn numbers(&self) -> impl Iterator<Item = usize> {
-        std::iter::once(&self.event_id).chain(&self.event_ids).filter_map(|id| number(id))
-    }
-
-    /// Whether it is about a question, by any of the question's events.
-    pub fn is_about(&self, question: &Question) -> bool {
-        self.numbers().any(|number| number == question.number)
-    }
-
-    fn is(&self, part: &Delivery<'_>) -> bool {
-        self.event_id == part.event_id && self.number == part.number && self.kind == part.kind
-    }
-}
-
-impl Post {
-    pub fn is_there(&self) -> bool {
-        !self.is_deleted && !self.is_erased
-    }
-}
-
-/// The number of the question of an event: all events of a question begin with the first event's name.
-pub fn number(event_id: &str) -> Option<usize> {
-    let name = event_id.strip_prefix("Ev")?;
-    let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
-    name[..digits].parse().ok()
 }
 
 impl Slack {
@@ -219,6 +157,16 @@ impl Slack {
     /// The reports on turns.
     pub fn reports(&self) -> Vec<TurnReport> {
         self.state().reports.clone()
+    }
+
+    /// What was refused.
+    pub fn refused(&self) -> Vec<Refused> {
+        self.state().refused.clone()
+    }
+
+    /// The numbers of questions that there was a notice about, even if it shows something else by now.
+    pub fn noticed(&self) -> BTreeSet<usize> {
+        self.state().noticed.clone()
     }
 
     /// Whether everything has been sent that ever will be.
@@ -409,7 +357,7 @@ impl State {
             ts,
         };
         // The gateway may reject it as too long without asking the model.
-        if said.length != Length::Line {
+        if said.length == Length::Flood {
             world.witness.settle(number);
         }
         let question = self.ask(number, inbound, at);
@@ -440,8 +388,7 @@ impl State {
         let at = at + rng.u64(2_000..400_000);
         let number = self.questions.len() + FIRST_OF_CONTACTS;
         let event_id = format!("Ev{number:03}");
-        let seconds = (EPOCH_MS as u64 + at) / 1_000;
-        let own_ts = format!("{seconds}.{:06}", 900_000 + number);
+        let own_ts = doing::ts(at, number);
         let user = "UHELP".to_owned();
         let inbound = Inbound {
             event_id: event_id.clone(),
@@ -547,13 +494,17 @@ impl Front for Slack {
             Some(ts) => ts.to_owned(),
             None => format!("{} {} {:?} {}", part.reply_to.channel, part.event_id, part.kind, part.number),
         };
+        let tag = Tag::of(&part);
+        if tag.kind == Kind::Notice {
+            self.state().noticed.extend(tag.numbers());
+        }
         if self.world.refuses(&target) {
+            self.state().refused.push(Refused { tag, replaces: part.replaces.map(str::to_owned) });
             self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
             // Half of the refusals use an unknown error code.
             let may_pass = target.bytes().map(u32::from).sum::<u32>() % 2 == 0;
             return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass });
         }
-        let tag = Tag::of(&part);
         if tag.kind != Kind::Placeholder {
             tag.numbers().for_each(|number| self.world.witness.settle(number));
         }
@@ -584,13 +535,14 @@ impl Front for Slack {
         Ok(Some(ts))
     }
 
-    async fn find(&self, part: &Delivery<'_>, _after: &str, _is_streamed: bool) -> Result<Lookup, FrontError> {
+    async fn find(&self, part: &Delivery<'_>, after: &str, _is_streamed: bool) -> Result<Lookup, FrontError> {
         self.before(None).await?;
         if self.world.strikes(Trouble::CannotLook) {
             return Err(passing("HTTP 500"));
         }
         let state = self.state();
-        let found = state.posts.iter().find(|post| post.tag.is(part) && post.is_there());
+        let is_read = |post: &&Post| post.place == *part.reply_to && post.ts.as_str() > after;
+        let found = state.posts.iter().filter(is_read).find(|post| post.tag.is(part) && post.is_there());
         Ok(found.map_or(Lookup::No, |post| Lookup::Yes(Some(post.ts.clone()))))
     }
 
@@ -614,7 +566,7 @@ impl Front for Slack {
 
     async fn direct(&self, person: &str) -> Result<String, FrontError> {
         self.before(None).await?;
-        Ok(format!("D{}", person.trim_start_matches('U')))
+        Ok(direct(person))
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {

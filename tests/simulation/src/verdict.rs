@@ -1,13 +1,19 @@
 //! Checks what must hold when a world has come to rest.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     chat::Inbound,
     front::Kind,
     ledger::report::TurnReport,
-    store::{Opening, Parked, Place, Store, is_again},
+    store::{Opening, Parked, Place, Pressed, Store, is_again},
 };
 use pmk_system::{clock::Clock, home, threads::Threads};
 use serde_json::Value;
@@ -17,13 +23,13 @@ use crate::{
     database::WorldsDatabase,
     model,
     policies::Policies,
-    scenario::{Trouble, What},
-    slack::{Done, FIRST_OF_CONTACTS, Known, Post, Question, Slack, number},
+    slack::{Done, FIRST_OF_CONTACTS, Known, Post, Question, Refused, Slack, direct, number},
     witness,
     world::World,
 };
 
 mod changed;
+mod parts;
 mod policy;
 mod told;
 
@@ -70,6 +76,8 @@ pub fn of(
         posts: but_named_repeats(slack.posts(), &lines),
         done: slack.done(),
         reports: slack.reports(),
+        refused: slack.refused(),
+        noticed: slack.noticed(),
         ledger: &ledger,
         kept,
         policies,
@@ -94,7 +102,7 @@ struct Kept {
     archived: BTreeMap<usize, usize>,
     torn: Vec<String>,
     /// Presses of buttons whose effect is not complete.
-    presses: usize,
+    presses: Vec<Pressed>,
 }
 
 impl Kept {
@@ -107,7 +115,7 @@ impl Kept {
                 parked: store.parked().await.expect("readable"),
                 archived: BTreeMap::new(),
                 torn: vec![],
-                presses: store.presses(0).await.expect("readable").len(),
+                presses: store.presses(0).await.expect("readable"),
             };
             for session in store.sessions().await.expect("readable") {
                 let all = store.session_messages(&session.key, true).await.expect("readable");
@@ -157,6 +165,8 @@ struct Verdict<'a> {
     posts: Vec<Post>,
     done: Vec<Done>,
     reports: Vec<TurnReport>,
+    refused: Vec<Refused>,
+    noticed: BTreeSet<usize>,
     ledger: &'a str,
     kept: Kept,
     policies: &'a Policies,
@@ -182,8 +192,13 @@ impl Verdict<'_> {
         }
         let mut answered = 0;
         for question in self.questions.iter().filter(|question| question.number < FIRST_OF_CONTACTS) {
-            answered += usize::from(self.judge_question(question, &lines, breaches));
+            answered += usize::from(self.judge_question(question, breaches));
         }
+        // The simulated history can be read, or the call fails: nothing is posted without looking.
+        for line in lines.iter().filter(|line| line["type"] == "reply.repeated") {
+            breaches.push(format!("a part may have been posted twice: {line}"));
+        }
+        self.judge_parts(breaches);
         self.judge_order(&lines, breaches);
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
@@ -193,14 +208,29 @@ impl Verdict<'_> {
         answered
     }
 
-    /// Whether somebody may never get a message because Slack refuses it permanently.
-    fn refuses(&self) -> bool {
-        self.has(Trouble::Refuses)
+    /// Whether Slack has permanently refused a message about it.
+    fn is_refused(&self, question: &Question) -> bool {
+        self.refused.iter().any(|refused| refused.tag.is_about(question))
     }
 
-    fn has(&self, trouble: Trouble) -> bool {
-        let mut events = self.world.scenario.events.iter();
-        events.any(|event| matches!(event.what, What::Trouble { kind, .. } if kind == trouble))
+    /// Whether Slack has permanently refused a change of this message.
+    fn is_fixed(&self, ts: &str) -> bool {
+        self.refused.iter().any(|refused| refused.replaces.as_deref() == Some(ts))
+    }
+
+    /// Whether there was something that this "stop" may have stopped: a question of its author in the same conversation
+    /// that came before it, or was to be asked again, and was not answered when it came.
+    fn has_stopped_one(&self, stop: &Question) -> bool {
+        let Some(stopped_at) = stop.accepted_at else { return false };
+        let is_same = |asked: &&Question| {
+            let is_theirs = asked.inbound.key == stop.inbound.key && asked.inbound.user == stop.inbound.user;
+            is_theirs && asked.number != stop.number && !asked.is_stop
+        };
+        self.questions.iter().filter(is_same).any(|asked| {
+            let has_come = asked.accepted_at.is_some_and(|came| came <= stopped_at);
+            let is_answered = self.replies(asked).iter().any(|reply| reply.at < stop.said_at);
+            has_come && !is_answered || self.was_wanted_again(asked.number, stopped_at)
+        })
     }
 
     /// Whether there is a notice about it.
@@ -227,6 +257,14 @@ impl Verdict<'_> {
     fn replies(&self, question: &Question) -> Vec<&Post> {
         let posts = self.posts.iter().filter(|post| !post.is_deleted);
         let mut replies: Vec<&Post> = posts.filter(|post| is_answer(post) && post.shows.is_about(question)).collect();
+        // Where several asked, and their conversation refuses the answer, each gets it in person.
+        let own = direct(&question.inbound.user);
+        let is_anothers = |post: &&Post| post.is_direct() && post.place.channel != own;
+        match replies.iter().all(is_anothers) {
+            // It is enough that one of them gets it.
+            true => replies.truncate(1),
+            false => replies.retain(|post| !is_anothers(post)),
+        }
         // An answer that a person deleted is posted again if nobody knew that it existed.
         if replies.len() > 1 {
             replies.retain(|post| !post.is_erased);
@@ -234,16 +272,17 @@ impl Verdict<'_> {
         replies
     }
 
-    fn judge_question(&self, question: &Question, lines: &[Value], breaches: &mut Vec<String>) -> bool {
+    fn judge_question(&self, question: &Question, breaches: &mut Vec<String>) -> bool {
         let Question { number, accepted_at, is_acknowledged, is_probe, is_stop, .. } = question;
         let replies = self.replies(question);
         let parked = self.parked(question);
         match replies.as_slice() {
             [] if accepted_at.is_none() && !is_acknowledged => {}
-            [] if *is_stop || self.is_called_off(*number) => {}
+            [] if *is_stop && self.has_stopped_one(question) => {}
+            [] if self.is_called_off(*number) => {}
             [] => match parked {
                 Some(parked) if !parked.told => breaches.push(format!("q{number} is parked, and nobody was told")),
-                Some(_) if !self.is_told(question) && !self.refuses() => {
+                Some(_) if !self.is_told(question) && !self.is_refused(question) => {
                     breaches.push(format!("q{number} is parked, and its asker sees nothing of it"));
                 }
                 Some(_) => {}
@@ -265,12 +304,7 @@ impl Verdict<'_> {
                     breaches.push(format!("q{number} was deleted before it was answered, and was answered"));
                 }
             }
-            several => {
-                let repeated = lines.iter().any(|line| line["type"] == "reply.repeated");
-                if !repeated {
-                    breaches.push(format!("q{number} was answered {} times", several.len()));
-                }
-            }
+            several => breaches.push(format!("q{number} was answered {} times", several.len())),
         }
         let waits = |post: &&Post| {
             let is_there = !post.is_deleted && post.known != Known::ToNobody;
@@ -280,9 +314,12 @@ impl Verdict<'_> {
         if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
             breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
         }
-        // A placeholder that could not be searched for is deleted with what is parked.
-        let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none());
-        if self.posts.iter().any(|post| waits(&post)) && !self.refuses() && !is_kept {
+        // A placeholder that could not be searched for is deleted with what is parked, and so is that of a question which
+        // is answered along.
+        let is_along =
+            |parked: &Parked| parked.message.as_ref().is_some_and(|message| message.ts != question.inbound.ts);
+        let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none() || is_along(parked));
+        if self.posts.iter().any(|post| waits(&post)) && !is_kept {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);
@@ -295,10 +332,11 @@ impl Verdict<'_> {
     /// Of two questions in a conversation that arrived in the order they were written in, the first must be answered
     /// first.
     fn judge_order(&self, lines: &[Value], breaches: &mut Vec<String>) {
-        // A parked question that is retried may have been overtaken.
+        // A parked question that is retried may have been overtaken: its asker was told that it is parked.
         let was_parked = |question: &Question| {
             let key = question.inbound.key.to_string();
-            lines.iter().any(|line| line["type"] == "turn.parked" && line["session"] == key)
+            self.noticed.contains(&question.number)
+                && lines.iter().any(|line| line["type"] == "turn.parked" && line["session"] == key)
         };
         let mut by_key: BTreeMap<String, Vec<&Question>> = BTreeMap::new();
         for question in &self.questions {
@@ -325,7 +363,8 @@ impl Verdict<'_> {
                 }
                 // Even a message that is not known to have been accepted may have been.
                 let is_first = second.first_sent_at.is_some_and(|sent| *came < sent);
-                if is_first && answered > answered_later && !was_parked(first) {
+                let is_one = reply.shows.event_id == later.shows.event_id;
+                if is_first && answered > answered_later && !is_one && !was_parked(first) {
                     breaches.push(format!("q{} was answered before q{}", second.number, first.number));
                 }
             }
@@ -340,6 +379,11 @@ impl Verdict<'_> {
                 *told.entry(ts).or_default() += 1;
             }
         }
+        let is_told =
+            |post: &Post| lines.iter().any(|line| line["type"] == "turn.processed" && line["replyTs"] == *post.ts);
+        let is_same_for_another = |post: &Post, other: &Post| {
+            post.is_direct() && other.is_direct() && post.place != other.place && post.shows == other.shows
+        };
         for post in &self.posts {
             let of_contact = |id: &str| number(id).is_some_and(|number| number >= FIRST_OF_CONTACTS);
             if [&post.shows, &post.tag].into_iter().any(|tag| of_contact(&tag.event_id) || is_passed_on(&tag.event_id))
@@ -357,11 +401,13 @@ impl Verdict<'_> {
             let lines = told.remove(post.ts.as_str()).unwrap_or(0);
             match (is_reply, lines) {
                 (true, 1) | (false, 0) => {}
+                // Of an answer that several get in person, one has the line.
+                (true, 0) if self.posts.iter().any(|other| is_same_for_another(post, other) && is_told(other)) => {}
                 // Partly delivered, and then parked.
                 (true, 0) if self.is_parked(&post.shows.event_id) => {}
                 (true, lines) => breaches.push(format!("the answer {} has {lines} lines in the ledger", post.ts)),
                 // Withdrawn after a refusal.
-                (false, _) if self.refuses() => {}
+                (false, _) if self.is_fixed(&post.ts) => {}
                 (false, lines) => {
                     breaches.push(format!("{} is no answer and has {lines} lines in the ledger", post.ts));
                 }

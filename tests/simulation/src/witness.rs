@@ -20,6 +20,11 @@ pub fn answer(call: u64) -> String {
     format!("{OPEN}a{call}{CLOSE}")
 }
 
+/// What a long answer of a model call ends with.
+pub fn end(call: u64) -> String {
+    format!("{OPEN}e{call}{CLOSE}")
+}
+
 /// The versions of questions in a text.
 fn versions(text: &str) -> impl Iterator<Item = (usize, u32)> {
     called(text).filter_map(|name| {
@@ -41,16 +46,21 @@ fn called(text: &str) -> impl Iterator<Item = &str> {
 #[derive(Default)]
 pub struct Witness(Mutex<Known>);
 
+/// Something was acknowledged at these times first.
+type Since<K> = BTreeMap<K, u64>;
+
 #[derive(Default)]
 struct Known {
-    /// The last acknowledged version of each edited question.
-    edited: BTreeMap<usize, u32>,
+    /// The acknowledged versions of each edited question.
+    edited: BTreeMap<usize, Since<u32>>,
     /// The same for edits before any answer can have been made: no earlier version may be seen anywhere.
-    edited_in_time: BTreeMap<usize, u32>,
-    deleted: BTreeSet<usize>,
+    edited_in_time: BTreeMap<usize, Since<u32>>,
+    deleted: Since<usize>,
     deleted_in_time: BTreeSet<usize>,
-    stopped_in_time: BTreeSet<usize>,
-    answers_deleted: BTreeSet<u64>,
+    stopped_in_time: Since<usize>,
+    answers_deleted: Since<u64>,
+    /// The calls that the model gave a long answer, of several messages.
+    long: BTreeSet<u64>,
     /// Questions that may have been answered.
     settled: BTreeSet<usize>,
     /// Requests that were cancelled while the model processed them: when, and what they asked.
@@ -67,37 +77,43 @@ impl Witness {
         self.known().settled.insert(number);
     }
 
+    /// The model gives this call a long answer; returns its end.
+    pub fn long(&self, call: u64) -> String {
+        self.known().long.insert(call);
+        end(call)
+    }
+
+    pub fn is_long(&self, call: u64) -> bool {
+        self.known().long.contains(&call)
+    }
+
     /// The gateway has acknowledged an edit of a question.
-    pub fn edited(&self, number: usize, version: u32) {
+    pub fn edited(&self, at: u64, number: usize, version: u32) {
         let mut known = self.known();
         let in_time = !known.settled.contains(&number);
-        let newest = |all: &mut BTreeMap<usize, u32>| {
-            let last = all.entry(number).or_default();
-            *last = version.max(*last);
-        };
-        newest(&mut known.edited);
+        known.edited.entry(number).or_default().entry(version).or_insert(at);
         if in_time {
-            newest(&mut known.edited_in_time);
+            known.edited_in_time.entry(number).or_default().entry(version).or_insert(at);
         }
     }
 
     /// The gateway has acknowledged the deletion of a question. With `everything`, its answer is deleted as well.
-    pub fn deleted(&self, number: usize, everything: bool) {
+    pub fn deleted(&self, at: u64, number: usize, everything: bool) {
         let mut known = self.known();
         let in_time = !known.settled.contains(&number);
         if in_time {
             known.deleted_in_time.insert(number);
         }
         if in_time || everything {
-            known.deleted.insert(number);
+            known.deleted.entry(number).or_insert(at);
         }
     }
 
     /// The gateway has acknowledged that the answer to a question is not wanted.
-    pub fn stopped(&self, number: usize) {
+    pub fn stopped(&self, at: u64, number: usize) {
         let mut known = self.known();
         if known.settled.insert(number) {
-            known.stopped_in_time.insert(number);
+            known.stopped_in_time.insert(number, at);
         }
     }
 
@@ -118,8 +134,9 @@ impl Witness {
     }
 
     /// The gateway has acknowledged the deletion of these answers.
-    pub fn answers_deleted(&self, calls: impl Iterator<Item = u64>) {
-        self.known().answers_deleted.extend(calls);
+    pub fn answers_deleted(&self, at: u64, calls: impl Iterator<Item = u64>) {
+        let mut known = self.known();
+        calls.for_each(|call| _ = known.answers_deleted.entry(call).or_insert(at));
     }
 
     /// Whether anything was deleted.
@@ -130,7 +147,7 @@ impl Witness {
     /// The deleted question that a term of the index belongs to, if any; the term begins with its conversation.
     pub fn gone_term(&self, term: &str) -> Option<String> {
         let number = term.split_once('=')?.1.strip_prefix('k')?.split_once('v')?.0.parse().ok()?;
-        self.known().deleted.contains(&number).then(|| format!("q{number}"))
+        self.known().deleted.contains_key(&number).then(|| format!("q{number}"))
     }
 
     /// Whether it was deleted while it waited, so that it has no answer.
@@ -141,17 +158,22 @@ impl Witness {
     /// A deleted question whose text occurs in this text, if any.
     pub fn gone_in(&self, text: &str) -> Option<String> {
         let known = self.known();
-        let question = versions(text).find(|(number, _)| known.deleted.contains(number));
+        let question = versions(text).find(|(number, _)| known.deleted.contains_key(number));
         question.map(|(number, _)| format!("q{number}"))
     }
 
-    /// What a request that asks these questions should not contain, if anything.
-    pub fn object_to(&self, messages: &[Arc<Message>], asked: &[usize]) -> Option<String> {
+    /// What a request that asks these questions should not contain, if anything, where all changes are known that were
+    /// acknowledged by then.
+    pub fn object_to(&self, messages: &[Arc<Message>], asked: &[usize], by: u64) -> Option<String> {
         let known = self.known();
         let nothing_changed = known.edited.is_empty() && known.deleted.is_empty() && known.stopped_in_time.is_empty();
         if nothing_changed && known.answers_deleted.is_empty() {
             return None;
         }
+        let is_old = |(number, version): (usize, u32), edited: &BTreeMap<usize, Since<u32>>| {
+            let mut newer = edited.get(&number).into_iter().flat_map(|versions| versions.range(version + 1..));
+            newer.any(|(_, since)| *since <= by)
+        };
         for message in messages {
             // Nothing can be removed from a summary.
             if message.origin == Origin::Summary {
@@ -159,16 +181,16 @@ impl Witness {
             }
             for text in texts(message) {
                 if message.role == Role::Assistant {
-                    if let Some(call) = answers(text).find(|call| known.answers_deleted.contains(call)) {
+                    if let Some(call) = answers(text).find(|call| is_known(&known.answers_deleted, call, by)) {
                         return Some(format!("shows the answer {call}, which was deleted"));
                     }
                     continue;
                 }
                 for (number, version) in versions(text) {
-                    if known.deleted.contains(&number) {
+                    if is_known(&known.deleted, &number, by) {
                         return Some(format!("shows q{number}, which was deleted"));
                     }
-                    if known.edited_in_time.get(&number).is_some_and(|last| version < *last) {
+                    if is_old((number, version), &known.edited_in_time) {
                         return Some(format!("shows q{number} as it was before it was edited"));
                     }
                 }
@@ -178,13 +200,17 @@ impl Witness {
         if asked.is_empty() {
             return None;
         }
-        if let Some((number, _)) = versions(last).find(|(n, version)| known.edited.get(n).is_some_and(|v| version < v))
-        {
+        if let Some((number, _)) = versions(last).find(|asks| is_old(*asks, &known.edited)) {
             return Some(format!("asks q{number} as it was before it was edited"));
         }
-        let stopped = asked.iter().find(|number| known.stopped_in_time.contains(number))?;
+        let stopped = asked.iter().find(|number| is_known(&known.stopped_in_time, number, by))?;
         Some(format!("asks q{stopped}, which was stopped"))
     }
+}
+
+/// Whether it was acknowledged by then.
+fn is_known<K: Ord>(all: &Since<K>, what: &K, by: u64) -> bool {
+    all.get(what).is_some_and(|since| *since <= by)
 }
 
 fn texts(message: &Message) -> impl DoubleEndedIterator<Item = &str> {

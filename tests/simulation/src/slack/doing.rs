@@ -70,7 +70,7 @@ pub enum News {
 const OLD_ENOUGH: u64 = 60_000;
 
 /// Slack's timestamp of a moment.
-fn ts(at: u64, number: usize) -> String {
+pub(super) fn ts(at: u64, number: usize) -> String {
     format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, at % 1_000 * 1_000 / 2 + number as u64 % 500)
 }
 
@@ -311,19 +311,19 @@ impl Slack {
         let mut state = self.state();
         state.done[place].accepted_at.get_or_insert(world.time());
         state.done[place].told_at.get_or_insert(sent_at);
-        let follows = world.scenario.setting.follows_deletes;
+        let (at, follows) = (world.time(), world.scenario.setting.follows_deletes);
         match news {
-            News::Edited { version, .. } => about.iter().for_each(|&number| world.witness.edited(number, version)),
-            News::Deleted { .. } => about.iter().for_each(|&number| world.witness.deleted(number, follows)),
+            News::Edited { version, .. } => about.iter().for_each(|&number| world.witness.edited(at, number, version)),
+            News::Deleted { .. } => about.iter().for_each(|&number| world.witness.deleted(at, number, follows)),
             News::AnswerDeleted { calls, .. } if follows && world.scenario.keeps_what_it_hears() => {
-                world.witness.answers_deleted(calls.into_iter());
+                world.witness.answers_deleted(at, calls.into_iter());
             }
             News::Stop(reaction) => {
                 for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
                     // It may arrive before the message that it is about.
                     let is_known = question.accepted_at.is_some_and(|accepted| accepted < sent_at);
                     if is_known && reaction.ts == question.inbound.ts {
-                        world.witness.stopped(question.number);
+                        world.witness.stopped(at, question.number);
                     }
                     // Messages that are answered together are stopped together.
                     state.settle_all_of(world, question);

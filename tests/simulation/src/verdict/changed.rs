@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Verdict, is_answer};
 use crate::{
     database::WorldsDatabase,
-    slack::{News, Question},
+    slack::{Done, News, Question},
     witness::Witness,
 };
 
@@ -39,14 +39,15 @@ impl Verdict<'_> {
         self.wishes().filter(|about| about.iter().any(is_here)).count()
     }
 
+    /// Whether the gateway had been told by then that it is to be asked again.
+    pub(super) fn was_wanted_again(&self, number: usize, by: u64) -> bool {
+        let told = |done: &Done| asks_again(&done.news) && done.told_at.is_some_and(|at| at <= by);
+        self.done.iter().any(|done| told(done) && done.about.contains(&number))
+    }
+
     /// The questions that are to be asked again, by wish.
     fn wishes(&self) -> impl Iterator<Item = &[usize]> {
-        let asks = |news: &News| match news {
-            News::Again(_) => true,
-            News::Press(Press { choice, .. }) => *choice == Choice::Again,
-            _ => false,
-        };
-        self.done.iter().filter(move |done| asks(&done.news)).map(|done| done.about.as_slice())
+        self.done.iter().filter(|done| asks_again(&done.news)).map(|done| done.about.as_slice())
     }
 
     /// Each wish must be fulfilled once, and each press be processed.
@@ -56,8 +57,7 @@ impl Verdict<'_> {
         for post in again.filter(|post| post.shows.event_id.starts_with(":again:")) {
             *answers.entry(&post.shows.event_id).or_default() += 1;
         }
-        let is_repeated = lines.iter().any(|line| line["type"] == "reply.repeated");
-        for (wish, answers) in answers.into_iter().filter(|(_, answers)| *answers > 1 && !is_repeated) {
+        for (wish, answers) in answers.into_iter().filter(|(_, answers)| *answers > 1) {
             breaches.push(format!("{wish} was answered {answers} times"));
         }
         // A button's message causes at most one repetition.
@@ -76,8 +76,9 @@ impl Verdict<'_> {
         if taken_up > wishes.len() {
             breaches.push(format!("questions were taken up again {taken_up} times by {} wishes", wishes.len()));
         }
-        if self.kept.presses > 0 && !self.refuses() {
-            breaches.push(format!("{} buttons were pressed, and what they say is not done", self.kept.presses));
+        let open = self.kept.presses.iter().filter(|pressed| !self.is_fixed(&pressed.press.ts)).count();
+        if open > 0 {
+            breaches.push(format!("{open} buttons were pressed, and what they say is not done"));
         }
     }
 }
@@ -117,6 +118,14 @@ impl Verdict<'_> {
                 }
             }
         }
+    }
+}
+
+fn asks_again(news: &News) -> bool {
+    match news {
+        News::Again(_) => true,
+        News::Press(Press { choice, .. }) => *choice == Choice::Again,
+        _ => false,
     }
 }
 

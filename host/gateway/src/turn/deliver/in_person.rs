@@ -3,7 +3,7 @@
 
 use super::post::{UncertainDelivery, post};
 use crate::{
-    chat::{Inbound, MessageBody},
+    chat::MessageBody,
     front::{Delivery, FrontError, Kind},
     services::Services,
     store::{self, Answered, Part, Purpose},
@@ -32,7 +32,7 @@ pub(super) async fn deliver(
     let said = in_words(services, answered, part, &askers);
     let mut id = None;
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
-        match tell(services, inbound, (part.number, &said), doubt, asker).await {
+        match tell(services, answered, (part.number, &said), doubt, asker).await {
             Err(TurnError::Front(FrontError::Refused { what, .. })) => {
                 tracing::warn!(what, "cannot send an answer as a direct message either");
             }
@@ -54,13 +54,18 @@ pub(super) async fn deliver(
 /// Sends a part to one person; `None` if the conversation that refused it is their direct message.
 async fn tell(
     services: &Services,
-    inbound: &Inbound,
+    Answered { inbound, report, .. }: &Answered,
     (number, said): (u32, &MessageBody),
     doubt: Option<UncertainDelivery<'_>>,
     asker: &str,
 ) -> Result<Option<String>, TurnError> {
     let Some(reply_to) = services.front.direct_instead_of(&inbound.reply_to, asker).await? else { return Ok(None) };
-    let delivery = Delivery { number, kind: Kind::Reply, ..Delivery::notice(&inbound.event_id, &reply_to, said) };
+    let delivery = Delivery {
+        event_ids: &report.event_ids,
+        number,
+        kind: Kind::Reply,
+        ..Delivery::notice(&inbound.event_id, &reply_to, said)
+    };
     Ok(post(services, delivery, doubt).await?)
 }
 
