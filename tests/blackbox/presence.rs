@@ -39,7 +39,7 @@ fn online(home: &Home) -> Vec<(String, bool)> {
 
 /// Starts one, and has people talk with it.
 async fn talking_with(home: &Home, slack: &Slack, users: &[&str]) -> Gateway {
-    let starts = online(home).len();
+    let (starts, turns) = (online(home).len(), home.events("turn.processed").len());
     // What is sent to one that was killed comes again much later.
     assert!(slack.await_sockets(0, PATIENCE).await);
     let gateway = Gateway::start(home, slack, &[]);
@@ -49,6 +49,8 @@ async fn talking_with(home: &Home, slack: &Slack, users: &[&str]) -> Gateway {
         assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "{user}");
     }
     home.await_events("gateway.online", starts + 1);
+    // What is not stored as delivered when it is killed is looked for by the next one.
+    home.await_events("turn.processed", turns + users.len());
     gateway
 }
 
