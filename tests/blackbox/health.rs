@@ -1,6 +1,6 @@
 //! `status` and `stop`, from the outside.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 use pmk_stand_ins::{anthropic::Behaviour, slack::Slack};
 use serde_json::{Value, json};
@@ -127,6 +127,80 @@ async fn one_that_does_not_answer_is_degraded_and_its_sockets_are_unknown() {
     settings().bind(|| insta::assert_snapshot!("silent", shown.stdout));
     signal(gateway.pid(), "CONT");
     until("it answers again", || home.run(&["status"], "").status.success().then_some(()));
+    // What `stop` advised was to wait, which would have been for ever.
+    signal(gateway.pid(), "STOP");
+    until("every thread has stopped", || is_stopped(gateway.pid()).then_some(()));
+    let told = home.run(&["stop", "--timeout", "0"], "");
+    assert_eq!(told.status.code(), Some(1), "{}", told.stderr);
+    assert!(told.stderr.contains(&format!("hint: it is suspended: `kill -CONT {}`", gateway.pid())), "{}", told.stderr);
+    signal(gateway.pid(), "CONT");
+    assert!(gateway.until_it_ends().0.success());
+}
+
+/// Its heartbeat is in the future, until the next one.
+#[test]
+fn one_that_answers_is_not_down_because_the_clock_was_set_back() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    home.write("gateway/heartbeat", "2999-01-01T00:00:00.000Z\n");
+    let shown = home.run(&["status", "--json"], "");
+    assert_eq!((shown.status.code(), &shown.json()["level"]), (Some(1), &json!("degraded")), "{}", shown.stdout);
+}
+
+/// A lock file that this test holds, with what somebody else wrote into it.
+fn held(home: &Home, content: &str) -> fs::File {
+    home.run(&["run", "--model", "sim"], "").ok();
+    let path = home.write("gateway/run.lock", content);
+    let lock = fs::File::open(path).expect("the lock");
+    lock.lock().expect("locked");
+    lock
+}
+
+/// The gateway runs in another container, which counts its processes itself.
+#[test]
+fn stop_leaves_the_process_alone_that_only_has_the_number_of_the_gateway_here() {
+    let home = Home::new();
+    let mut other = Command::new("sleep").arg("600").spawn().expect("a process");
+    let number = other.id();
+    let lock = held(&home, &number.to_string());
+    let told = home.run(&["stop"], "");
+    let lives = other.try_wait().expect("a child").is_none();
+    other.kill().expect("ended");
+    other.wait().expect("ended");
+    assert!(lives && told.status.code() == Some(1), "{}{}", told.stdout, told.stderr);
+    assert!(told.stderr.contains(&format!("the gateway (pid {number}) runs in another container")), "{}", told.stderr);
+    // Not even if nobody has that number here.
+    let told = home.run(&["stop"], "");
+    assert!(told.stderr.contains(&format!("the gateway (pid {number}) runs in another container")), "{}", told.stderr);
+    drop(lock);
+    assert_eq!(home.run(&["stop"], "").ok().stdout, "not running\n");
+}
+
+/// `status` took it for a gateway that does not answer, and following the hint of `run` killed it halfway.
+#[test]
+fn a_restore_that_has_the_home_is_not_stopped_as_a_gateway() {
+    let home = Home::new();
+    let mut other = Command::new("sleep").arg("600").spawn().expect("a process");
+    let number = other.id();
+    let _lock = held(&home, &format!("{number}\nstore restore"));
+    let told = home.run(&["stop"], "");
+    let lives = other.try_wait().expect("a child").is_none();
+    let (status, doctor) = (home.run(&["status"], ""), home.run(&["doctor", "--offline"], ""));
+    let document = home.run(&["status", "--json"], "").json();
+    let asked = home.run(&["sessions", "retry", "--all"], "");
+    other.kill().expect("ended");
+    other.wait().expect("ended");
+    assert!(lives && told.status.code() == Some(1), "{}{}", told.stdout, told.stderr);
+    for told in [&told, &asked] {
+        let who = format!("is in use by `pmk-host store restore` (pid {number})");
+        assert!(told.stderr.contains(&who) && told.stderr.contains("hint: wait until it has"), "{}", told.stderr);
+    }
+    assert_eq!(status.status.code(), Some(3), "{}", status.stdout);
+    assert!(status.stdout.contains(&format!("by `pmk-host store restore` (pid {number})")), "{}", status.stdout);
+    assert_eq!(document["work"], json!({"command": "store restore", "pid": number}));
+    assert!(doctor.stdout.contains("which `pmk-host store restore` is using"), "{}", doctor.stdout);
 }
 
 /// It takes nothing in any more, and waits a while for a turn that runs.

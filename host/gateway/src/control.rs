@@ -32,7 +32,7 @@ mod client;
 mod look;
 mod server;
 
-pub use client::{ask, ask_within};
+pub use client::{ask, ask_within, listener};
 pub use look::{Look, look};
 pub use server::{Commands, Server};
 

@@ -144,6 +144,9 @@ impl Shown {
         for reason in &self.look.reasons {
             line(messages.status_because(reason.name(), reason.count()));
         }
+        if let Some(holder) = &self.look.work {
+            line(messages.status_work(holder.purpose.command(), holder.pid));
+        }
         if let Some(pid) = self.look.pid {
             line(messages.status_process(pid));
         }
@@ -185,6 +188,7 @@ impl Shown {
             "level": self.look.level,
             "reasons": self.look.reasons,
             "pid": self.look.pid,
+            "work": self.look.work.as_ref().map(|holder| json!({"command": holder.purpose.command(), "pid": holder.pid})),
             "phase": self.look.state.as_ref().map(|state| state.phase),
             "started_at": self.look.state.as_ref().map(|state| &state.started_at),
             "supervised": self.look.state.as_ref().map(|state| state.supervised),

@@ -1,14 +1,16 @@
 //! `stop`: stops the gateway of a home gracefully.
 
 use std::{
+    fs,
     os::fd::OwnedFd,
+    path::Path,
     time::{Duration, Instant},
 };
 
 use clap::Args;
 use pmk_system::{
     error::Failure,
-    home::{Holder, HomeLock},
+    home::{HomeError, HomeLock},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -19,10 +21,10 @@ use serde_json::json;
 
 use super::{
     arguments::number,
-    context::Context,
+    context::{Context, block_on},
     output::{print, print_json},
 };
-use crate::stderr::Spinner;
+use crate::{control, stderr::Spinner};
 
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
@@ -33,17 +35,29 @@ pub(super) struct StopCommand {
 
 impl StopCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let Some(Holder { pid, .. }) = HomeLock::holder_of(&context.home)? else {
-            return tell(context, None);
-        };
+        let Some(holder) = HomeLock::holder_of(&context.home)? else { return tell(context, None) };
+        let pid = holder.pid;
+        if !holder.is_gateway() {
+            return Err(HomeError::InUse { home: context.home.clone(), holder: Some(holder) }.into());
+        }
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH);
         // Held open by a descriptor: by the time it is signalled, its process id may belong to another process.
-        let signalled = process.and_then(|process| pidfd_open(process, PidfdFlags::empty())).and_then(|process| {
-            pidfd_send_signal(&process, Signal::TERM)?;
-            Ok(process)
-        });
+        let found = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()));
+        let signalled = match found {
+            Ok(process) if is_its_gateway(&context.home, pid)? => {
+                pidfd_send_signal(&process, Signal::TERM).map(|()| process)
+            }
+            Ok(_) => Err(Errno::SRCH),
+            Err(error) => Err(error),
+        };
         let process = match signalled {
             Ok(process) => process,
+            Err(Errno::SRCH) if HomeLock::is_held(&context.home)? => {
+                return Err(Failure::new(format!(
+                    "the gateway (pid {pid}) runs in another container, on another machine or under another account"
+                ))
+                .hint("stop it there, as the account that runs it"));
+            }
             // It has just ended by itself.
             Err(Errno::SRCH) => return tell(context, Some(pid)),
             Err(error) => {
@@ -59,9 +73,29 @@ impl StopCommand {
                 "process {pid} was told to stop but is still running after {} s",
                 self.timeout
             ))
-            .hint("wait, or check its log to see what it is doing"));
+            .hint(what_to_do(pid)));
         }
         tell(context, Some(pid))
+    }
+}
+
+/// Whether the process of this number is the gateway of this home: the number may be counted by another container or
+/// machine, and be that of somebody else here. Either it has the lock file open, where this account may see that, or it
+/// listens at the control socket.
+fn is_its_gateway(home: &Path, pid: u32) -> Result<bool, Failure> {
+    Ok(HomeLock::is_open_in(home, pid) || block_on(async { Ok(control::listener(home).await) })? == Some(pid))
+}
+
+/// What to do about a process that has not ended in time.
+fn what_to_do(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the name, which may contain anything.
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    match state.is_some_and(|state| state.starts_with(['T', 't'])) {
+        true => format!("it is suspended: `kill -CONT {pid}` lets it go on, and then it ends"),
+        false => format!(
+            "wait, or see in its log what it is doing; `kill -9 {pid}` ends it at once, and what it has accepted is answered after the next start"
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use pmk_system::{
     error::Failure,
-    home::{self, HomeError, HomeLock},
+    home::{self, HomeLock, Purpose},
 };
 use serde_json::json;
 
@@ -65,13 +65,14 @@ impl StoreCommand {
             StoreCommand::Restore { file } => {
                 let file = absolute(&file)?;
                 let alive_ms = LivenessFiles::of(&context.home).read().stored_until_ms();
-                let moved = put(context, |lock| Store::put_back(lock, &file, alive_ms, Timestamp::now()));
+                let moved =
+                    put(context, Purpose::Restore, |lock| Store::put_back(lock, &file, alive_ms, Timestamp::now()));
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
                 tell(context, &moved, &format!("the store is restored from `{}`", file.display()))
             }
             StoreCommand::Copy { from, to } => copy(context, &from, &to),
             StoreCommand::Renew => {
-                let moved = put(context, |lock| Store::renew(lock, Timestamp::now()));
+                let moved = put(context, Purpose::Renew, |lock| Store::renew(lock, Timestamp::now()));
                 let moved = record(context, "store.renew", &[], moved)?;
                 tell(context, &moved, "the next `pmk-host run` starts with an empty store")
             }
@@ -161,16 +162,17 @@ fn check(context: &Context) -> Result<(), Failure> {
 /// Changes the files of a store while no gateway is running.
 fn put(
     context: &Context,
+    purpose: Purpose,
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
 ) -> Result<Vec<PathBuf>, Failure> {
     if let Some(database) = context.place()?.database {
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
-    let lock = HomeLock::take(&context.home).map_err(|error| {
-        let is_in_use = matches!(error, HomeError::InUse { .. });
+    let lock = HomeLock::take_for(&context.home, purpose).map_err(|error| {
+        let is_of_a_gateway = error.is_of_a_gateway();
         let failure = Failure::from(error);
         let stop = || format!("stop it first: `{}`", home::command(&context.home, "stop"));
-        if is_in_use { failure.hint(stop()) } else { failure }
+        if is_of_a_gateway { failure.hint(stop()) } else { failure }
     })?;
     let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)

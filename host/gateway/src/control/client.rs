@@ -15,7 +15,7 @@ use crate::{
 };
 use pmk_system::{
     error::{Failure, OrHint},
-    home::{self, HomeLock},
+    home::{self, HomeError, HomeLock},
 };
 
 /// How long a gateway may take to start.
@@ -66,6 +66,13 @@ pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<
     answered(exchange(&stream, request))
 }
 
+/// The process that listens at the control socket of this home, as this process counts processes; `None` if nobody does
+/// or it is in a container of its own.
+pub async fn listener(home: &Path) -> Option<u32> {
+    let stream = tokio::net::UnixStream::connect(home::control_socket(home)).await.ok()?;
+    u32::try_from(stream.peer_cred().ok()?.pid()?).ok()
+}
+
 /// Limits how long each read and write of a connection may take.
 fn within(stream: UnixStream, patience: Duration) -> io::Result<UnixStream> {
     stream.set_read_timeout(Some(patience))?;
@@ -99,8 +106,11 @@ fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Reply> {
 
 fn unreachable(home: &Path, error: &io::Error) -> Failure {
     let home_shown = home.display();
-    match HomeLock::is_held(home) {
-        Ok(true) => Failure::new(format!("the gateway in `{home_shown}` does not accept commands: {error}"))
+    match HomeLock::holder_of(home) {
+        Ok(Some(holder)) if !holder.is_gateway() => {
+            HomeError::InUse { home: home.to_owned(), holder: Some(holder) }.into()
+        }
+        Ok(Some(_)) => Failure::new(format!("the gateway in `{home_shown}` does not accept commands: {error}"))
             .hint("it may be starting: try again in a moment. If that does not help, check that you use the account that runs it; if it has no control socket, its log says so at the start"),
         _ => Failure::new(format!("no gateway is running in `{home_shown}`"))
             .hint("start one with `pmk-host run --policy FILE`, or choose another home with `--home DIR`"),

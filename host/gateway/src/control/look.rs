@@ -3,7 +3,11 @@
 
 use std::{path::Path, time::Duration};
 
-use pmk_system::{clock, error::Failure, home::HomeLock};
+use pmk_system::{
+    clock,
+    error::Failure,
+    home::{Holder, HomeLock},
+};
 
 use super::{Reply, Request, ask_within};
 use crate::presence::{
@@ -18,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What is known of the gateway.
 #[derive(Debug)]
 pub struct Look {
+    /// A command that has the home, so that no gateway can run there.
+    pub work: Option<Holder>,
     pub pid: Option<u32>,
     pub state: Option<State>,
     pub beat_ms: Option<i64>,
@@ -34,12 +40,16 @@ pub struct Look {
 /// # Errors
 /// It cannot be determined whether one is running.
 pub fn look(home: &Path) -> Result<Look, Failure> {
-    let holder = HomeLock::holder_of(home)?;
+    let (holder, work) = match HomeLock::holder_of(home)? {
+        Some(holder) if !holder.is_gateway() => (None, Some(holder)),
+        holder => (holder, None),
+    };
     let pid = holder.as_ref().map(|holder| holder.pid);
     // State left by another process says nothing about this one.
     let state = State::read(home).filter(|state| Some(state.pid) == pid);
     let beat_ms = LivenessFiles::of(home).read().beat_ms;
-    let age = beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
+    let now_ms = clock::now_ms();
+    let age = beat_ms.and_then(|beat| Freshness::age(beat, now_ms));
     let report = match holder {
         Some(_) => match ask_within(home, &Request::Status, PATIENCE) {
             Ok(Reply::Status(report)) => Some(report),
@@ -47,7 +57,11 @@ pub fn look(home: &Path) -> Result<Look, Failure> {
         },
         None => None,
     };
-    let heartbeat = Freshness::of(age);
+    let heartbeat = match beat_ms {
+        // After the clock was set back, the last beat of a gateway that answers says nothing until the next one.
+        Some(beat) if age.is_none() && beat > now_ms && report.is_some() => Freshness::Aging,
+        _ => Freshness::of(age),
+    };
     let signals = Signals {
         is_alive: holder.is_some(),
         phase: state.as_ref().map(|state| state.phase),
@@ -55,5 +69,5 @@ pub fn look(home: &Path) -> Result<Look, Failure> {
         report: report.clone(),
     };
     let (level, reasons) = judge(&signals);
-    Ok(Look { pid, state, beat_ms, age, report, level, heartbeat, reasons })
+    Ok(Look { work, pid, state, beat_ms, age, report, level, heartbeat, reasons })
 }

@@ -47,6 +47,7 @@ pub enum DoctorRemark {
     MraMissingHint,
     MraNoFolderHint,
     GatewayNone,
+    GatewayWorkHint,
 }
 
 impl DoctorRemark {
@@ -90,6 +91,7 @@ impl DoctorRemark {
             DoctorRemark::MraMissingHint => "doctor-mra-missing-hint",
             DoctorRemark::MraNoFolderHint => "doctor-mra-no-folder-hint",
             DoctorRemark::GatewayNone => "doctor-gateway-none",
+            DoctorRemark::GatewayWorkHint => "doctor-gateway-work-hint",
         }
     }
 }
@@ -300,6 +302,11 @@ impl Messages {
         }
     }
 
+    /// No gateway is running, because a command has the home to itself.
+    pub fn doctor_gateway_work(&self, command: &str, pid: u32) -> String {
+        self.text("doctor-gateway-work", [("command", command.into()), ("pid", pid.to_string().into())])
+    }
+
     /// A gateway is running, with the reasons if it is not healthy.
     pub fn doctor_gateway<'a>(&self, pid: u32, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
         let (pid, reasons) = (("pid", pid.to_string().into()), self.status_reasons(reasons));
@@ -323,6 +330,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         [R::ScopesUnknown, R::ScopesUntold, R::ScopesHint, R::ClockUnknown, R::ClockHint, R::ModelUnnamed],
         [R::ModelLater, R::ModelCredentials, R::ModelBilling, R::ModelName, R::ModelNetwork, R::ModelSmall],
         [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::ModelClaudeHint],
+        [R::GatewayWorkHint; 6],
     ];
     let path = Path::new("/home/a/.pmk");
     let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
@@ -362,6 +370,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.doctor_clock_off(ClockOf::Model, behind),
         messages.layers(&["strict".to_owned(), "standard".to_owned()]),
         messages.doctor_gateway(7, []),
+        messages.doctor_gateway_work("store restore", 7),
         messages.doctor_gateway(7, [("waiting", 2), ("starting", 0)]),
     ]);
     said

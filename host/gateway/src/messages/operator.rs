@@ -62,6 +62,12 @@ impl Messages {
         (self.text("status-process", []), pid.to_string())
     }
 
+    /// A command that has the home to itself.
+    pub fn status_work(&self, command: &str, pid: u32) -> (String, String) {
+        let filled = [("command", command.into()), ("pid", pid.to_string().into())];
+        (self.text("status-work", []), self.text("status-work-is", filled))
+    }
+
     /// The phase, and since when.
     pub fn status_phase(&self, phase: &str, since: &str) -> (String, String) {
         let filled = [("phase", phase.into()), ("since", since.into())];
@@ -169,6 +175,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     ];
     let lines = [
         messages.status_process(7),
+        messages.status_work("store restore", 7),
         messages.status_supervised(true),
         messages.status_heartbeat("fresh", Some(3)),
         messages.status_heartbeat("stale", None),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use pmk_search::terms_of_message;
 use pmk_system::{
     error::Failure,
-    home::{self, HomeLock},
+    home::{self, HomeError, HomeLock, Purpose},
     threads::Threads,
 };
 use rusqlite::types::Value;
@@ -280,10 +280,15 @@ impl Side {
             .and_then(|()| home::check_trusted(home))
             .map_err(CopyError::Place)?;
         if run_is_alive(home) {
-            let owner = "`pmk-host run`".into();
-            return Err(CopyError::InUse { name, owner, home: Some(home.to_owned()) });
+            return Err(match HomeLock::holder_of(home) {
+                Ok(Some(holder)) if !holder.is_gateway() => {
+                    let error = HomeError::InUse { home: home.to_owned(), holder: Some(holder) };
+                    CopyError::Place(error.into())
+                }
+                _ => CopyError::InUse { name, owner: "`pmk-host run`".into(), home: Some(home.to_owned()) },
+            });
         }
-        let lock = HomeLock::take(home).map_err(|error| CopyError::Place(error.into()))?;
+        let lock = HomeLock::take_for(home, Purpose::Copy).map_err(|error| CopyError::Place(error.into()))?;
         super::mark::refuse_loss(&path)?;
         if wanted == OpenMode::Made {
             connection::create(&path)?;

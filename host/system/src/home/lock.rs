@@ -4,6 +4,7 @@ use std::{
     fmt,
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -31,12 +32,12 @@ const MOST_OF_A_COMMAND: usize = 200;
 /// Why a home cannot be used.
 #[derive(Debug, Error)]
 pub enum HomeError {
-    /// A `run` is active in this home.
-    #[error("`{}` is in use by `pmk-host run` ({})", home.display(), holder.as_ref().map_or_else(|| "pid unknown".to_owned(), ToString::to_string))]
+    /// A `run`, or a command that needs the home for itself, is active there.
+    #[error("`{}` is in use by `pmk-host {}` ({})", home.display(), holder.as_ref().map_or(Purpose::Run, |holder| holder.purpose).command(), holder.as_ref().map_or_else(|| "pid unknown".to_owned(), ToString::to_string))]
     InUse {
         /// The home as it was named.
         home: PathBuf,
-        /// That `run`, if it can be determined.
+        /// That process, if it can be determined.
         holder: Option<Holder>,
     },
     /// A file or folder of the home cannot be created or read.
@@ -49,13 +50,47 @@ pub enum HomeError {
     },
 }
 
+/// What a home is locked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A gateway, which runs until somebody stops it.
+    Run,
+    /// `store restore`. As the others below, it ends by itself, and changes the store, so it must not be stopped halfway.
+    Restore,
+    /// `store renew`.
+    Renew,
+    /// `store copy`.
+    Copy,
+}
+
+impl Purpose {
+    /// The command of `pmk-host` that it is.
+    pub const fn command(self) -> &'static str {
+        match self {
+            Purpose::Run => "run",
+            Purpose::Restore => "store restore",
+            Purpose::Renew => "store renew",
+            Purpose::Copy => "store copy",
+        }
+    }
+}
+
 /// The process that uses a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The process id of the `run` that holds the lock.
+    /// The process id of the holder of the lock, as its own container counts processes.
     pub pid: u32,
+    /// What it needs the home for.
+    pub purpose: Purpose,
     /// Its command line, if the system reports it.
     pub command: Option<String>,
+}
+
+impl Holder {
+    /// Whether it is a gateway.
+    pub fn is_gateway(&self) -> bool {
+        self.purpose == Purpose::Run
+    }
 }
 
 impl fmt::Display for Holder {
@@ -69,10 +104,16 @@ impl fmt::Display for Holder {
 }
 
 impl HomeError {
+    /// Whether a gateway is in the way, which somebody would have to stop. A holder that is unknown counts as one.
+    pub fn is_of_a_gateway(&self) -> bool {
+        matches!(self, HomeError::InUse { holder, .. } if holder.as_ref().is_none_or(Holder::is_gateway))
+    }
+
     /// What the user can do about it.
     fn hint(&self) -> &'static str {
         match self {
-            HomeError::InUse { .. } => "stop it first, or use another `--home`",
+            HomeError::InUse { .. } if self.is_of_a_gateway() => "stop it first, or use another `--home`",
+            HomeError::InUse { .. } => "wait until it has finished, or use another `--home`",
             HomeError::Io { .. } => {
                 "check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`"
             }
@@ -86,10 +127,10 @@ impl From<HomeError> for Failure {
     }
 }
 
-/// The exclusive right to `run` in a home, held until it is dropped.
+/// The exclusive right to `run` in a home, or to change its store, held until it is dropped.
 ///
 /// An operating-system lock on `<home>/gateway/run.lock`: it is released when the process ends, in whatever way, so a
-/// stale lock cannot be left behind. The file contains the process id, for people.
+/// stale lock cannot be left behind. The file contains the process id, and below it the command unless that is `run`.
 #[derive(Debug)]
 pub struct HomeLock {
     home: PathBuf,
@@ -98,16 +139,25 @@ pub struct HomeLock {
 }
 
 impl HomeLock {
-    /// Takes the lock; creates the home if it is missing. While another process holds it, waits for up to 5 s.
+    /// Takes the lock for a `run`; creates the home if it is missing. While another process holds it, waits for up to
+    /// 5 s.
     ///
     /// # Errors
     /// [`HomeError::InUse`] if another process still holds it.
     pub fn take(home: &Path) -> Result<HomeLock, HomeError> {
-        HomeLock::take_pausing(home, thread::sleep)
+        HomeLock::take_for(home, Purpose::Run)
     }
 
-    /// As [`take`](HomeLock::take), with `pause` for waiting.
-    fn take_pausing(home: &Path, mut pause: impl FnMut(Duration)) -> Result<HomeLock, HomeError> {
+    /// As [`take`](HomeLock::take), for another command.
+    ///
+    /// # Errors
+    /// As for it.
+    pub fn take_for(home: &Path, purpose: Purpose) -> Result<HomeLock, HomeError> {
+        HomeLock::take_pausing(home, purpose, thread::sleep)
+    }
+
+    /// As [`take_for`](HomeLock::take_for), with `pause` for waiting.
+    fn take_pausing(home: &Path, purpose: Purpose, mut pause: impl FnMut(Duration)) -> Result<HomeLock, HomeError> {
         let at = |path: &Path| {
             let path = path.to_owned();
             move |source| HomeError::Io { path, source }
@@ -127,7 +177,7 @@ impl HomeLock {
             }
             waited += LOOK_EVERY;
         }
-        write_pid(&mut file).map_err(at(&path))?;
+        write_holder(&mut file, purpose).map_err(at(&path))?;
         Ok(HomeLock { home: home.to_owned(), _file: file })
     }
 
@@ -136,7 +186,7 @@ impl HomeLock {
         &self.home
     }
 
-    /// Whether a `run` is active in this home.
+    /// Whether this home is in use.
     ///
     /// # Errors
     /// If the lock file exists but cannot be checked.
@@ -156,7 +206,7 @@ impl HomeLock {
 }
 
 impl HomeLock {
-    /// The `run` that is active in this home, if any.
+    /// The process that uses this home, if any.
     ///
     /// # Errors
     /// If the lock file exists but cannot be checked, or does not contain the holder.
@@ -174,23 +224,54 @@ impl HomeLock {
         let source = io::Error::other("it is locked by an unknown process");
         Err(HomeError::Io { path: lock_file(home), source })
     }
+
+    /// Whether the process that has this number here has the lock file open. The number in the file may be counted by
+    /// another container or machine, and be that of somebody else here. Only the account of the process can look.
+    pub fn is_open_in(home: &Path, pid: u32) -> bool {
+        File::open(lock_file(home)).is_ok_and(|file| is_open_in(&file, pid))
+    }
 }
 
 fn lock_file(home: &Path) -> PathBuf {
     gateway_dir(home).join("run.lock")
 }
 
-fn write_pid(file: &mut File) -> io::Result<()> {
+fn write_holder(file: &mut File, purpose: Purpose) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    write!(file, "{}", std::process::id())
+    let pid = std::process::id();
+    // Written at once: a reader that saw only the first line would take it for a gateway.
+    file.write_all(
+        match purpose {
+            Purpose::Run => pid.to_string(),
+            other => format!("{pid}\n{}", other.command()),
+        }
+        .as_bytes(),
+    )
 }
 
 fn holder(mut file: &File) -> Option<Holder> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
-    let pid = text.trim().parse().ok()?;
-    Some(Holder { pid, command: command_of(pid) })
+    let mut lines = text.lines();
+    let pid = lines.next()?.trim().parse().ok()?;
+    let purpose = match lines.next() {
+        None => Purpose::Run,
+        Some(command) => {
+            let all = [Purpose::Run, Purpose::Restore, Purpose::Renew, Purpose::Copy];
+            all.into_iter().find(|purpose| purpose.command() == command)?
+        }
+    };
+    let command = is_open_in(file, pid).then(|| command_of(pid)).flatten();
+    Some(Holder { pid, purpose, command })
+}
+
+/// Whether the process of this number has this file open. Only Linux has the folder, and for other users' processes it
+/// is unreadable.
+fn is_open_in(file: &File, pid: u32) -> bool {
+    let (Ok(file), Ok(open)) = (file.metadata(), fs::read_dir(format!("/proc/{pid}/fd"))) else { return false };
+    let is_it = |it: fs::Metadata| (it.dev(), it.ino()) == (file.dev(), file.ino());
+    open.flatten().any(|descriptor| fs::metadata(descriptor.path()).is_ok_and(is_it))
 }
 
 /// The command line of a process, on one line. Only Linux has this file, and for other users' processes it may be
@@ -215,7 +296,7 @@ mod tests {
         let first = HomeLock::take(home.path()).unwrap();
         assert!(HomeLock::is_held(home.path()).unwrap());
         let mut waited = Duration::ZERO;
-        let refused = HomeLock::take_pausing(home.path(), |pause| waited += pause).unwrap_err();
+        let refused = HomeLock::take_pausing(home.path(), Purpose::Run, |pause| waited += pause).unwrap_err();
         assert_eq!(waited, PATIENCE);
         let pid = std::process::id();
         assert!(matches!(&refused, HomeError::InUse { holder: Some(holder), .. } if holder.pid == pid), "{refused}");
@@ -235,7 +316,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut killed = Some(HomeLock::take(home.path()).unwrap());
         let mut waited = Duration::ZERO;
-        HomeLock::take_pausing(home.path(), |pause| {
+        HomeLock::take_pausing(home.path(), Purpose::Run, |pause| {
             waited += pause;
             if waited >= Duration::from_millis(4_900) {
                 drop(killed.take());
@@ -247,7 +328,37 @@ mod tests {
     #[test]
     fn a_process_that_cannot_be_looked_at_is_named_by_its_number() {
         assert_eq!(command_of(u32::MAX), None);
-        assert_eq!(Holder { pid: 7, command: None }.to_string(), "pid 7");
+        assert_eq!(Holder { pid: 7, purpose: Purpose::Run, command: None }.to_string(), "pid 7");
+    }
+
+    #[test]
+    fn a_store_command_that_has_the_home_is_waited_for_and_not_taken_for_a_gateway() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = HomeLock::take_for(home.path(), Purpose::Restore).unwrap();
+        let holder = HomeLock::holder_of(home.path()).unwrap().unwrap();
+        assert_eq!((holder.pid, holder.purpose), (std::process::id(), Purpose::Restore));
+        let refused = HomeLock::take_pausing(home.path(), Purpose::Run, |_| ()).unwrap_err();
+        assert!(!refused.is_of_a_gateway());
+        let shown = Failure::from(refused).to_string();
+        assert!(shown.contains("is in use by `pmk-host store restore` (pid "), "{shown}");
+        assert!(shown.contains("hint: wait until it has finished"), "{shown}");
+        drop(lock);
+        let _lock = HomeLock::take(home.path()).unwrap();
+        assert!(HomeLock::holder_of(home.path()).unwrap().unwrap().is_gateway());
+    }
+
+    /// Its process id is counted by another container or machine.
+    #[test]
+    fn a_number_in_the_lock_that_is_another_process_here_is_not_shown_with_its_command() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = HomeLock::take(home.path()).unwrap();
+        assert!(HomeLock::is_open_in(home.path(), std::process::id()));
+        let other = std::os::unix::process::parent_id();
+        fs::write(lock_file(home.path()), other.to_string()).unwrap();
+        assert!(!HomeLock::is_open_in(home.path(), other));
+        let found = Holder { pid: other, purpose: Purpose::Run, command: None };
+        assert_eq!(HomeLock::holder_of(home.path()).unwrap(), Some(found));
+        drop(lock);
     }
 
     #[test]
@@ -257,7 +368,7 @@ mod tests {
         let asking = File::open(lock_file(home.path())).unwrap();
         asking.lock_shared().unwrap();
         let mut asking = Some(asking);
-        HomeLock::take_pausing(home.path(), |_| drop(asking.take())).unwrap();
+        HomeLock::take_pausing(home.path(), Purpose::Run, |_| drop(asking.take())).unwrap();
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub(super) fn look(home: &Path, messages: &Messages) -> Finding {
         Ok(look) => look,
         Err(failure) => return Finding::failed(NAME, failure, "docs/operating.md#is-it-well", messages),
     };
+    if let Some(holder) = look.work {
+        let what = messages.doctor_gateway_work(holder.purpose.command(), holder.pid);
+        return Finding::odd(NAME, what, messages.doctor(DoctorRemark::GatewayWorkHint));
+    }
     let Some(pid) = look.pid else { return Finding::well(NAME, messages.doctor(DoctorRemark::GatewayNone)) };
     let what = messages.doctor_gateway(pid, look.reasons.iter().map(|reason| (reason.name(), reason.count())));
     match look.level {

@@ -109,6 +109,8 @@ doctor-mra-missing-hint = install it, or set `mra.command` in gateway.json, see 
 doctor-mra-no-folder = the workspace `{ $workspace }` is not a folder
 doctor-mra-no-folder-hint = fix `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE
 
+doctor-gateway-work = none is running in this home, which `pmk-host { $command }` is using (pid { $pid })
+doctor-gateway-work-hint = wait until it has finished
 doctor-gateway-none = none is running in this home
 doctor-gateway-well = running and healthy (pid { $pid })
 doctor-gateway-not-well = running (pid { $pid }): { $reasons }

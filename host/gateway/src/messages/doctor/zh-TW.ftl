@@ -109,6 +109,8 @@ doctor-mra-missing-hint = 請安裝，或在 gateway.json 用 `mra.command` 指�
 doctor-mra-no-folder = workspace `{ $workspace }` 不是資料夾
 doctor-mra-no-folder-hint = 請修正 gateway.json 的 `mraWorkspace`，或 PMK_MRA_WORKSPACE
 
+doctor-gateway-work = 這個 home 沒有閘道在執行，`pmk-host { $command }` 正在使用它（pid { $pid }）
+doctor-gateway-work-hint = 請等它結束
 doctor-gateway-none = 這個 home 沒有閘道在執行
 doctor-gateway-well = 閘道在執行，狀況良好（pid { $pid }）
 doctor-gateway-not-well = 閘道在執行（pid { $pid }）：{ $reasons }

@@ -18,6 +18,8 @@ status-because = because
 status-in-a-line = { $level }: { $reasons }
 status-reasons-between = {"; "}
 status-process = process
+status-work = in use
+status-work-is = by `pmk-host { $command }` (pid { $pid }): wait until it has finished
 status-phase = phase
 status-phase-is = { $phase ->
     [leaving] leaving

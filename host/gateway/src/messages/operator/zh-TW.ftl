@@ -18,6 +18,8 @@ status-because = 原因
 status-in-a-line = { $level }：{ $reasons }
 status-reasons-between = ；
 status-process = 行程
+status-work = 使用中
+status-work-is = 由 `pmk-host { $command }` 使用（pid { $pid }）：請等它結束
 status-phase = 階段
 status-phase-is = { $phase ->
     [leaving] 結束中
