@@ -48,7 +48,7 @@ pub use slack::SlackSettings;
 pub use watched::{Trial, WatchedConfig};
 
 pub use document::{Json, Object, WrongShape};
-pub use edit::{EditError, edit, edit_if_free};
+pub use edit::{EditError, edit, edit_if_free, note_existence};
 
 /// The supported version of the format.
 const VERSION: u64 = 1;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     calibration::Calibration,
-    config::{Config, LedgerConfig},
+    config::{self, Config, LedgerConfig},
     front::{
         Front, FrontError,
         console::{Chat, Lines, Opening},
@@ -123,6 +123,7 @@ impl Run {
         }
         config.mra_workspace = mra::workspace(&config);
         let lock = HomeLock::take(&context.home)?;
+        config::note_existence(&context.home).map_err(|error| Failure::new(&error).hint(error.hint()))?;
         let mut state = State::of_this_process();
         state.write(&context.home);
         // Fetching a token may run a command that takes long or prompts somebody. By now other processes see that this

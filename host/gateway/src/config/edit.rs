@@ -9,8 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_system::files;
-use pmk_system::home;
+use pmk_system::{
+    files,
+    home::{self, HomeLock},
+};
 use thiserror::Error;
 
 use super::{
@@ -18,11 +20,17 @@ use super::{
     document::{Object, WrongShape},
     is_no_file, refusal,
 };
+
+/// The length of the lock file if there has been a configuration file since the last start.
+const THERE: u64 = 1;
+
 /// Why the file was not changed.
 #[derive(Debug, Error)]
 pub enum EditError {
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("`{}` no longer exists, and the gateway goes by what it said", path.display())]
+    Gone { path: PathBuf },
     #[error("`{}`: {what}", path.display())]
     Invalid { path: PathBuf, what: String },
     #[error("gateway.json: {0}")]
@@ -37,12 +45,27 @@ impl EditError {
             EditError::Io { .. } => {
                 "check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`"
             }
+            EditError::Gone { .. } => {
+                "put it back first: a new file would lift the blocklist and forget the admins; or stop the gateway first"
+            }
             EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was not changed",
         }
     }
 }
 
-/// Changes the file of this home. A missing file is created; one that this build cannot read, and one for which
+/// Notes, as a gateway starts, whether this home has the file. If it is lost while the gateway runs, [`edit`] does not
+/// begin another one: that would have nothing of the blocklist and the admins that are still in effect.
+///
+/// # Errors
+/// It cannot be noted.
+pub fn note_existence(home: &Path) -> Result<(), EditError> {
+    let (lock, path) = lock_file(home)?;
+    lock.lock().map_err(failed("lock", &path))?;
+    let there = home::config_file(home).exists();
+    lock.set_len(if there { THERE } else { 0 }).map_err(failed("write", &path))
+}
+
+/// Changes the file of this home. A missing file is created, unless a running gateway has read it; one that this build cannot read, and one for which
 /// `change` fails, stays as it was.
 ///
 /// # Errors
@@ -50,7 +73,7 @@ impl EditError {
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let (lock, path) = lock_file(home)?;
     lock.lock().map_err(failed("lock", &path))?;
-    edit_locked(home, change)
+    edit_locked(home, &lock, change)
 }
 
 /// Does the same without waiting; returns `None` if somebody else holds the lock.
@@ -63,18 +86,27 @@ pub fn edit_if_free<T, E: From<EditError>>(
 ) -> Result<Option<T>, E> {
     let (lock, path) = lock_file(home)?;
     match lock.try_lock() {
-        Ok(()) => edit_locked(home, change).map(Some),
+        Ok(()) => edit_locked(home, &lock, change).map(Some),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source).into()),
     }
 }
 
-fn edit_locked<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
+fn edit_locked<T, E: From<EditError>>(
+    home: &Path,
+    lock: &File,
+    change: impl FnOnce(&mut Object) -> Result<T, E>,
+) -> Result<T, E> {
     let path = real_path(home)?;
     home::forget_staged(&path);
+    let was_there = lock.metadata().map_err(failed("read", &path))?.len() == THERE;
+    if was_there && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
+        return Err(EditError::Gone { path }.into());
+    }
     let mut root = read(home, &path)?;
     let changed = change(&mut root)?;
     write(&path, &root)?;
+    lock.set_len(THERE).map_err(failed("write", &path))?;
     Ok(changed)
 }
 
@@ -150,6 +182,29 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"version\": 1,\n  \"model\": \"new\"\n}\n");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    /// The new one had a single key, so the blocklist was lifted.
+    #[test]
+    fn a_file_that_is_lost_while_a_gateway_goes_by_it_is_not_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, path) = (folder.path(), home::config_file(folder.path()));
+        fs::write(&path, r#"{"version":1,"blocklist":["U9"]}"#).unwrap();
+        let lock = HomeLock::take(home).unwrap();
+        note_existence(home).unwrap();
+        fs::remove_file(&path).unwrap();
+        let refused = set(home, "model").unwrap_err();
+        assert!(matches!(refused, EditError::Gone { .. }) && !path.exists(), "{refused}");
+        drop(lock);
+        // Nobody goes by it any more: somebody starts over.
+        set(home, "model").unwrap();
+        fs::remove_file(&path).unwrap();
+        let _lock = HomeLock::take(home).unwrap();
+        note_existence(home).unwrap();
+        // This gateway has never had one.
+        set(home, "model").unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(set(home, "model"), Err(EditError::Gone { .. })));
     }
 
     #[test]
