@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     doctor::{between, examine},
-    support::{Home, finish},
+    support::{Home, Running, finish, question},
     terminal::Terminal,
     workspace::rules,
 };
@@ -122,6 +122,32 @@ fn what_a_service_manager_hands_over_is_awaited() {
     assert_eq!(document["variables"], json!([]));
     assert_eq!(document["credentials"], json!(["pmk-model-key", "pmk-slack-bot-token", "pmk-slack-app-token"]));
     assert_eq!(document["next"], "systemctl enable --now pmk-host");
+}
+
+/// systemd has no credential in a folder, and nothing expands `~`: the service could not start.
+#[test]
+fn a_path_that_is_neither_whole_nor_a_credential_is_refused() {
+    let home = home();
+    for path in ["~/bot", "secrets/bot", "./bot"] {
+        let source = format!("file:{path}");
+        let told = home.run(&["init", "--language", "en", "--model", "sim", "--bot-token", &source, "--offline"], "");
+        assert_eq!(told.status.code(), Some(1), "{path}: {}", told.stderr);
+        assert!(told.stderr.contains("`--bot-token` is neither a full path nor the name of"), "{}", told.stderr);
+        assert!(!home.path().join("gateway.json").exists(), "{path}");
+    }
+}
+
+/// It reads the file at its start.
+#[test]
+fn a_gateway_that_runs_is_to_be_started_again_after_a_change() {
+    let home = home();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+    let told = home.run(&flags, "").ok();
+    let told = shown(&home, &told.stderr);
+    assert!(told.contains("Next: pmk-host --home HOME stop && pmk-host --home HOME run\n"), "{told}");
 }
 
 /// A server of one's own: once, there was no place for its address, and it was asked for a model of OpenAI's.

@@ -38,7 +38,7 @@ pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
 pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
 pub use keys::{SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
-pub use secret::Secret;
+pub use secret::{Secret, is_credential};
 pub use sections::{
     Feedback, HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig,
     QueueMode, ToolStyle,

@@ -11,7 +11,10 @@ use std::io::IsTerminal;
 use clap::Args;
 use pmk_core::Language;
 use pmk_models::{ModelSpec, Provider};
-use pmk_system::{error::Failure, home};
+use pmk_system::{
+    error::Failure,
+    home::{self, HomeLock},
+};
 use serde_json::json;
 
 use super::{
@@ -309,8 +312,10 @@ fn is_told(finding: &Finding) -> bool {
 
 /// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service.
 fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Finding], is_service: bool) -> String {
+    // The file is read at the start.
+    let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
     if is_service && doctor::is_well(findings) {
-        return "systemctl enable --now pmk-host".to_owned();
+        return if is_running { "systemctl restart pmk-host" } else { "systemctl enable --now pmk-host" }.to_owned();
     }
     let command = match (doctor::is_well(findings), &answers.slack) {
         (false, _) => "doctor",
@@ -319,7 +324,11 @@ fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Findi
         (true, None) if answers.passes_over_slack(config) => "run --front console",
         (true, None) => "run",
     };
-    home::command(&context.home, command)
+    let next = home::command(&context.home, command);
+    match is_running && command != "doctor" {
+        true => format!("{} && {next}", home::command(&context.home, "stop")),
+        false => next,
+    }
 }
 
 /// Prints the manifest, and what to do with it.

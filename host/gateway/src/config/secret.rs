@@ -139,7 +139,7 @@ impl Secret {
     /// Returns the name of the credential that a service manager will pass, if this process was not passed any.
     pub fn awaited_credential(&self) -> Option<&str> {
         match &self.source {
-            Source::File(OfFile { file }) if file.is_relative() && std::env::var_os(CREDENTIALS).is_none() => {
+            Source::File(OfFile { file }) if is_credential(file) && std::env::var_os(CREDENTIALS).is_none() => {
                 file.to_str()
             }
             _ => None,
@@ -160,12 +160,17 @@ impl Secret {
         let path = match std::env::var_os(CREDENTIALS) {
             Some(folder) => Path::new(&folder).join(file),
             None if file.is_absolute() => file.to_owned(),
-            None => {
+            None if is_credential(file) => {
                 let file = file.display();
                 return Err(Failure::new(format!(
                     "`{key}.file` in gateway.json names the credential `{file}`, but no service manager passed any credentials"
                 ))
-                .hint(format!("give the full path of the file, starting with `/`; a name without a path is looked up in ${CREDENTIALS}")));
+                .hint("systemd passes it to the service alone: start that with `systemctl`, or name another source"));
+            }
+            None => {
+                let file = file.display();
+                return Err(Failure::new(format!("`{key}.file` in gateway.json: `{file}` is not a full path"))
+                    .hint("give the full path of the file, starting with `/`"));
             }
         };
         let shown = path.display();
@@ -216,6 +221,11 @@ impl Secret {
     }
 }
 
+/// Whether it is the name of a credential, which has no folder.
+pub fn is_credential(file: &Path) -> bool {
+    file.file_name() == Some(file.as_os_str())
+}
+
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret;
@@ -247,6 +257,7 @@ mod tests {
             (json!({"env": "A", "cmd": "b"}), "not a string, {"),
             (json!({"file": "/no/such/file"}), "cannot read `/no/such/file`"),
             (json!({"file": "bot-token"}), "names the credential `bot-token`, but no service manager"),
+            (json!({"file": "secrets/bot-token"}), "`secrets/bot-token` is not a full path"),
             (json!(["xoxb-secret"]), "is a list, not a string"),
             (json!({"env": ""}), "with an empty string"),
             (json!({"cmd": " "}), "with an empty string"),

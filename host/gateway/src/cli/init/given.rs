@@ -1,12 +1,14 @@
 //! Secrets as they are given to `init`: as a source, or at a terminal as the secret itself. A secret on the command
 //! line would be visible to others.
 
+use std::path::Path;
+
 use pmk_system::error::Failure;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::super::arguments::variable;
 use crate::{
-    config::{Json, Object},
+    config::{Json, Object, is_credential},
     front::{FrontError, slack::credentials},
 };
 
@@ -75,7 +77,14 @@ impl SecretGiven {
     pub fn read(flag: &str, text: &str) -> Result<SecretGiven, Failure> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(SecretGiven::Env(name.to_owned())),
-            Some(("file", path)) if !path.is_empty() => Ok(SecretGiven::File(path.to_owned())),
+            Some(("file", path)) if !path.is_empty() => {
+                let file = Path::new(path);
+                match file.is_absolute() || is_credential(file) {
+                    true => Ok(SecretGiven::File(path.to_owned())),
+                    false => Err(Failure::new(format!("the path in `{flag}` is neither a full path nor the name of a credential"))
+                        .hint("give the full path of the file, starting with `/`; a credential of systemd has a name without a folder")),
+                }
+            }
             Some(("cmd", command)) if !command.trim().is_empty() => Ok(SecretGiven::Command(command.to_owned())),
             Some((kind @ ("env" | "file" | "cmd"), _)) => {
                 let kind = format!("{kind}:");

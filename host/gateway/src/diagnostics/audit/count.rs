@@ -288,8 +288,8 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             now.parked,
-            "message is parked: `sessions parked` lists it, `sessions retry` retries it",
-            "messages are parked: `sessions parked` lists them, `sessions retry` retries them",
+            "message is parked: `sessions parked` lists it, `sessions retry --all` retries it",
+            "messages are parked: `sessions parked` lists them, `sessions retry --all` retries them",
         ),
         (
             audit.conversations.panicked,
