@@ -179,6 +179,77 @@ async fn a_start_refuses_a_token_of_the_wrong_kind_before_anything_is_sent() {
     assert!(clinic.was_not_asked());
 }
 
+/// What systemd passes to the service is not here. Following the hint that once stood below it broke the service.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_only_the_service_gets_is_not_called_missing() {
+    let clinic = Clinic::new(rules()).await;
+    let credential = |name: &str| json!({"file": name});
+    let mut config = config();
+    config["apiKey"] = credential("key");
+    config["slack"] = json!({"appToken": credential("app"), "botToken": credential("bot")});
+    clinic.home.write("gateway.json", config.to_string());
+    let command = || {
+        let mut command = clinic.command(&["--offline"]);
+        for set in ["PMK_SLACK_APP_TOKEN", "PMK_SLACK_BOT_TOKEN", "ANTHROPIC_API_KEY"] {
+            command.env_remove(set);
+        }
+        command
+    };
+    let shown = clinic.complaints(command()).await;
+    assert!(shown.starts_with("exit status: 0"), "{shown}");
+    for line in
+        ["- slack         not checked here: systemd passes app, bot to", "- model         not checked here: systemd"]
+    {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let with = "-p LoadCredential=app -p LoadCredential=bot -p LoadCredential=key pmk-host --home HOME doctor`";
+    assert!(shown.contains("`systemd-run --pty -p User=") && shown.contains(with), "{shown}");
+    // With what the service manager passes, they are looked at.
+    let rules = clinic.slack.rules();
+    for (name, secret) in [("app", &*rules.app_token), ("bot", &rules.bot_token), ("key", "sk-1")] {
+        clinic.home.write(name, secret);
+    }
+    let mut passed = command();
+    passed.env("CREDENTIALS_DIRECTORY", clinic.home.path());
+    let page = clinic.shown(&examine(passed).await);
+    assert!(page.contains("✓ slack         both tokens are set"), "{page}");
+}
+
+/// `run` refused what `doctor` called people who talk at the console.
+#[tokio::test(flavor = "multi_thread")]
+async fn slack_in_gateway_json_without_any_token_is_refused_as_a_start_refuses_it() {
+    let clinic = Clinic::new(rules()).await;
+    let mut config = config();
+    config["slack"] = json!({"replyIn": "thread"});
+    clinic.home.write("gateway.json", config.to_string());
+    let without = |mut command: Command| {
+        command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+        command
+    };
+    let shown = clinic.complaints(without(clinic.command(&["--offline"]))).await;
+    let refused = examine(without(clinic.home.command(&["run", "--model", "sim"]))).await;
+    let said = refused.stderr.lines().next().and_then(|line| line.strip_prefix("error: ")).expect("a line");
+    assert!(shown.contains(&format!("✗ slack         {said}\n")), "{shown}\n{said}");
+    assert!(shown.contains("`slack.appToken` and `slack.botToken` in gateway.json"), "{shown}");
+}
+
+/// The first `run` does not create it.
+#[test]
+fn a_home_that_is_a_link_to_nothing_is_told_before_the_start() {
+    let home = Home::new();
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(home.path().join("nowhere"), &link).expect("a link");
+    let mut command = Command::new(program());
+    command.env_clear().arg("--home").arg(&link).args(["doctor", "--offline"]);
+    let told = finish(command, "");
+    assert_eq!(told.status.code(), Some(1), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("✗ home          `") && told.stdout.contains("which does not exist"),
+        "{}",
+        told.stdout
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_scopes_are_named_with_what_goes_without() {
     let mut shown = String::new();

@@ -1,12 +1,12 @@
 //! `doctor`: checks what a gateway needs and prints one line per finding, with what to do about it.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use pmk_core::Language;
 use pmk_models::{Environment, ModelSpec, Provider};
 use pmk_policy::Stack;
-use pmk_system::{child::supervisor, error::Failure};
+use pmk_system::{child::supervisor, error::Failure, home};
 use serde_json::json;
 
 use super::{
@@ -14,13 +14,13 @@ use super::{
     context::Context,
     layers::{LayerArguments, sent_arms, try_arms},
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
-    model_choice::{Chosen, open_model},
+    model_choice::{Chosen, key_in_file, open_model},
     mra,
     output::{print, print_json},
-    tokens::{Tokens, slack_config},
+    tokens::{Token, Tokens, no_tokens, slack_config},
 };
 use crate::{
-    config::Config,
+    config::{Config, Secret},
     diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::{Messages, terminal},
     policies::{Loader, experiment::arms::Sent},
@@ -80,12 +80,52 @@ fn parts(home: &Path, place: Option<&Place>, layers: LayerArguments, model: Opti
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
     let mut environment = Environment::of_process(home);
     environment.idle_timeout = Some(PATIENCE);
+    let passed = Passed::to_the_service(&config, model.as_deref(), &environment);
+    let check = passed.check(home);
     let (home, place) = (home.to_owned(), place.cloned());
     Parts {
-        slack: Part::Get(Box::new(move || access(&slack))),
-        model: Part::Get(Box::new(move || answers(model.as_deref(), environment, &answering))),
+        slack: Passed::or(passed.to_slack, &check, move || access(&slack)),
+        model: Passed::or(passed.to_model, &check, move || answers(model.as_deref(), environment, &answering)),
         policies: Box::new(move || decide(&layers.loader(&home)?, &deciding, place)),
         mra: mra::config(&config),
+    }
+}
+
+/// The credentials that a service manager passes to the gateway, and not to this process.
+struct Passed {
+    to_slack: Vec<String>,
+    to_model: Vec<String>,
+}
+
+impl Passed {
+    fn to_the_service(config: &Config, model: Option<&str>, environment: &Environment) -> Passed {
+        let Tokens { app, bot } = Tokens::of(&config.slack);
+        let tokens = [&app, &bot].into_iter().flatten();
+        let key = key_in_file(&Chosen::of(model, config), environment, config);
+        Passed {
+            to_slack: tokens.filter_map(Token::awaited_credential).map(str::to_owned).collect(),
+            to_model: key.and_then(Secret::awaited_credential).map(str::to_owned).into_iter().collect(),
+        }
+    }
+
+    /// The command that makes the checks with them, as the account that the home belongs to.
+    fn check(&self, home: &Path) -> String {
+        let user = std::fs::metadata(home).map_or_else(|_| rustix::process::getuid().as_raw(), |home| home.uid());
+        let credentials: BTreeSet<&String> = self.to_slack.iter().chain(&self.to_model).collect();
+        let credentials: String = credentials.into_iter().map(|name| format!(" -p LoadCredential={name}")).collect();
+        format!("systemd-run --pty -p User={user}{credentials} {}", home::command(home, "doctor"))
+    }
+
+    /// What is got, unless it takes credentials that are not here.
+    fn or<T>(
+        credentials: Vec<String>,
+        check: &str,
+        get: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Part<T> {
+        match credentials.is_empty() {
+            true => Part::Get(Box::new(get)),
+            false => Part::Passed { credentials, check: check.to_owned() },
+        }
     }
 }
 
@@ -106,7 +146,10 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
 }
 
 fn access(config: &Config) -> Result<Access, Failure> {
-    let Some((app, bot)) = Tokens::of(&config.slack).pair()? else { return Ok(Access::None) };
+    let Some((app, bot)) = Tokens::of(&config.slack).pair()? else {
+        // A start without a terminal refuses this.
+        return if config.names_slack { Err(no_tokens()) } else { Ok(Access::None) };
+    };
     Ok(Access::Tokens(Box::new(slack_config(config, None, app.resolve()?, bot.resolve()?)?)))
 }
 

@@ -6,7 +6,10 @@ use pmk_models::{self as model, Environment, Model, ModelSpec, Provider};
 use pmk_system::error::Failure;
 
 use super::tokens::Tokens;
-use crate::{config::Config, messages::Notice};
+use crate::{
+    config::{Config, Secret},
+    messages::Notice,
+};
 
 /// The model of a configuration that names none (specification 000).
 const DEFAULT_MODEL: &str = "claude-cli";
@@ -48,6 +51,16 @@ impl Chosen {
     }
 }
 
+/// The secret of gateway.json that is the key of this model, unless the environment has a key.
+pub(super) fn key_in_file<'c>(chosen: &Chosen, environment: &Environment, config: &'c Config) -> Option<&'c Secret> {
+    let provider = chosen.name().parse::<ModelSpec>().ok()?.provider;
+    let is_set = match provider {
+        Provider::OpenAi => environment.openai_api_key.is_some(),
+        _ => environment.anthropic_api_key.is_some(),
+    };
+    config.api_key.as_ref().filter(|_| provider == config.whose() && !is_set)
+}
+
 /// Opens the model with the limits, the key and the address of gateway.json; environment variables take precedence. If
 /// the file has a command for the key, it is run here.
 ///
@@ -66,11 +79,12 @@ pub(super) fn open_model(
         let spec = chosen.name().parse::<ModelSpec>()?.with_window(window);
         // Key and address in the file belong to one provider only.
         if spec.provider == config.whose() {
+            let in_file = key_in_file(chosen, &environment, config);
             let (key, address) = match spec.provider {
                 Provider::OpenAi => (&mut environment.openai_api_key, &mut environment.openai_base_url),
                 _ => (&mut environment.anthropic_api_key, &mut environment.anthropic_base_url),
             };
-            if let (None, Some(in_file)) = (&key, &config.api_key) {
+            if let Some(in_file) = in_file {
                 *key = Some(in_file.resolve()?);
             }
             *address = address.take().or_else(|| config.base_url.clone());

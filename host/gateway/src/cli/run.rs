@@ -23,7 +23,7 @@ use super::{
     logging,
     model_choice::{Chosen, open_model},
     mra,
-    tokens::{DRY_RUN, OfHome, Token, Tokens, is_dry_run, slack_config},
+    tokens::{DRY_RUN, NO_TOKENS, OfHome, SET_TOKENS, Token, Tokens, is_dry_run, no_tokens, slack_config},
 };
 use crate::{
     calibration::Calibration,
@@ -277,10 +277,7 @@ impl Run {
             Some(FrontChoice::Console) => None,
             _ => match Tokens::of(&config.slack).pair()? {
                 Some((app, bot)) => return Ok(Connection::Slack { app, bot }),
-                None => Some((
-                    "no Slack tokens are set",
-                    "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
-                )),
+                None => Some((NO_TOKENS, SET_TOKENS)),
             },
         };
         match missing {
@@ -290,10 +287,7 @@ impl Run {
             None if self.slack_api_url.is_some() => {
                 Err(Failure::new("the console does not use `--slack-api-url`").hint("omit it, or use `--front slack`"))
             }
-            Some((what, hint)) if config.names_slack && !terminal => {
-                Err(Failure::new(format!("cannot connect to Slack as gateway.json asks: {what}"))
-                    .hint(format!("{hint}; `--front console` does not need Slack")))
-            }
+            Some(_) if config.names_slack && !terminal => Err(no_tokens()),
             Some(_) => {
                 notes.push(if config.names_slack { Notice::NoTokens } else { Notice::Console });
                 Ok(console)

@@ -11,6 +11,11 @@ use crate::{
     front::slack::{Limits, SlackConfig},
 };
 
+/// What is missing if neither token is set, and what to do about it.
+pub(super) const NO_TOKENS: &str = "no Slack tokens are set";
+pub(super) const SET_TOKENS: &str =
+    "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack.appToken` and `slack.botToken` in gateway.json";
+
 mod of_home;
 
 pub(super) use of_home::OfHome;
@@ -75,6 +80,14 @@ impl Token {
         }
     }
 
+    /// Returns the name of the credential that a service manager will pass, if the token is one and is not here.
+    pub fn awaited_credential(&self) -> Option<&str> {
+        match self {
+            Token::Known(_) => None,
+            Token::OfFile(secret) => secret.awaited_credential(),
+        }
+    }
+
     /// Fetches the token.
     ///
     /// # Errors
@@ -85,6 +98,12 @@ impl Token {
             Token::OfFile(secret) => secret.resolve(),
         }
     }
+}
+
+/// gateway.json asks for Slack, and there is no token.
+pub(super) fn no_tokens() -> Failure {
+    Failure::new(format!("cannot connect to Slack as gateway.json asks: {NO_TOKENS}"))
+        .hint(format!("{SET_TOKENS}; `--front console` does not need Slack"))
 }
 
 fn half(what: &str, variable: &str, key: &str) -> Failure {

@@ -72,6 +72,12 @@ pub enum Part<T> {
     Get(Getting<T>),
     /// It cannot be obtained until these variables are set, and it is not an error that they are not set yet.
     Awaits(Vec<String>),
+    /// A service manager passes these credentials to the gateway, and not to this process; the command makes the checks
+    /// with them.
+    Passed {
+        credentials: Vec<String>,
+        check: String,
+    },
 }
 
 /// What is checked.
@@ -171,6 +177,10 @@ async fn get<T: Send + 'static>(
 ) -> Result<T, Finding> {
     let getting = match part {
         Part::Get(getting) => getting,
+        Part::Passed { credentials, check: command } => {
+            let (what, hint) = (messages.doctor_passed(&credentials), messages.doctor_passed_hint(&command));
+            return Err(Finding::new(check, State::LeftOut, what, Some(hint)));
+        }
         Part::Awaits(variables) => return Err(Finding::left_out(check, messages.doctor_until_set(&variables))),
     };
     match timeout(PATIENCE, offload(getting)).await {

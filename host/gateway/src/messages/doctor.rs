@@ -100,7 +100,6 @@ impl DoctorRemark {
 #[derive(Clone, Copy, Debug)]
 pub enum HomeFound<'a> {
     Well { owner: u32, mode: u32, mib: u64 },
-    NoFolder,
     NotSeen { error: &'a str },
     NoneYet,
     NotWritten { error: &'a str },
@@ -171,6 +170,16 @@ impl Messages {
         self.text("doctor-until-set", [("variables", self.listed(variables).into())])
     }
 
+    /// A service manager passes these credentials to the gateway alone.
+    pub fn doctor_passed(&self, credentials: &[String]) -> String {
+        self.text("doctor-passed", [("credentials", self.listed(credentials).into())])
+    }
+
+    /// The command that makes the checks with the credentials.
+    pub fn doctor_passed_hint(&self, command: &str) -> String {
+        self.text("doctor-passed-hint", [("command", command.into())])
+    }
+
     /// A check took longer than this.
     pub fn doctor_late(&self, seconds: u64) -> String {
         self.text("doctor-late", [("seconds", seconds.into())])
@@ -186,7 +195,6 @@ impl Messages {
                     [path, ("uid", owner.to_string().into()), ("mode", octal(mode)), ("mib", mib.to_string().into())];
                 self.text("doctor-home-well", filled)
             }
-            HomeFound::NoFolder => self.text("doctor-home-no-folder", [path]),
             HomeFound::NotSeen { error } => self.text("doctor-home-not-seen", [path, ("error", error.into())]),
             HomeFound::NotWritten { error } => self.text("doctor-home-not-written", [path, ("error", error.into())]),
             HomeFound::NoneYet => self.text("doctor-home-none-yet", [path]),
@@ -336,7 +344,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
     let homes = [
         HomeFound::Well { owner: 1, mode: 0o700, mib: 9 },
-        HomeFound::NoFolder,
+        HomeFound::NotSeen { error: "no" },
         HomeFound::NotSeen { error: "no" },
         HomeFound::NoneYet,
         HomeFound::Open { mode: 0o755 },
@@ -360,6 +368,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.doctor_see("docs/slack.md"),
         messages.doctor_until_set(&["A".to_owned(), "B".to_owned()]),
         messages.doctor_late(10),
+        messages.doctor_passed(&["A".to_owned(), "B".to_owned()]),
+        messages.doctor_passed_hint("systemd-run"),
         messages.doctor_gateway_again("pmk-host stop"),
         messages.doctor_config_hint(path),
         messages.doctor_tls(140, true),

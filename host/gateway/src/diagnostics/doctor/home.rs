@@ -24,12 +24,11 @@ const LITTLE: u64 = 200 << 20;
 const NO_ROOM: u64 = 20 << 20;
 
 pub(super) fn look(home: &Path, messages: &Messages) -> Vec<Finding> {
-    if let Err(failure) = home::check_trusted(home) {
+    if let Err(failure) = home::check_folder(home).and_then(|()| home::check_trusted(home)) {
         return vec![Finding::failed(NAME, failure, "docs/sessions-and-store.md#the-home", messages)];
     }
     let what = match fs::metadata(home) {
-        Ok(metadata) if metadata.is_dir() => return look_into(home, &metadata, messages),
-        Ok(_) => messages.doctor_home(home, HomeFound::NoFolder),
+        Ok(metadata) => return look_into(home, &metadata, messages),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let what = messages.doctor_home(home, HomeFound::NoneYet);
             return vec![Finding::odd(NAME, what, messages.doctor(DoctorRemark::HomeFirstRun))];

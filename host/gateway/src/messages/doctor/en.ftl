@@ -5,12 +5,13 @@ doctor-see = see { $page }
 doctor-because-of-config = not checked, because of gateway.json
 doctor-because-of-home = not read, because of the home
 doctor-until-set = not checked; still to be set: { $variables }
+doctor-passed = not checked here: systemd passes { $credentials } to the service
+doctor-passed-hint = to check with them, as root: `{ $command }`
 doctor-offline = not asked, because of `--offline`
 doctor-late = what it needs was not available within { $seconds } s
 doctor-late-hint = a command in gateway.json that prints a secret takes too long: run it by hand
 
 doctor-home-well = `{ $path }`: uid { $uid }, mode { $mode }, { $mib } MiB free
-doctor-home-no-folder = `{ $path }` is not a folder
 doctor-home-not-seen = cannot access `{ $path }`: { $error }
 doctor-home-say = give `--home DIR`
 doctor-home-none-yet = `{ $path }` does not exist yet

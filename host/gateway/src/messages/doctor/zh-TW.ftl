@@ -5,12 +5,13 @@ doctor-see = 見 { $page }
 doctor-because-of-config = 沒有檢查，因為 gateway.json 有問題
 doctor-because-of-home = 沒有讀取，因為 home 有問題
 doctor-until-set = 沒有檢查；還要設定：{ $variables }
+doctor-passed = 這裡沒有檢查：{ $credentials } 由 systemd 交給服務
+doctor-passed-hint = 要帶著它們檢查，請以 root 執行：`{ $command }`
 doctor-offline = 沒有詢問，因為 `--offline`
 doctor-late = { $seconds } 秒內沒有拿到需要的資料
 doctor-late-hint = gateway.json 裡取得密鑰的指令太慢：請自己執行看看
 
 doctor-home-well = `{ $path }`：uid { $uid }，權限 { $mode }，還有 { $mib } MiB 可用
-doctor-home-no-folder = `{ $path }` 不是資料夾
 doctor-home-not-seen = 無法檢視 `{ $path }`：{ $error }
 doctor-home-say = 請用 `--home DIR` 指定
 doctor-home-none-yet = 還沒有 `{ $path }`
