@@ -160,7 +160,8 @@ async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Ve
         policies::look(policies, messages)
     );
     let mut findings = slack;
-    findings.push(clock::look(slack_clock, model_clock, messages));
+    let clock = clock::look(slack_clock, model_clock, findings.iter().chain([&model]), messages);
+    findings.push(clock);
     findings.extend([model, policies, workspace::look(&mra, messages)]);
     findings
 }

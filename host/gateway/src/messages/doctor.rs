@@ -33,6 +33,7 @@ pub enum DoctorRemark {
     ScopesUntold,
     ScopesHint,
     ClockUnknown,
+    ClockOfCertificates,
     ClockHint,
     ModelUnnamed,
     ModelClaudeHint,
@@ -41,6 +42,7 @@ pub enum DoctorRemark {
     ModelBilling,
     ModelName,
     ModelNetwork,
+    ModelClock,
     ModelSmall,
     PoliciesHint,
     MraNone,
@@ -76,6 +78,7 @@ impl DoctorRemark {
             DoctorRemark::ScopesUnknown => "doctor-scopes-unknown",
             DoctorRemark::ScopesUntold => "doctor-scopes-untold",
             DoctorRemark::ScopesHint => "doctor-scopes-hint",
+            DoctorRemark::ClockOfCertificates => "doctor-clock-of-certificates",
             DoctorRemark::ClockUnknown => "doctor-clock-unknown",
             DoctorRemark::ClockHint => "doctor-clock-hint",
             DoctorRemark::ModelUnnamed => "doctor-model-unnamed",
@@ -84,6 +87,7 @@ impl DoctorRemark {
             DoctorRemark::ModelCredentials => "doctor-model-credentials",
             DoctorRemark::ModelBilling => "doctor-model-billing",
             DoctorRemark::ModelName => "doctor-model-name",
+            DoctorRemark::ModelClock => "doctor-model-clock",
             DoctorRemark::ModelNetwork => "doctor-model-network",
             DoctorRemark::ModelSmall => "doctor-model-small",
             DoctorRemark::PoliciesHint => "doctor-policies-hint",
@@ -244,6 +248,12 @@ impl Messages {
         self.text(id, [("count", count.to_string().into())])
     }
 
+    /// A variable names a place without readable root certificates, and what to do about it.
+    pub fn doctor_tls_misled(&self, count: usize, variable: &str) -> (String, String) {
+        let filled = [("count", count.to_string().into()), ("variable", variable.into())];
+        (self.text("doctor-tls-misled", filled), self.text("doctor-tls-misled-hint", [("variable", variable.into())]))
+    }
+
     /// The owner of the bot token.
     pub fn doctor_slack_bot(&self, name: &str, team: &str) -> String {
         self.text("doctor-slack-bot", [("name", name.into()), ("team", team.into())])
@@ -338,7 +348,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         [R::ScopesUnknown, R::ScopesUntold, R::ScopesHint, R::ClockUnknown, R::ClockHint, R::ModelUnnamed],
         [R::ModelLater, R::ModelCredentials, R::ModelBilling, R::ModelName, R::ModelNetwork, R::ModelSmall],
         [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::ModelClaudeHint],
-        [R::GatewayWorkHint; 6],
+        [R::GatewayWorkHint, R::ClockOfCertificates, R::ModelClock, R::GatewayNone, R::MraNone, R::TlsHint],
     ];
     let path = Path::new("/home/a/.pmk");
     let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
@@ -374,6 +384,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.doctor_config_hint(path),
         messages.doctor_tls(140, true),
         messages.doctor_tls(140, false),
+        messages.doctor_tls_misled(140, "SSL_CERT_FILE").0,
+        messages.doctor_tls_misled(140, "SSL_CERT_FILE").1,
         messages.doctor_slack_bot("pmk", "Acme"),
         messages.doctor_slack_silent(10),
         messages.doctor_clock_off(ClockOf::Slack, ahead),

@@ -8,7 +8,10 @@ use pmk_models::{Model, ModelError, Provider, Request};
 use tokio::time::timeout;
 
 use super::{Finding, PATIENCE, Part, State, get};
-use crate::messages::{DoctorRemark, Messages, ModelFound, Notice};
+use crate::{
+    messages::{DoctorRemark, Messages, ModelFound, Notice},
+    roots,
+};
 
 pub(super) const NAME: &str = "model";
 const PAGE: &str = "docs/models.md";
@@ -74,6 +77,7 @@ fn refused(name: &str, error: &ModelError, messages: &Messages) -> Finding {
         ModelError::Auth { .. } => (State::Bad, DoctorRemark::ModelCredentials),
         ModelError::Billing { .. } => (State::Bad, DoctorRemark::ModelBilling),
         ModelError::UnknownModel { .. } => (State::Bad, DoctorRemark::ModelName),
+        ModelError::Transport { .. } if roots::blames_the_clock(&what) => (State::Bad, DoctorRemark::ModelClock),
         ModelError::Transport { .. } | ModelError::Timeout { .. } => (State::Bad, DoctorRemark::ModelNetwork),
         ModelError::Unexplained { .. } | ModelError::Refused { .. } => (State::Odd, DoctorRemark::ModelSmall),
         _ => return Finding::bad(NAME, what, messages.doctor_see(&format!("{PAGE}#when-a-model-refuses"))),

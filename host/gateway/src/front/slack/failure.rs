@@ -14,7 +14,7 @@ use super::{
     tokens::AGAIN_AFTER,
     web::{AUTH_TEST, OPEN},
 };
-use crate::front::FrontError;
+use crate::{front::FrontError, roots};
 
 /// The longest wait, whatever Slack asks for, so that a header cannot silence the bot forever. Slack's own waits are
 /// about a minute.
@@ -393,8 +393,11 @@ impl CallFailure {
                 "Slack itself may have an outage, see https://slack-status.com; try again later".to_owned()
             }
             Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
+            Cause::Unreachable(why) if roots::blames_the_clock(why) => {
+                "check this machine's clock: the certificate counts as expired or not valid yet".to_owned()
+            }
             Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {
-                "check the network, a proxy and the Slack API address; see also https://slack-status.com".to_owned()
+                "check the network and the Slack API address: Slack is reached directly, without HTTPS_PROXY; see also https://slack-status.com".to_owned()
             }
         };
         FrontError::Fatal { what: self.to_string(), hint }
@@ -488,6 +491,23 @@ mod tests {
         assert_eq!(hint(Token::Bot, "ratelimited", None), "wait a minute and try again");
         assert!(hint(Token::Bot, "flux_capacitor_empty", None).ends_with("/reference/methods/auth.test"));
         assert!(hint(Token::Bot, "internal_error", None).contains("may have an outage"));
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_valid_at_this_time_is_a_matter_of_the_clock() {
+        let hint = |why: &str| match (CallFailure {
+            method: "auth.test",
+            token: Token::Bot,
+            cause: Cause::Unreachable(why.to_owned()),
+        })
+        .at_start()
+        {
+            FrontError::Fatal { hint, .. } => hint,
+            other => other.to_string(),
+        };
+        let late = hint("invalid peer certificate: certificate expired: verification time 4 (UNIX)");
+        assert!(late.starts_with("check this machine's clock"), "{late}");
+        assert!(hint("Connection refused (os error 111)").contains("directly, without HTTPS_PROXY"));
     }
 
     #[test]

@@ -46,6 +46,8 @@ doctor-config-hint = fix `{ $path }`, see docs/settings.md
 
 doctor-tls-well = { $count } root certificates of this system
 doctor-tls-inside = this system has no root certificates: for Slack, { $count } bundled ones from Mozilla are used
+doctor-tls-misled = { $variable } names no root certificates that can be read: for Slack, { $count } bundled ones from Mozilla are used
+doctor-tls-misled-hint = correct or unset { $variable }; models cannot be reached until then
 doctor-tls-hint = install the package `ca-certificates`; models cannot be reached without it
 
 doctor-slack-none = no tokens, so people talk at the console
@@ -54,7 +56,7 @@ doctor-slack-console = people talk at the console
 doctor-slack-kinds = both tokens are set and of the right kind
 doctor-slack-bot = @{ $name } in { $team }
 doctor-slack-silent = Slack did not answer within { $seconds } s
-doctor-slack-silent-hint = check the network and any proxy; see also https://slack-status.com
+doctor-slack-silent-hint = check the network: Slack is reached directly, without HTTPS_PROXY; see also https://slack-status.com
 doctor-slack-socket = Socket Mode is on and accepts the app token
 doctor-scopes-all = all that the gateway uses
 doctor-scopes-unknown = unknown
@@ -72,6 +74,7 @@ doctor-scopes-goes = { $goes ->
 }
 doctor-scopes-hint = add it under OAuth & Permissions and reinstall the app; see docs/slack.md#the-app
 
+doctor-clock-of-certificates = certificates count as expired or not valid yet, so it is probably wrong
 doctor-clock-unknown = can be compared only when Slack or the model answers
 doctor-clock-well = within a minute of { $whose ->
     [slack] Slack's
@@ -96,6 +99,7 @@ doctor-model-later = it accepts the key; try again later
 doctor-model-credentials = check the key or login, see docs/models.md
 doctor-model-billing = check the provider's billing page
 doctor-model-name = check the name after the colon, and the address (`baseUrl`, OPENAI_BASE_URL): on most self-hosted servers it ends in `/v1`; see docs/models.md
+doctor-model-clock = check this machine's clock: the certificate counts as expired or not valid yet
 doctor-model-network = check the network, any proxy and the provider's address
 doctor-model-small = it answers, but such a small request may not suit it: ask it something with `pmk-host run`
 

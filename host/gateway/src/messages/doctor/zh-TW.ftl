@@ -46,6 +46,8 @@ doctor-config-hint = 請修正 `{ $path }`，見 docs/settings.md
 
 doctor-tls-well = 這個系統的 { $count } 張根憑證
 doctor-tls-inside = 這個系統沒有根憑證：連線到 Slack 用的是內建的 { $count } 張 Mozilla 根憑證
+doctor-tls-misled = { $variable } 指定的地方讀不到根憑證：連線到 Slack 用的是內建的 { $count } 張 Mozilla 根憑證
+doctor-tls-misled-hint = 請修正或取消設定 { $variable }；在那之前無法連線到模型
 doctor-tls-hint = 請安裝套件 `ca-certificates`；連線到模型只能靠它
 
 doctor-slack-none = 沒有 token，所以大家在 console 對話
@@ -54,7 +56,7 @@ doctor-slack-console = 大家在 console 對話
 doctor-slack-kinds = 兩個 token 都有，種類也正確
 doctor-slack-bot = { $team } 工作區的 @{ $name }
 doctor-slack-silent = Slack 在 { $seconds } 秒內沒有回應
-doctor-slack-silent-hint = 請檢查網路與 proxy；也可以看 https://slack-status.com
+doctor-slack-silent-hint = 請檢查網路：Slack 是直接連線的，不經過 HTTPS_PROXY；也可以看 https://slack-status.com
 doctor-slack-socket = Socket Mode 已開啟，也接受 app token
 doctor-scopes-all = 閘道會用到的都有
 doctor-scopes-unknown = 無從得知有哪些 scope
@@ -72,6 +74,7 @@ doctor-scopes-goes = { $goes ->
 }
 doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app
 
+doctor-clock-of-certificates = 憑證被當成過期或尚未生效，所以時鐘可能不準
 doctor-clock-unknown = 要有 Slack 或模型的回應才能比對
 doctor-clock-well = 與{ $whose ->
     [slack] {" Slack "}
@@ -96,6 +99,7 @@ doctor-model-later = 金鑰有效；請稍後再試
 doctor-model-credentials = 請檢查金鑰或登入，見 docs/models.md
 doctor-model-billing = 請查看供應商的帳單頁面
 doctor-model-name = 請檢查冒號後的名稱，以及網址（`baseUrl`、OPENAI_BASE_URL）：自架的伺服器，大多以 `/v1` 結尾；見 docs/models.md
+doctor-model-clock = 請檢查這台機器的時鐘：憑證被當成過期或尚未生效
 doctor-model-network = 請檢查網路、proxy 與供應商的網址
 doctor-model-small = 它有回應；這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
 
