@@ -78,5 +78,5 @@ pub mod testing;
 pub use codes::{flag, level, origin, phase, role, rung};
 pub use platform::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, log};
 pub use policy::{Cap, Policy, Prune, Recover, Summarize};
-pub use segments::{Row, Rows, Segment, Segments, tokens_of};
+pub use segments::{Row, Rows, Segment, Segments, scaled, tokens_of};
 pub use setting::{BooleanSetting, CapSettings, IntegerSetting, LANGUAGE, TextSetting};

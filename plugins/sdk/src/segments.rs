@@ -99,6 +99,12 @@ pub fn tokens_of(rows: &[Row]) -> u64 {
     rows.iter().map(|row| u64::from(row.tokens)).sum()
 }
 
+/// `tokens` in the proportion of `actual` to `estimated`, to correct an estimate by what came of it.
+pub fn scaled(tokens: u64, actual: u64, estimated: u64) -> u64 {
+    let scaled = u128::from(tokens) * u128::from(actual) / u128::from(estimated.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
 impl Transcript {
     /// The columns of messages `start..end`, one row per message.
     pub fn rows(&self, start: u32, end: u32) -> Vec<Row> {

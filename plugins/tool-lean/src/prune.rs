@@ -1,6 +1,6 @@
 //! Clears old results, then removes turns.
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript};
+use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript, scaled};
 
 use crate::{ToolLean, clear::Results, settings};
 
@@ -15,6 +15,14 @@ struct Choice {
     cleared: Vec<u32>,
     /// The approximate saving.
     saved: u64,
+}
+
+impl Choice {
+    /// The same, with nothing before `cut`.
+    fn from(mut self, cut: u32) -> Self {
+        self.cleared.retain(|&index| index >= cut);
+        Choice { cut: Some(cut), ..self }
+    }
 }
 
 impl Prune for ToolLean {
@@ -34,12 +42,18 @@ impl Prune for ToolLean {
             if tokens <= limit {
                 break;
             }
-            bound = bound.saturating_sub(tokens - limit);
+            bound = scaled(bound, limit, tokens);
             choice = choose(transcript, budget, bound);
         }
-        if choice.cut == Some(transcript.stored_end()) {
+        let stored_end = transcript.stored_end();
+        if plan.tokens() > limit || choice.cut == Some(stored_end) {
+            // The estimates were too low, or too much was taken off because of them: whole turns cost what they cost.
+            choice = choice.from(transcript.newest_within(budget).last().map_or(stored_end, |segment| segment.start));
+            carry_out(&choice, transcript, plan);
+        }
+        if choice.cut == Some(stored_end) {
             // The most recent turn is not removed as long as part of it can stay.
-            if plan.keep_last_turn(transcript, limit) {
+            if plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget) {
                 return;
             }
             carry_out(&choice, transcript, plan);
@@ -57,7 +71,7 @@ impl Prune for ToolLean {
 fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
     let low_water = settings::LOW_WATER.percent_of(bound);
     let stored_end = transcript.stored_end();
-    let mut results = Results::keeping(settings::KEEP_RESULTS.count());
+    let mut results = Results::keeping(settings::KEEP_RESULTS.count(), transcript);
     let mut choice = Choice { cut: None, cleared: vec![], saved: 0 };
     let around = transcript.rows(stored_end, transcript.length());
     // The new message is not a result.
@@ -87,7 +101,7 @@ fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
 }
 
 /// Adds those results of these messages that may be cleared.
-fn clear(rows: &[Row], results: &mut Results, choice: &mut Choice) {
+fn clear(rows: &[Row], results: &mut Results<'_>, choice: &mut Choice) {
     for row in rows.iter().rev() {
         let saving = results.saving(row);
         if saving > 0 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_policy_sdk::testing::{
     Conversation, Harness,
-    core::{Applied, Guard, Transcript, testing},
+    core::{Applied, Block, Guard, Message, Origin, Role, Transcript, testing},
 };
 use proptest::prelude::*;
 use tool_lean::ToolLean;
@@ -19,6 +19,19 @@ fn session(turns: usize) -> Conversation {
     (0..turns).fold(Conversation::new(), |conversation, at| {
         conversation.turn(&format!("question {at}"), "let me look").tool("grep", &output(at)).answer("so it is")
     })
+}
+
+/// A turn with a round of five calls, whose results come in one message, as the gateway stores them.
+fn round(conversation: Conversation, at: usize, result: &str) -> Conversation {
+    let id = |call| format!("round{at}call{call}");
+    let call = |n| Block::ToolUse { id: id(n), name: "grep".into(), input: Default::default() };
+    let result = |n| Block::ToolResult { tool_use_id: id(n), content: result.into(), is_error: false };
+    let message = |role, origin, blocks| Message { role, origin, blocks };
+    conversation
+        .message(Message::user(format!("question {at}")))
+        .message(message(Role::Assistant, Origin::Assistant, (0..5).map(call).collect()))
+        .message(message(Role::User, Origin::ToolResult, (0..5).map(result).collect()))
+        .answer("so it is")
 }
 
 fn prune(transcript: &Arc<Transcript>, limit: u64) -> Applied {
@@ -85,6 +98,56 @@ fn what_was_cleared_stays_as_it_is() {
     let next = Conversation::from(sent).ask("again").transcript();
     let harness = Harness::<ToolLean>::new().with("clear-at", 1).with("clear-at-least", 0);
     assert!(!harness.prune(&next, limit).expect("a good plan").changes_anything());
+}
+
+#[test]
+fn several_results_in_a_message_do_not_cost_the_conversation() {
+    let mut conversation = Conversation::new();
+    for at in 0..120 {
+        let transcript = conversation.clone().ask("and now?").transcript();
+        let applied = prune(&transcript, 40_000);
+        if applied.changes_anything() {
+            assert!(applied.tokens_after > 15_000, "{} tokens at turn {at}", applied.tokens_after);
+            let mut sent = applied.messages(&transcript);
+            sent.pop();
+            conversation = Conversation::from(sent);
+        }
+        conversation = round(conversation, at, &output(at));
+    }
+}
+
+#[test]
+fn several_results_of_a_message_that_were_cleared_stay_as_they_are() {
+    let conversation = (0..10).fold(Conversation::new(), |conversation, at| round(conversation, at, &output(at)));
+    let transcript = conversation.ask("and now?").transcript();
+    let limit = transcript.total_tokens() * 3 / 2;
+    let mut sent = prune(&transcript, limit).messages(&transcript);
+    sent.pop();
+    let next = Conversation::from(sent).ask("again").transcript();
+    let harness = Harness::<ToolLean>::new().with("clear-at", 1).with("clear-at-least", 0);
+    assert!(harness.plan(&next, limit).edits().is_empty());
+}
+
+#[test]
+fn digests_that_are_larger_than_estimated_leave_what_fits() {
+    let line = "預算".repeat(200);
+    let result = format!("{line}\n{}{line}", "項目\n".repeat(10));
+    let conversation = (0..60).fold(Conversation::new(), |conversation, at| round(conversation, at, &result));
+    let transcript = conversation.ask("and now?").transcript();
+    for limit in [10_000, 20_000, 40_000, 80_000] {
+        let applied = prune(&transcript, limit);
+        assert!(applied.tokens_after > limit / 2, "{} of {limit}", applied.tokens_after);
+    }
+}
+
+#[test]
+fn a_last_turn_too_large_even_if_shortened_keeps_its_newest_pairs() {
+    let asked = Conversation::new().turn("look at it all", "yes");
+    let worked =
+        (0..24).fold(asked, |conversation, at| conversation.tool("cat", &format!("{at} {}", "endless ".repeat(500))));
+    let applied = prune(&worked.answer("so it is").ask("and now?").transcript(), 3_000);
+    assert_eq!(applied.turns_dropped, 0);
+    assert!(applied.removed.starts_with(&[2, 3]) && applied.kept.contains(&49), "{:?}", applied.removed);
 }
 
 #[test]
