@@ -1,16 +1,18 @@
 //! The ordinary prune: shrinks old results, then removes the oldest turns, until the request is at the low-water mark.
 
-use pmk_policy_sdk::{Budget, Plan, Row, Transcript};
+use pmk_policy_sdk::{Budget, Plan, Row, Transcript, scaled};
 
 use crate::{results::Shape, settings};
 
-/// How often the choice is repeated because results were larger than estimated.
-const ATTEMPTS: usize = 3;
+/// How often a choice is made, because results may be larger than estimated; the last relies on no estimate.
+const ATTEMPTS: usize = 4;
 
 /// The messages that stay, read from the newest message back.
 struct Kept {
     /// The first message that stays.
     cut: u32,
+    /// What the request would cost with its results whole.
+    whole: u64,
     /// Results that may shrink, newest first.
     old: Vec<Row>,
     /// Stored results that are shrunk only if nothing else is enough, newest first.
@@ -24,9 +26,11 @@ struct Kept {
 pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
     let low_water = settings::LOW_WATER.percent_of(bound);
     let shape = Shape::of_settings();
-    let mut aim = low_water;
-    for _ in 0..ATTEMPTS {
-        let kept = choose(transcript, budget, shape, aim, bound);
+    // Each result of a message is shrunk by itself, so several in one may save much less than it seems.
+    let (mut actual, mut estimated) = (1, 1);
+    for attempt in 1..=ATTEMPTS {
+        let saving = |row: &Row| scaled(shape.saving(row), actual, estimated);
+        let kept = choose(transcript, budget, saving, low_water, bound);
         plan.clear();
         plan.remove_before(transcript, kept.cut);
         shrink(plan, &kept.old, shape, low_water);
@@ -37,23 +41,26 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
         if tokens <= bound || kept.minimal {
             return;
         }
-        aim = aim.saturating_sub(tokens - low_water);
+        let is_last_next = attempt + 1 == ATTEMPTS;
+        actual = if is_last_next { 0 } else { kept.whole.saturating_sub(tokens) };
+        estimated = kept.old.iter().map(|row| shape.saving(row)).sum();
     }
 }
 
-/// Chooses the newest turns that cost at most `aim`, with their old results shrunk. If one large turn limits them to
-/// less than half of `aim`, that turn stays as well, provided that it is within the bound.
-fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, bound: u64) -> Kept {
+/// Chooses the newest turns that cost at most `aim`, with their old results shrunk; `saving` is what that saves of each.
+/// If one large turn limits them to less than half of `aim`, that turn stays as well, provided that it is within the
+/// bound.
+fn choose(transcript: &Transcript, budget: &Budget, saving: impl Fn(&Row) -> u64, aim: u64, bound: u64) -> Kept {
     let whole = settings::KEEP_RESULTS.count() as usize;
     let stored_end = transcript.stored_end();
     let current = transcript.rows(stored_end, transcript.length());
     let mut seen = current.iter().filter(|row| row.is_result()).count();
     let mut total = transcript.always_kept() + u64::from(budget.marker_tokens());
-    let mut kept = Kept { cut: stored_end, old: vec![], newest: vec![], minimal: true };
+    let mut kept = Kept { cut: stored_end, whole: total, old: vec![], newest: vec![], minimal: true };
     for (at, segment) in transcript.segments().enumerate() {
         let results: Vec<Row> = segment.rows.iter().rev().filter(|row| row.is_result()).copied().collect();
         let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));
-        let saved: u64 = old.iter().map(|row| shape.saving(row)).sum();
+        let saved: u64 = old.iter().map(&saving).sum();
         let with_it = total + segment.tokens() - saved;
         let stays = at == 0 || with_it <= aim || (total < aim / 2 && with_it <= bound);
         if !stays {
@@ -62,6 +69,7 @@ fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, boun
         total = with_it;
         seen += results.len();
         kept.cut = segment.start;
+        kept.whole += segment.tokens();
         kept.minimal = at == 0;
         kept.newest.extend(newest);
         kept.old.extend(old);

@@ -182,6 +182,57 @@ fn a_new_message_that_alone_is_too_large_is_left_to_the_host() {
     assert_eq!(harness.prune(&transcript, 500).expect_err("nothing fits").rule.number(), 9);
 }
 
+#[test]
+fn several_results_in_a_message_do_not_cost_the_conversation() {
+    let round = |conversation: Conversation, at: usize| {
+        let id = |call: usize| format!("round{at}call{call}");
+        let call = |n| Block::ToolUse { id: id(n), name: "grep".into(), input: serde_json::json!({ "q": n }) };
+        let content = |n| format!("{n:>8} ").repeat(111);
+        let result = |n| Block::ToolResult { tool_use_id: id(n), content: content(n), is_error: false };
+        let message = |role, origin, blocks| Message { role, origin, blocks };
+        conversation
+            .message(Message::user(format!("question {at}")))
+            .message(message(Role::Assistant, Origin::Assistant, (0..4).map(call).collect()))
+            .message(message(Role::User, Origin::ToolResult, (0..4).map(result).collect()))
+            .answer("so it is")
+    };
+    let transcript = (0..120).fold(Conversation::new(), round).ask("and now?").transcript();
+    for limit in [15_000, 30_000, 50_000, 100_000] {
+        let applied = prune(&transcript, limit).expect("accepted");
+        assert!(applied.tokens_after > limit * 60 / 100, "{} of {limit}", applied.tokens_after);
+    }
+}
+
+#[test]
+fn results_that_do_not_shrink_as_estimated_leave_what_fits() {
+    // The newer ones shrink less than it seems, the older ones more.
+    let turn = |conversation: Conversation, at: usize| {
+        let id = |call: usize| format!("round{at}call{call}");
+        let call = |n| Block::ToolUse { id: id(n), name: "grep".into(), input: serde_json::json!({ "q": n }) };
+        let chars = |n: usize| {
+            if at > 90 {
+                1_000
+            } else if n == 0 {
+                9_000
+            } else {
+                10
+            }
+        };
+        let result = |n| Block::ToolResult { tool_use_id: id(n), content: "預".repeat(chars(n)), is_error: false };
+        let message = |role, origin, blocks| Message { role, origin, blocks };
+        conversation
+            .message(Message::user(format!("question {at}")))
+            .message(message(Role::Assistant, Origin::Assistant, (0..9).map(call).collect()))
+            .message(message(Role::User, Origin::ToolResult, (0..9).map(result).collect()))
+            .answer("so it is")
+    };
+    let transcript = (0..100).fold(Conversation::new(), turn).ask("and now?").transcript();
+    for limit in [50_000, 100_000, 200_000] {
+        let applied = prune(&transcript, limit).expect("accepted");
+        assert!(applied.tokens_after > limit * 45 / 100, "{} of {limit}", applied.tokens_after);
+    }
+}
+
 /// A random conversation; each number is the kind and length of one step.
 fn conversation(
     seed: Option<usize>,
