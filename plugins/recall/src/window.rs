@@ -30,7 +30,11 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         }
         (kept, cut) = (tokens, segment.start);
     }
-    if left && [limit.min(around + most), limit].into_iter().any(|bound| plan.keep_last_turn(transcript, bound)) {
+    let keeps_part = || {
+        [limit.min(around + most), limit].into_iter().any(|bound| plan.keep_last_turn(transcript, bound))
+            || plan.keep_newest_pairs(transcript, budget)
+    };
+    if left && keeps_part() {
         return;
     }
     plan.remove_before(transcript, cut);
