@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Budget, Plan, Segment, Transcript, tokens_of};
+use crate::{Budget, Plan, Row, Segment, Transcript, tokens_of};
 
 /// Lengths, in characters, to which texts are shortened, one after the other.
 const LENGTHS: [u32; 4] = [8_000, 2_000, 500, 0];
@@ -16,11 +16,14 @@ impl Plan {
     /// request costs at most `bound`. Returns whether that is reached; if not, the plan is empty again.
     pub fn keep_last_turn(&self, transcript: &Transcript, bound: u64) -> bool {
         let Some(last) = transcript.segments().next().filter(|segment| segment.turns() > 0) else { return false };
+        let room = bound.saturating_sub(transcript.always_kept());
         let fits = LENGTHS.into_iter().filter(|&length| length > 0).any(|length| {
+            if at_least(last.rows.iter(), length) > room {
+                return false;
+            }
             self.clear();
             self.remove_before(transcript, last.start);
-            // Two thirds from the start, where texts state their subject; one from the end, where logs have results.
-            last.rows.iter().for_each(|row| self.shorten(row.index, length - length / 3, length / 3));
+            self.shorten_all(last.rows.iter(), length);
             self.tokens() <= bound
         });
         if !fits {
@@ -52,18 +55,28 @@ impl Plan {
         }
         let pairs: Vec<Vec<u32>> = groups.into_values().filter(|members| members.len() > 1).collect();
         let step = pairs.len().div_ceil(STEPS).max(1);
+        let room = bound.saturating_sub(transcript.always_kept());
         (1..=pairs.len()).step_by(step).chain([pairs.len()]).any(|gone| {
             let mut removed: Vec<u32> = pairs[..gone].concat();
             removed.sort_unstable();
+            let stays = |row: &&Row| removed.binary_search(&row.index).is_err();
+            if at_least(turn.rows.iter().filter(stays), SHORT) > room {
+                return false;
+            }
             self.clear();
             self.remove_before(transcript, turn.start);
             for run in removed.chunk_by(|a, b| a + 1 == *b) {
                 self.remove(run[0], run[run.len() - 1] + 1);
             }
-            let stay = turn.rows.iter().filter(|row| removed.binary_search(&row.index).is_err());
-            stay.for_each(|row| self.shorten(row.index, SHORT - SHORT / 3, SHORT / 3));
+            self.shorten_all(turn.rows.iter().filter(stays), SHORT);
             self.tokens() <= bound
         })
+    }
+
+    /// Shortens messages to so many characters: two thirds from the start, where texts state their subject; one from
+    /// the end, where logs have results. Shorter ones would only cost a call.
+    fn shorten_all<'r>(&self, rows: impl Iterator<Item = &'r Row>, length: u32) {
+        rows.filter(|row| row.chars > length).for_each(|row| self.shorten(row.index, length - length / 3, length / 3));
     }
 
     /// The last resort, for a turn that is too large by itself: removes every stored turn and shortens the messages
@@ -86,4 +99,14 @@ impl Plan {
         // A request that is still too large may even have grown, by the marker.
         self.clear();
     }
+}
+
+/// What messages cost at least when shortened to so many characters, by estimate. Shortening makes the host read each
+/// text, so a plan that cannot fit anyway is not tried.
+fn at_least<'r>(rows: impl Iterator<Item = &'r Row>, length: u32) -> u64 {
+    rows.map(|row| match row.chars {
+        chars if chars > length => u64::from(row.tokens) * u64::from(length) / u64::from(chars),
+        _ => u64::from(row.tokens),
+    })
+    .sum()
 }

@@ -29,10 +29,15 @@ impl Shape {
 
     /// The approximate cost of a message when shrunk; its current cost if that saves nothing.
     pub fn estimate(self, row: &Row) -> u64 {
+        (self.without_notice(row) + NOTICE_TOKENS).min(u64::from(row.tokens))
+    }
+
+    /// What of a message's cost is left when shrunk, the notice not counted.
+    pub fn without_notice(self, row: &Row) -> u64 {
         let stays = u64::from(self.head) + u64::from(self.tail);
         let tokens = u64::from(row.tokens);
         match u64::from(row.chars) {
-            chars if chars > stays => (tokens * stays / chars + NOTICE_TOKENS).min(tokens),
+            chars if chars > stays => tokens * stays / chars,
             _ => tokens,
         }
     }

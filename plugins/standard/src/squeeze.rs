@@ -23,6 +23,19 @@ struct Draft {
     without_seed: bool,
 }
 
+impl Draft {
+    /// The estimated cost of a message that stays; `shortened` returns that of a shortened one.
+    fn cost_of(&self, row: &Row, shortened: fn(Shape, &Row) -> u64) -> u64 {
+        match self.shortened.binary_search_by_key(&row.index, |(index, ..)| *index) {
+            Ok(at) => {
+                let (_, head, tail) = self.shortened[at];
+                shortened(Shape { head, tail }, row)
+            }
+            Err(_) => u64::from(row.tokens),
+        }
+    }
+}
+
 /// The input of the ladder.
 struct Squeeze<'t> {
     transcript: &'t Transcript,
@@ -72,7 +85,7 @@ impl Squeeze<'_> {
         }
         let results = self.results(&self.current);
         draft.shortened.extend(&results);
-        if self.try_out(&draft) {
+        if !results.is_empty() && self.try_out(&draft) {
             return true;
         }
         if self.tried_without_seed(&mut draft) {
@@ -134,15 +147,19 @@ impl Squeeze<'_> {
     /// Removes tool groups from a turn, oldest first: as few as seem to be enough, then more.
     fn without_oldest_groups(&self, draft: &Draft, turn: &[Row]) -> bool {
         let groups = self.groups(turn);
+        let first = turn.first().map_or(0, |row| row.index);
         let mut draft = draft.clone();
-        let mut taken = 0;
-        let mut more = 1;
+        let mut expected = self.cost(&draft, Shape::estimate);
+        let (mut taken, mut more) = (0, 1);
         while taken < groups.len() {
             let end = (taken + more).min(groups.len());
-            draft.removed.extend(groups[taken..end].iter().flatten());
-            draft.removed.sort_unstable();
+            let gone = groups[taken..end].concat();
+            let saved = gone.iter().map(|&index| draft.cost_of(&turn[(index - first) as usize], Shape::estimate));
+            expected = expected.saturating_sub(saved.sum());
+            draft.removed.extend(gone);
             taken = end;
-            if self.cost(&draft, |shape, row| shape.estimate(row)) <= self.limit {
+            if expected <= self.limit {
+                draft.removed.sort_unstable();
                 if self.try_out(&draft) {
                     return true;
                 }
@@ -184,25 +201,19 @@ impl Squeeze<'_> {
     }
 
     /// The estimated cost of a draft without the marker; `shortened` returns the cost of a shortened message.
-    fn cost(&self, draft: &Draft, shortened: impl Fn(Shape, &Row) -> u64) -> u64 {
+    fn cost(&self, draft: &Draft, shortened: fn(Shape, &Row) -> u64) -> u64 {
         let seed = if draft.without_seed { &[] } else { &self.seed[..] };
         let with_last = self.last.first().is_some_and(|first| first.index == draft.cut);
         let last = if with_last { &self.last[..] } else { &[] };
         let stays = |row: &&Row| draft.removed.binary_search(&row.index).is_err();
-        let cost = |row: &Row| match draft.shortened.binary_search_by_key(&row.index, |(index, ..)| *index) {
-            Ok(at) => {
-                let (_, head, tail) = draft.shortened[at];
-                shortened(Shape { head, tail }, row)
-            }
-            Err(_) => u64::from(row.tokens),
-        };
-        seed.iter().chain(last).chain(&self.shown).chain(&self.current).filter(stays).map(cost).sum()
+        let rows = seed.iter().chain(last).chain(&self.shown).chain(&self.current).filter(stays);
+        rows.map(|row| draft.cost_of(row, shortened)).sum()
     }
 
     /// Tries a draft as the plan; returns whether it fits.
     fn try_out(&self, draft: &Draft) -> bool {
         // Shortening makes the host read the whole text, so a draft that cannot fit anyway is not tried.
-        if self.cost(draft, |_, _| 0) > self.limit {
+        if self.cost(draft, Shape::without_notice) > self.limit {
             return false;
         }
         self.plan.clear();
