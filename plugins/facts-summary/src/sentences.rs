@@ -19,20 +19,20 @@ pub fn of(text: &str) -> Vec<String> {
 
 fn of_line(line: &str) -> Vec<String> {
     let line = line.trim().trim_start_matches(['-', '*', '>', '#', '•']).trim();
-    let mut sentences = vec![String::new()];
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        let Some(last) = sentences.last_mut() else { break };
-        last.push(c);
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    for (at, c) in line.char_indices() {
+        let end = at + c.len_utf8();
         // A full stop ends a sentence only before white space: not in `1.5` or `a.rs`.
-        let blank_follows = chars.peek().is_none_or(|next| next.is_whitespace());
-        if matches!(c, '。' | '！' | '？' | '；') || matches!(c, '.' | '!' | '?' | ';') && blank_follows {
-            sentences.push(String::new());
+        let blank_follows = || line[end..].chars().next().is_none_or(char::is_whitespace);
+        if matches!(c, '。' | '！' | '？' | '；') || matches!(c, '.' | '!' | '?' | ';') && blank_follows() {
+            sentences.push(&line[start..end]);
+            start = end;
         }
     }
-    let whole = |sentence: String| sentence.trim().to_owned();
-    let fits = |sentence: &String| sentence.chars().nth(1).is_some() && sentence.chars().nth(LONGEST_CHARS).is_none();
-    sentences.into_iter().map(whole).filter(fits).collect()
+    sentences.push(&line[start..]);
+    let fits = |sentence: &&str| sentence.chars().nth(1).is_some() && sentence.chars().nth(LONGEST_CHARS).is_none();
+    sentences.into_iter().map(str::trim).filter(fits).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

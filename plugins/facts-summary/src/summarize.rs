@@ -1,13 +1,12 @@
 //! Collects facts from the newest message back, and writes the summary.
 
-use std::collections::BTreeSet;
-
 use pmk_policy_sdk::{IntegerSetting, LANGUAGE, Row, Summarize, Summary, Transcript, origin};
 
 use crate::{
     FactsSummary,
     facts::{self, Kind},
-    sentences, words,
+    sentences,
+    words::{self, Subjects},
 };
 
 /// Older messages cost fuel and are mostly outdated.
@@ -16,6 +15,9 @@ pub const MESSAGES: IntegerSetting =
 
 /// How many characters of one message are read.
 const CHARS: u32 = 1_500;
+
+/// How many characters of all messages together are read: Chinese takes half of the fuel by then.
+const ALL_CHARS: u32 = 100_000;
 
 /// The maximum number of entries of one kind.
 const FACTS: usize = 12;
@@ -31,7 +33,7 @@ struct Found {
     corrections: Vec<String>,
     figures: Vec<String>,
     /// The subjects of all of these, computed once.
-    settled: Vec<BTreeSet<String>>,
+    settled: Vec<Subjects>,
     names: Vec<String>,
     identifiers: Vec<String>,
     questions: Vec<String>,
@@ -45,15 +47,17 @@ impl Summarize for FactsSummary {
     fn summarize(transcript: &Transcript, summary: &Summary) {
         let most = MESSAGES.count();
         let mut found = Found::default();
-        let mut seen = 0;
+        let (mut seen, mut left) = (0, ALL_CHARS);
         'back: for segment in transcript.segments() {
             for row in segment.rows.iter().rev() {
-                if seen == most {
+                if seen == most || left == 0 {
                     break 'back;
                 }
                 seen += 1;
                 if matches!(row.origin, origin::USER | origin::ASSISTANT | origin::SUMMARY) && row.chars > 0 {
-                    found.take(row, &transcript.text(row.index, 0, CHARS));
+                    let chars = CHARS.min(left);
+                    left -= row.chars.min(chars);
+                    found.take(row, &transcript.text(row.index, 0, chars));
                 }
             }
         }
@@ -70,8 +74,8 @@ impl Found {
                 self.questions.push(sentence.clone());
             }
             self.take_fact(sentence);
-            keep(&mut self.names, words::names(sentence));
-            keep(&mut self.identifiers, words::identifiers(sentence));
+            keep(&mut self.names, words::names, sentence);
+            keep(&mut self.identifiers, words::identifiers, sentence);
         }
         if of_people && self.task.is_none() {
             self.task = sentences.first().cloned();
@@ -90,7 +94,7 @@ impl Found {
         if list.len() == FACTS {
             return;
         }
-        let subjects = words::subjects(sentence);
+        let subjects = Subjects::of(sentence);
         if !self.settled.iter().any(|newer| facts::is_outdated_by(&subjects, newer)) {
             list.push(sentence.to_owned());
             self.settled.push(subjects);
@@ -121,9 +125,12 @@ impl Found {
     }
 }
 
-/// Adds new words, up to the maximum for one kind.
-fn keep(list: &mut Vec<String>, words: Vec<String>) {
-    for word in words {
+/// Adds the new words of a sentence, up to the maximum for one kind.
+fn keep(list: &mut Vec<String>, words: fn(&str) -> Vec<String>, sentence: &str) {
+    if list.len() == WORDS {
+        return;
+    }
+    for word in words(sentence) {
         if list.len() < WORDS && !list.contains(&word) {
             list.push(word);
         }

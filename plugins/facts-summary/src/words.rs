@@ -1,73 +1,192 @@
 //! Names and identifiers, and the common subjects of two sentences.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 
-/// Capitalised English words that are not names.
-const NOT_NAMES: &str = "I The A An This That It We You They He She If When What Why How Who Where Yes No Please Ok OK Thanks And But So Then \
-    Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September October \
-    November December";
+/// Whether it is a capitalised English word that is not a name.
+fn is_no_name(word: &str) -> bool {
+    matches!(
+        word,
+        "I" | "The"
+            | "A"
+            | "An"
+            | "This"
+            | "That"
+            | "It"
+            | "We"
+            | "You"
+            | "They"
+            | "He"
+            | "She"
+            | "If"
+            | "When"
+            | "What"
+            | "Why"
+            | "How"
+            | "Who"
+            | "Where"
+            | "Yes"
+            | "No"
+            | "Please"
+            | "Ok"
+            | "OK"
+            | "Thanks"
+            | "And"
+            | "But"
+            | "So"
+            | "Then"
+            | "Monday"
+            | "Tuesday"
+            | "Wednesday"
+            | "Thursday"
+            | "Friday"
+            | "Saturday"
+            | "Sunday"
+            | "January"
+            | "February"
+            | "March"
+            | "April"
+            | "May"
+            | "June"
+            | "July"
+            | "August"
+            | "September"
+            | "October"
+            | "November"
+            | "December"
+    )
+}
 
-/// Titles that follow a name in Chinese.
-const TITLES: [&str; 10] = ["經理", "主任", "協理", "副理", "總監", "小姐", "先生", "姐", "哥", "经理"];
+/// Whether a word goes on with this character. Chinese, which is most of what a table has, is told without one.
+fn is_part(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}') || c.is_alphanumeric()
+}
 
 /// Names of code and files: with `_`, `::`, an inner full stop or slash, or in camel case.
 pub fn identifiers(text: &str) -> Vec<String> {
+    if !has_letter(text) {
+        return vec![];
+    }
     let part_of_one = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | ':' | '-');
-    let pieces = text.split(|c: char| !part_of_one(c)).map(|piece| piece.trim_matches(['.', ':', '-', '/']));
-    pieces.filter(|piece| is_identifier(piece)).map(str::to_owned).collect()
+    let pieces = text.split(|c: char| !part_of_one(c)).filter(|piece| !piece.is_empty());
+    let trimmed = pieces.map(|piece| piece.trim_matches(['.', ':', '-', '/']));
+    trimmed.filter(|piece| is_identifier(piece)).map(str::to_owned).collect()
+}
+
+/// Whether a text has a letter that is not Chinese.
+pub fn has_letter(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 fn is_identifier(piece: &str) -> bool {
-    let has_letter = piece.chars().any(|c| c.is_ascii_alphabetic());
-    let hump = piece.as_bytes().windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase());
-    let point = piece.split('.').all(|part| part.chars().count() > 1) && piece.contains('.');
-    let is_address = piece.contains("//");
-    has_letter && !is_address && (piece.contains(['_', '/']) || piece.contains("::") || hump || point)
+    let hump = || piece.as_bytes().windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase());
+    let point = || piece.contains('.') && piece.split('.').all(|part| part.len() > 1);
+    let is_address = || piece.contains("//");
+    // Most are plain words, so what is quick to tell is asked first.
+    (piece.contains(['_', '/']) || hump() || point() || piece.contains("::")) && has_letter(piece) && !is_address()
 }
 
 /// People: `@somebody`, `<@U1>`, capitalised words within an English sentence, a Chinese name with its title.
 pub fn names(sentence: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (at, word) in sentence.split_whitespace().enumerate() {
-        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let bare = word.trim_matches(|c: char| !is_part(c));
         let capital = bare.chars().next().is_some_and(|c| c.is_ascii_uppercase());
         let is_word = bare.len() > 1 && bare.chars().skip(1).all(|c| c.is_ascii_lowercase());
         if word.starts_with('@') || word.starts_with("<@") {
             names.push(word.trim_end_matches([',', '.', '?', '!', ':']).to_owned());
-        } else if at > 0 && capital && is_word && !NOT_NAMES.split_whitespace().any(|not| not == bare) {
+        } else if at > 0 && capital && is_word && !is_no_name(bare) {
             names.push(bare.to_owned());
         }
     }
-    names.extend(TITLES.iter().filter_map(|title| chinese_name(sentence, title)));
+    let chinese = sentence.char_indices().filter(|(_, c)| !c.is_ascii());
+    names.extend(chinese.filter_map(|(at, _)| chinese_name(sentence, at)));
     names
 }
 
-/// The one or two characters before a title, and the title.
-fn chinese_name(sentence: &str, title: &str) -> Option<String> {
-    let before = &sentence[..sentence.find(title)?];
-    let family: String = before.chars().next_back().filter(|c| SURNAMES.contains(*c))?.to_string();
-    Some(family + title)
+/// The title at this place, with the family name before it.
+fn chinese_name(sentence: &str, at: usize) -> Option<String> {
+    let (before, rest) = sentence.split_at(at);
+    let title = title(rest)?;
+    let family = before.chars().next_back().filter(|c| SURNAMES.contains(*c))?;
+    Some(format!("{family}{title}"))
+}
+
+/// The title that a text begins with, of those that follow a name in Chinese.
+fn title(text: &str) -> Option<&'static str> {
+    let title = match text.chars().next()? {
+        '經' => "經理",
+        '主' => "主任",
+        '協' => "協理",
+        '副' => "副理",
+        '總' => "總監",
+        '小' => "小姐",
+        '先' => "先生",
+        '姐' => "姐",
+        '哥' => "哥",
+        '经' => "经理",
+        _ => return None,
+    };
+    text.starts_with(title).then_some(title)
 }
 
 /// The most common family names.
 const SURNAMES: &str =
     "陳林黃張李王吳劉蔡楊許鄭謝郭洪曾邱廖賴周徐蘇葉莊呂江何蕭羅高简潘朱簡鍾游彭詹胡施沈余趙盧梁顏柯孫魏翁戴范宋方鄧";
 
-/// The subjects of a sentence: its words and pairs of Chinese characters, without figures.
-pub fn subjects(sentence: &str) -> BTreeSet<String> {
-    let mut subjects = BTreeSet::new();
-    for word in sentence.split(|c: char| !c.is_alphanumeric()) {
-        let chars: Vec<char> = word.chars().collect();
-        if word.is_ascii() {
-            if chars.len() > 2 && !word.bytes().any(|byte| byte.is_ascii_digit()) {
-                subjects.insert(word.to_lowercase());
+/// The subjects of a sentence: its words and pairs of Chinese characters, without figures. Each is a number, because
+/// each sentence is compared with many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subjects {
+    /// Ascending, without repeats.
+    numbers: Vec<u64>,
+}
+
+impl Subjects {
+    /// Those of a sentence.
+    pub fn of(sentence: &str) -> Self {
+        let mut numbers = Vec::new();
+        for word in sentence.split(|c: char| !is_part(c)) {
+            if word.is_ascii() {
+                if word.len() > 2 && !word.bytes().any(|byte| byte.is_ascii_digit()) {
+                    numbers.push(number(word));
+                }
+                continue;
             }
-            continue;
+            let pairs = word.chars().zip(word.chars().skip(1)).filter(|(a, b)| !a.is_ascii() && !b.is_ascii());
+            numbers.extend(pairs.map(|(a, b)| u64::from(a) << 32 | u64::from(b)));
         }
-        let pairs = chars.windows(2).filter(|pair| pair.iter().all(|c| !c.is_ascii()));
-        subjects.extend(pairs.map(|pair| pair.iter().collect()));
+        numbers.sort_unstable();
+        numbers.dedup();
+        Subjects { numbers }
     }
-    subjects
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// How many of them are also subjects of another sentence.
+    pub fn common(&self, other: &Subjects) -> usize {
+        let (mut ours, mut theirs) = (&self.numbers[..], &other.numbers[..]);
+        let mut common = 0;
+        while let ([our, our_rest @ ..], [their, their_rest @ ..]) = (ours, theirs) {
+            common += usize::from(our == their);
+            (ours, theirs) = match our.cmp(their) {
+                Ordering::Less => (our_rest, theirs),
+                Ordering::Equal => (our_rest, their_rest),
+                Ordering::Greater => (ours, their_rest),
+            };
+        }
+        common
+    }
+}
+
+/// A number for a word in whatever case (FNV-1a), apart from those of pairs of characters.
+fn number(word: &str) -> u64 {
+    let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash | 1 << 63
 }
 
 #[cfg(test)]

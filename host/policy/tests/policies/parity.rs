@@ -84,6 +84,7 @@ fn same_plans<P: Prune>(name: &'static str) {
     let mut histories = fixtures();
     assert!(!histories.is_empty());
     histories.extend([30, 400].map(|turns| (format!("{turns} turns with tools"), with_tools(turns))));
+    histories.push(("one turn of 1,500 calls".to_owned(), one_turn(1_500)));
     histories.push(("nothing".to_owned(), Arc::new(Transcript::of_messages([]))));
     for (what, transcript) in &histories {
         LIMITS.into_iter().for_each(|limit| both.agree(what, transcript, limit));
@@ -148,6 +149,22 @@ fn facts_summary_is_the_same_in_both() {
     }
 }
 
+/// Full conversations: the policy must not run out of fuel on what a gateway ordinarily stores.
+#[test]
+fn facts_summary_reads_a_hundred_long_messages_of_either_script() {
+    let component = stack_of("facts-summary");
+    let english = "We agreed with Priya that budget_worker.rb moves to the new queue on day 7, as she said in May. ";
+    let chinese = "我們和王副理說好，預算的排程會在五月改到新的主機上面，費用還是先前談過的那個數字。";
+    for text in [english, chinese] {
+        let answer = |at: usize| format!("{at} {}", text.repeat(1_500 / text.chars().count() + 1));
+        let messages = (0..60).flat_map(|at| [Message::user(answer(at)), Message::assistant(answer(at + 60))]);
+        let transcript = searchable(Transcript::of_messages(messages));
+        let decision = component.summarize(&transcript, 2_000);
+
+        assert_ne!(decision.decided_by, DecidedBy::Floor, "{text}: {:?}", decision.records);
+    }
+}
+
 /// Built against 1.1.0, which had no archive.
 #[test]
 fn a_component_of_an_older_contract_decides_as_ever() {
@@ -181,5 +198,20 @@ fn with_tools(turns: usize) -> Arc<Transcript> {
         messages.push(Message::assistant(format!("answer {turn} {}", "it is fine ".repeat(turn % 13))));
     }
     messages.push(Message::user("and now?"));
+    searchable(Transcript::of_messages(messages))
+}
+
+/// A single turn of so many calls, each with a result of 2,000 characters, as an imported conversation may have one.
+fn one_turn(calls: usize) -> Arc<Transcript> {
+    let mut messages = vec![Message::user("do it all")];
+    for at in 0..calls {
+        let id = format!("t{at}");
+        let call = Block::ToolUse { id: id.clone(), name: "search".into(), input: serde_json::json!({ "q": at }) };
+        let content = "a line of what was found\n".repeat(80);
+        let result = Block::ToolResult { tool_use_id: id, content, is_error: false };
+        messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
+        messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
+    }
+    messages.extend([Message::assistant("all of it is done"), Message::user("and now?")]);
     searchable(Transcript::of_messages(messages))
 }
