@@ -15,9 +15,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub enum Outcome {
-    /// Its answer was applied.
+    /// Its answer was applied, unless it was a summary that says nothing.
     Accepted,
-    /// Its answer was applied with corrected text.
+    /// The same with corrected text.
     Corrected {
         /// Numbers of the guard's rules.
         rules: Vec<u8>,

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct SummaryDecision {
     /// At most the allowed number of tokens when [quoted](pmk_core::quoting), without invisible characters; empty when
-    /// no layer wrote anything.
+    /// no layer wrote anything that can be seen.
     pub text: String,
     /// Who wrote it. With [`DecidedBy::Floor`] nobody did: the fresh session starts without a summary.
     pub decided_by: DecidedBy,
@@ -43,12 +43,12 @@ impl Stack {
             let Task::Summarize { summary, .. } = task else { return Judged::misplaced() };
             let seen = text::plain(&summary.text);
             let kept = within(&seen, max_tokens);
-            if kept.len() == summary.text.len() && !summary.cut {
-                return Judged::accepted(summary.text);
-            }
+            let is_whole = kept.len() == summary.text.len() && !summary.cut;
+            let corrected = || Outcome::Corrected { rules: vec![Rule::Graphemes.number()] };
             Judged {
-                outcome: Outcome::Corrected { rules: vec![Rule::Graphemes.number()] },
-                answer: Some(kept.to_owned()),
+                outcome: if is_whole { Outcome::Accepted } else { corrected() },
+                // One that says nothing is no summary: the next layer writes it.
+                answer: (!kept.trim().is_empty()).then(|| kept.to_owned()),
             }
         });
         SummaryDecision { text: asked.answer.unwrap_or_default(), decided_by: asked.decided_by, records: asked.records }

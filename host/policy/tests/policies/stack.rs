@@ -139,6 +139,23 @@ fn a_summary_is_cut_to_what_is_allowed() {
     assert_eq!((nothing.text.as_str(), nothing.decided_by), ("", DecidedBy::Floor));
 }
 
+/// An empty summary counted as an answer, so a fresh session began with nothing.
+#[test]
+fn a_summary_that_says_nothing_is_left_to_the_layer_below() {
+    let runtime = runtime();
+    let writing = |text: &str| {
+        let append = format!("(call $append (local.get $summary) (i32.const {DATA}) (i32.const {}))", text.len());
+        layer(&runtime, &Component::new().export("summarize", &append).data(text))
+    };
+    for nothing in ["", "  ", "\u{200b}\u{feff} "] {
+        let decision = Stack::new([writing(nothing)], writing("what was said")).summarize(&transcript(3), 6_000);
+        assert_eq!((decision.text.as_str(), decision.records.len()), ("what was said", 2), "{nothing:?}");
+        assert!(!decision.records[0].outcome.is_bad());
+        let alone = Stack::new([], writing(nothing)).summarize(&transcript(3), 6_000);
+        assert_eq!((alone.text.as_str(), alone.decided_by), ("", DecidedBy::Floor), "{nothing:?}");
+    }
+}
+
 #[test]
 fn reading_past_the_end_gives_what_is_there() {
     let runtime = runtime();
