@@ -58,7 +58,7 @@ pub enum DecidedBy {
 }
 
 /// The name that stands for the floor; no policy may have it.
-pub(crate) const FLOOR: &str = "floor";
+pub const FLOOR: &str = "floor";
 
 impl DecidedBy {
     /// The policy's name, or `floor`.

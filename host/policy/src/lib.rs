@@ -44,7 +44,7 @@ mod wasi;
 pub use breaker::Change;
 pub use capabilities::Capability;
 pub use compile::{CacheStats, Compiler};
-pub use decision::{DecidedBy, Decision, Identity};
+pub use decision::{DecidedBy, Decision, FLOOR, Identity};
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;

@@ -1,9 +1,11 @@
 //! A name that is valid for a policy, a crate, an npm package and a file.
 
-use std::str::FromStr;
+use std::{path::Path, str::FromStr};
 
-use pmk_policy::description::MAX_NAME_CHARS;
+use pmk_policy::{FLOOR, description::MAX_NAME_CHARS};
 use thiserror::Error;
+
+use crate::embedded;
 
 /// Names that cargo does not allow for a package, and those that the project itself uses for something else.
 #[rustfmt::skip]
@@ -12,7 +14,7 @@ const RESERVED: &[&str] = &[
     "continue", "conversation", "core", "crate", "deps", "description", "do", "dyn", "else", "enum",
     "examples", "extern", "false", "final", "fn", "for", "gen", "harness", "if", "impl", "in", "incremental",
     "integer-setting", "let", "loop", "macro", "match", "mod", "move", "override", "plan", "pmk-core",
-    "pmk-policy-sdk", "pmk-search", "policy", "priv", "proc-macro", "prune", "pub", "ref", "return", "self", "standard",
+    "pmk-policy-sdk", "pmk-search", "policy", "priv", "proc-macro", "prune", "pub", "ref", "return", "self",
     "static", "std", "struct", "super", "test", "trait", "transcript", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where", "while", "wit-bindgen", "yield",
 ];
@@ -44,6 +46,12 @@ impl NameError {
     }
 }
 
+/// Whether a name has another meaning: no host loads a policy that is called like the host's own decisions, and the
+/// name of a bundled policy means that one.
+fn is_reserved(name: &str) -> bool {
+    name == FLOOR || embedded::component(Path::new(name)).is_some() || RESERVED.contains(&name)
+}
+
 impl FromStr for Name {
     type Err = NameError;
 
@@ -55,7 +63,7 @@ impl FromStr for Name {
             && !name.contains("--");
         match is_good {
             false => Err(NameError::Malformed(name.to_owned())),
-            true if RESERVED.contains(&name) => Err(NameError::Reserved(name.to_owned())),
+            true if is_reserved(name) => Err(NameError::Reserved(name.to_owned())),
             true => Ok(Name(name.to_owned())),
         }
     }
@@ -93,7 +101,13 @@ mod tests {
         for bad in ["", "-a", "a-", "a--b", "2nd", "Newest", "a b", "a/b", "..", "預算", &"x".repeat(65)] {
             assert_eq!(bad.parse::<Name>(), Err(NameError::Malformed(bad.to_owned())), "{bad}");
         }
-        assert_eq!("match".parse::<Name>(), Err(NameError::Reserved("match".into())));
         assert!(RESERVED.is_sorted());
+    }
+
+    #[test]
+    fn a_name_that_already_means_something_is_refused() {
+        for taken in ["match", "floor", "standard", "strict", "recall", "caps", "tool-lean", "facts-summary"] {
+            assert_eq!(taken.parse::<Name>(), Err(NameError::Reserved(taken.into())), "{taken}");
+        }
     }
 }
