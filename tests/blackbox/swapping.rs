@@ -322,6 +322,25 @@ fn a_choice_says_whether_it_survives_a_restart() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
+/// It said `still in use afterwards`, wrote the choice down, and the next start was refused because of its `--set`.
+#[test]
+fn a_choice_that_the_next_start_would_refuse_is_not_written_down() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "policy": {"files": ["strict"]}}"#);
+    let arguments = ["--set", "strict.max-session-tokens=9000"];
+    let gateway = start(&home, &arguments);
+    gateway_is_up(&home);
+    let told = policy_use(&home, &["recall", "--persist"]).ok().stdout;
+    assert!(told.contains("not in use afterwards") && told.contains("`--set` for policy `strict`"), "{told}");
+    let config = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+    assert!(config.contains("strict") && !config.contains("recall"), "{config}");
+    assert!(policy_use(&home, &["recall", "strict", "--persist"]).ok().stdout.contains("still in use afterwards"));
+    assert!(gateway.end().0.success());
+    let mut gateway = start(&home, &arguments);
+    gateway_is_up(&home);
+    assert_eq!(decides(&mut gateway), "strict");
+}
+
 /// Waits until commands are taken.
 fn gateway_is_up(home: &Home) {
     // It is there a moment before anybody listens.

@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
-    Compiler, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
-    compile::CancelFlag, settings::ENV_SETTINGS,
+    Compiler, Identity, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
+    Warning, compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
@@ -109,6 +109,13 @@ impl Loader {
             }
         }
         Ok(self.overrides(config).check_policies(names)?)
+    }
+
+    /// Returns the policy that a `--set` of the command line is for, if it is none of these layers: a start that loads
+    /// these is refused.
+    pub fn missed_by_set(&self, layers: &[Identity]) -> Option<String> {
+        let is_loaded = |policy: &str| layers.iter().any(|layer| layer.name == policy);
+        self.named.set.iter().map(|set| &set.policy).find(|policy| !is_loaded(policy)).cloned()
     }
 
     /// Loads layers of these components, the top one last. Blocks while it compiles.

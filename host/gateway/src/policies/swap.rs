@@ -70,6 +70,10 @@ pub struct Swapped {
     pub files_unchanged: bool,
     /// What a start would load if the gateway were started with the same arguments.
     pub next_start: NextStart,
+    /// The policy that a `--set` among these arguments is for, if it is none of the new layers: a start that loads
+    /// these is refused.
+    #[serde(default)]
+    pub missed_by_set: Option<String>,
     /// The outcome on the other hosts of the database.
     #[serde(default)]
     pub hosts: Vec<OnHost>,
@@ -320,14 +324,23 @@ impl Swapper {
     /// then nothing is swapped.
     pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
         let (files, wanted) = (followed.from.files.clone(), followed.from.files.clone());
-        let stack = match self.aside(move |loader, config| loader.load(config, &wanted)).await {
-            Ok(stack) => stack,
+        let load = move |loader: &Loader, config: &PolicyConfig| {
+            let stack = loader.load(config, &wanted)?;
+            let is_of_start = absolute(loader.files(config)) == wanted;
+            let missed = is_of_start.then(|| loader.missed_by_set(&identities(&stack))).flatten();
+            Ok((stack, missed))
+        };
+        let (stack, missed) = match self.aside(load).await {
+            Ok(loaded) => loaded,
             Err(failure) => return self.unusable(SwapTrigger::File, &files, &failure),
         };
         if identities(&stack) == identities(followed.serving.stack()) {
             tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
             return;
+        }
+        if let Some(policy) = missed {
+            tracing::warn!("`--set` names policy `{policy}`, which the changed files do not hold: a start is refused");
         }
         self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, files, stack })
             .await;
@@ -477,7 +490,8 @@ impl Swapper {
                 ([], []) => Source::Default,
             };
             let next_start = NextStart { by, files: absolute(loader.files(config)) };
-            Ok(Swapped { files_unchanged: hold(&files, &serving), serving, before, files, next_start, hosts })
+            let (files_unchanged, missed_by_set) = (hold(&files, &serving), loader.missed_by_set(&serving));
+            Ok(Swapped { files_unchanged, missed_by_set, serving, before, files, next_start, hosts })
         })
         .await
     }

@@ -50,7 +50,7 @@ impl Use {
         };
         let named: Vec<&str> = named.iter().map(String::as_str).collect();
         let swapped = record(context, "policy.use", &named, self.ask(context))?;
-        if self.persist {
+        if self.persist && !is_refused(&swapped) {
             let written = persist(context, &swapped);
             record(context, "policy.persist", &named, written)?;
         }
@@ -123,6 +123,11 @@ impl Use {
     fn survival(&self, swapped: &Swapped) -> Survival {
         let next = &swapped.next_start;
         let is_named = next.files == swapped.files || (self.persist && next.by != Source::CommandLine);
+        if let Some(policy) = swapped.missed_by_set.as_ref().filter(|_| is_named) {
+            return Survival::No(format!(
+                "the gateway was started with `--set` for policy `{policy}`, which would not be loaded; gateway.json was not changed"
+            ));
+        }
         if is_named && swapped.files_unchanged {
             return Survival::Yes;
         }
@@ -135,6 +140,11 @@ impl Use {
             Source::Default => "gateway.json names none; `--persist` writes these there".to_owned(),
         })
     }
+}
+
+/// Whether the gateway, started again with the same arguments, would refuse these policies if gateway.json named them.
+fn is_refused(swapped: &Swapped) -> bool {
+    swapped.missed_by_set.is_some() && swapped.next_start.by != Source::CommandLine
 }
 
 /// Writes the files to gateway.json.
