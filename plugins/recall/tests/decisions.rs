@@ -148,7 +148,18 @@ fn a_last_turn_that_is_too_large_stays_in_part() {
 }
 
 #[test]
-    core::{},
+fn a_last_turn_too_large_even_if_shortened_keeps_its_newest_pairs() {
+    let asked = Conversation::new().turn("look at it all", "yes");
+    let worked =
+        (0..24).fold(asked, |conversation, at| conversation.tool("cat", &format!("{at} {}", "endless ".repeat(500))));
+    let applied = prune(&worked.answer("so it is").ask("and now?").transcript(), 3_000);
+    assert_eq!(applied.turns_dropped, 0);
+    assert!(applied.removed.starts_with(&[2, 3]) && applied.kept.contains(&49), "{:?}", applied.removed);
+}
+
+#[test]
+fn a_plan_breaks_no_rule_where_whole_turns_fit() {
+    Harness::<Recall>::new().assert_sound(500);
 }
 
 proptest! {
