@@ -153,7 +153,7 @@ fn a_warning_stands_above_the_prompt_in_the_language_of_the_chat() {
 /// Where nobody answers, it is shown that something is waited for.
 #[test]
 fn a_doctor_who_waits_says_so() {
-    for (language, waits) in [("en", "checking what a gateway needs"), ("zh-TW", "正在詢問閘道需要的各方")] {
+    for (language, waits) in [("en", "checking what a gateway needs"), ("zh-TW", "正在檢查閘道需要的一切")] {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", silent.local_addr().expect("an address"));
         let home = home(language);

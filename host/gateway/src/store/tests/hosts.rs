@@ -157,9 +157,11 @@ async fn a_host_that_died_was_taken_for_alive_after_the_databases_clock_was_set_
         );
         asked(&one, |conn| conn.execute_batch(&now).unwrap());
     };
+    let [(first, lock), (second, other_lock)] =
+        [&one, &other].map(|home| (open(home), HomeLock::take(home.path()).unwrap()));
     ahead(3_600_000);
-    let (first, _lock) = at_work(&one).await;
-    let (second, _other_lock) = at_work(&other).await;
+    first.take_over(&lock).await.unwrap();
+    second.take_over(&other_lock).await.unwrap();
     let taken = accept(&second, KEY, "Ev1").await;
     ahead(0);
     let works = async || first.other_hosts().await.unwrap()[0].state == HostState::Works;
