@@ -64,7 +64,7 @@ struct State {
     done: Vec<Done>,
     reports: Vec<TurnReport>,
     refused: Vec<Refused>,
-    /// The numbers of questions that there was a notice about.
+    /// The numbers of questions that there was a notice about, or an attempt to give one.
     noticed: BTreeSet<usize>,
     sockets: Sockets,
 }
@@ -164,7 +164,7 @@ impl Slack {
         self.state().refused.clone()
     }
 
-    /// The numbers of questions that there was a notice about, even if it shows something else by now.
+    /// The numbers of questions that there was a notice about, or an attempt to give one.
     pub fn noticed(&self) -> BTreeSet<usize> {
         self.state().noticed.clone()
     }
@@ -489,15 +489,15 @@ impl Front for Slack {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        let tag = Tag::of(&part);
+        if tag.kind == Kind::Notice {
+            self.state().noticed.extend(tag.numbers());
+        }
         let came = self.before_saying(Some(&part.reply_to.channel)).await?;
         let target = match part.replaces {
             Some(ts) => ts.to_owned(),
             None => format!("{} {} {:?} {}", part.reply_to.channel, part.event_id, part.kind, part.number),
         };
-        let tag = Tag::of(&part);
-        if tag.kind == Kind::Notice {
-            self.state().noticed.extend(tag.numbers());
-        }
         if self.world.refuses(&target) {
             self.state().refused.push(Refused { tag, replaces: part.replaces.map(str::to_owned) });
             self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));

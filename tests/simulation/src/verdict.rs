@@ -332,7 +332,8 @@ impl Verdict<'_> {
     /// Of two questions in a conversation that arrived in the order they were written in, the first must be answered
     /// first.
     fn judge_order(&self, lines: &[Value], breaches: &mut Vec<String>) {
-        // A parked question that is retried may have been overtaken: its asker was told that it is parked.
+        // A parked question that is retried may have been overtaken. Its asker was told that it is parked, where Slack could
+        // be reached before it was retried.
         let was_parked = |question: &Question| {
             let key = question.inbound.key.to_string();
             self.noticed.contains(&question.number)
