@@ -219,15 +219,17 @@ impl Verdict<'_> {
     }
 
     /// Whether there was something that this "stop" may have stopped: a question of its author in the same conversation
-    /// that came before it, or was to be asked again, and was not answered when it came.
+    /// that came before it, or was to be asked again, and was not answered when it came. Another "stop" with nothing to
+    /// stop is a question, too.
     fn has_stopped_one(&self, stop: &Question) -> bool {
         let Some(stopped_at) = stop.accepted_at else { return false };
         let is_same = |asked: &&Question| {
             let is_theirs = asked.inbound.key == stop.inbound.key && asked.inbound.user == stop.inbound.user;
-            is_theirs && asked.number != stop.number && !asked.is_stop
+            is_theirs && asked.number != stop.number
         };
         self.questions.iter().filter(is_same).any(|asked| {
-            let has_come = asked.accepted_at.is_some_and(|came| came <= stopped_at);
+            // One that no event brought may have been read back.
+            let has_come = asked.accepted_at.is_none_or(|came| came <= stopped_at) && asked.said_at <= stop.said_at;
             let is_answered = self.replies(asked).iter().any(|reply| reply.at < stop.said_at);
             has_come && !is_answered || self.was_wanted_again(asked.number, stopped_at)
         })
