@@ -99,11 +99,11 @@ struct Passed {
 
 impl Passed {
     fn to_the_service(config: &Config, model: Option<&str>, environment: &Environment) -> Passed {
-        let Tokens { app, bot } = Tokens::of(&config.slack);
-        let tokens = [&app, &bot].into_iter().flatten();
+        // Where one is missing, that is found without the other.
+        let tokens = Tokens::of(&config.slack).pair().ok().flatten().map(<[Token; 2]>::from);
         let key = key_in_file(&Chosen::of(model, config), environment, config);
         Passed {
-            to_slack: tokens.filter_map(Token::awaited_credential).map(str::to_owned).collect(),
+            to_slack: tokens.iter().flatten().filter_map(Token::awaited_credential).map(str::to_owned).collect(),
             to_model: key.and_then(Secret::awaited_credential).map(str::to_owned).into_iter().collect(),
         }
     }

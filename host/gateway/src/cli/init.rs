@@ -116,12 +116,11 @@ impl InitCommand {
         let awaited = Awaited::by(&answers, &config);
         let path = home::config_file(&context.home);
         if context.json {
-            let is_service = !awaited.credentials().is_empty();
             let findings = examine(context, &answers, &config, awaited.clone(), self.offline, Language::English)?;
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
-                "next": next(context, &answers, &config, &findings, is_service),
+                "next": next(context, &answers, &config, &findings),
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -138,10 +137,9 @@ impl InitCommand {
         if answers.passes_over_slack(&config) {
             note(messages.init_slack_stays());
         }
-        let is_service = !awaited.credentials().is_empty();
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
-        let next = next(context, &answers, &config, &findings, is_service);
+        let next = next(context, &answers, &config, &findings);
         note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
         Ok(())
     }
@@ -310,10 +308,13 @@ fn is_told(finding: &Finding) -> bool {
     is_given || matches!(finding.state, State::Odd | State::Bad)
 }
 
-/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service.
-fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Finding], is_service: bool) -> String {
+/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service, also
+/// if these answers are about something else.
+fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Finding]) -> String {
     // The file is read at the start.
     let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
+    let secrets = [&config.api_key, &config.slack.app_token, &config.slack.bot_token];
+    let is_service = secrets.into_iter().flatten().any(|secret| secret.awaited_credential().is_some());
     if is_service && doctor::is_well(findings) {
         return if is_running { "systemctl restart pmk-host" } else { "systemctl enable --now pmk-host" }.to_owned();
     }

@@ -98,6 +98,7 @@ impl Use {
                 "files": swapped.files,
                 "survives_restart": survives,
                 "otherwise": otherwise,
+                "persisted": self.persist && !is_refused(swapped),
                 "hosts": swapped.hosts,
             }));
         }
@@ -117,6 +118,9 @@ impl Use {
                 Survival::No(otherwise) => format!("not in use afterwards: {otherwise}"),
             },
         );
+        if self.persist && is_refused(swapped) {
+            page.tell("gateway.json", "not changed: the next start would refuse it");
+        }
         print(&page.done())
     }
 
@@ -125,7 +129,7 @@ impl Use {
         let is_named = next.files == swapped.files || (self.persist && next.by != Source::CommandLine);
         if let Some(policy) = swapped.missed_by_set.as_ref().filter(|_| is_named) {
             return Survival::No(format!(
-                "the gateway was started with `--set` for policy `{policy}`, which would not be loaded; gateway.json was not changed"
+                "the gateway was started with `--set` for policy `{policy}`, which would not be loaded"
             ));
         }
         if is_named && swapped.files_unchanged {

@@ -77,12 +77,10 @@ impl Prices {
 /// Returns whether what follows a name says no more than which version it is: by a number, a date, `latest` or a
 /// router's mark. Any other word, as in `-mini`, makes it another model, with a price of its own.
 fn is_version(rest: &str) -> bool {
-    let numbers = rest.split(['@', '[']).next().unwrap_or_default();
+    let numbers = rest.split(['@', '[', ':']).next().unwrap_or_default();
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.is_empty()
-        || numbers
-            .strip_prefix(['-', '.'])
-            .is_some_and(|numbers| numbers.split(['-', '.']).all(|part| part == "latest" || is_number(part)))
+    let is_numbered = |numbers: &str| numbers.split(['-', '.']).all(|part| part == "latest" || is_number(part));
+    !rest.ends_with(":free") && (numbers.is_empty() || numbers.strip_prefix(['-', '.']).is_some_and(is_numbered))
 }
 
 impl Price {
@@ -117,12 +115,21 @@ mod tests {
     fn a_small_model_had_the_price_of_the_large_one() {
         let prices = Prices::load(None).expect("the shipped table");
         let input = |model: &str| prices.of(model).map(|price| price.input);
-        for unknown in ["gpt-4o-mini", "gpt-5-nano", "gpt-5-nano-2025-08-07", "o3-pro", "gpt-5-codex", "gpt-5-2-mini"] {
+        for unknown in [
+            "gpt-4o-mini",
+            "gpt-4o:free",
+            "gpt-5-nano",
+            "gpt-5-nano-2025-08-07",
+            "o3-pro",
+            "gpt-5-codex",
+            "gpt-5-2-mini",
+        ] {
             assert_eq!(input(unknown), None, "{unknown}");
         }
         for (known, price) in [
             ("gpt-4o-2024-08-06", 2.5),
             ("gpt-4o-latest", 2.5),
+            ("openai/gpt-4o:thinking", 2.5),
             ("gpt-5-mini-2025-08-07", 0.25),
             ("claude-sonnet-4@20250514", 3.0),
             ("claude-opus-4-6[1m]", 5.0),

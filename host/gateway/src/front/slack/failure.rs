@@ -11,7 +11,6 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::{
     token::Token,
-    tokens::AGAIN_AFTER,
     web::{AUTH_TEST, OPEN},
 };
 use crate::{front::FrontError, roots};
@@ -415,10 +414,9 @@ impl CallFailure {
                 Some(Kind::Unknown) | None => FrontError::Refused { what, may_pass: true },
             },
             // What waits for it goes on with the new token by itself.
-            Cause::AwaitsToken { code } => FrontError::Transient {
-                what: format!("{what}; {}", hint(&code, self.token, None)),
-                retry_after: Some(AGAIN_AFTER),
-            },
+            Cause::AwaitsToken { code } => {
+                FrontError::Transient { what: format!("{what}; {}", hint(&code, self.token, None)), retry_after: None }
+            }
             Cause::NotForUs(why) => why,
             // A status says something about the connection to Slack; only "too large" is about the
             // message.

@@ -28,13 +28,12 @@ pub(super) async fn send(
     let Some(replaced) = part.replaces else { return post(services, part, doubt).await };
     // An answer that the front had to split is in the placeholder's place with its beginning only. A notice is short, and
     // may have another text by now.
-    let found = match (part.kind, doubt) {
-        (Kind::Reply, Some(doubt)) => services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?,
-        _ => Lookup::No,
-    };
-    if let Lookup::Yes(id) = found {
-        // That attempt may have ended before it removed the placeholder.
-        if id.as_deref().is_some_and(|id| id != replaced) {
+    if let (Kind::Reply, Some(doubt)) = (part.kind, doubt)
+        && let Lookup::Yes(id) = services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?
+    {
+        // Where the answer stands after it, that attempt may have ended before it removed the placeholder.
+        let place = (part.event_id, part.reply_to, doubt.of.ts.as_str());
+        if placeholder::find(services, place, false).await?.as_deref() == Some(replaced) {
             placeholder::withdraw(services, part.reply_to, replaced).await?;
         }
         return Ok(id);
@@ -43,10 +42,12 @@ pub(super) async fn send(
     let Err(FrontError::Refused { what, .. }) = &sent else { return sent };
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
     let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
-    match placeholder::withdraw(services, part.reply_to, replaced).await {
-        // The next attempt would not find what was posted.
-        Err(error) if matches!(found, Lookup::Unknown) => tracing::warn!(%error, "cannot remove a placeholder"),
-        removed => removed?,
+    if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
+        // The next attempt removes it, unless that would not find what was posted, and post it again.
+        match services.front.find(&part, "", false).await {
+            Ok(Lookup::No | Lookup::Unknown) => tracing::warn!(%error, "cannot remove a placeholder"),
+            Ok(Lookup::Yes(_)) | Err(_) => return Err(error),
+        }
     }
     Ok(id)
 }
