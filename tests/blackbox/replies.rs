@@ -235,6 +235,27 @@ async fn a_placeholder_that_cannot_be_edited_goes_though_it_could_not_be_removed
     assert_eq!(replies[0].text, "the answer");
 }
 
+/// An answer in pieces begins where the placeholder was, and only its last piece is found when it is in doubt.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_the_placeholders_place_is_not_removed_with_it() {
+    let answer = format!("It begins here. {} It ends here.", "And it goes on and on. ".repeat(300));
+    let scene = Scene::new(&answer).await;
+    let gateway = scene.start().await;
+    scene.slack.fault_times("chat.update", 1, Fault::Error("invalid_blocks"));
+    // The first is the placeholder.
+    scene.slack.fault_after("chat.postMessage", 1, 1, Fault::Lost);
+    let asked = scene.slack.dm("U1", "hello");
+    let is_there = || scene.slack.replies(&asked.channel).iter().any(|reply| reply.text.contains("It ends here."));
+    until_async("the end of the answer", || is_there().then_some(())).await;
+    gateway.kill();
+    let _gateway = scene.start().await;
+    scene.home.await_events("turn.processed", 1);
+    let replies = scene.slack.replies(&asked.channel);
+    let all: String = replies.iter().map(|reply| reply.text.as_str()).collect();
+    assert!(replies.len() > 1 && all.contains("It begins here.") && all.contains("It ends here."), "{replies:#?}");
+    assert_eq!(all.matches("And it goes on and on.").count(), 300, "{replies:#?}");
+}
+
 /// Once, it stayed beside the word that the message is parked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_that_cannot_be_edited_goes_when_its_question_is_parked() {
