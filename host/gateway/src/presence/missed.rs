@@ -2,20 +2,15 @@
 //! longer outage, the known conversations are read back once each, and what is still open there goes through the
 //! same inbox as everything else, so that a message received in both ways is answered once.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 
 use super::Ports;
 use crate::{
     chat::{Accepted, Inbound, ThreadMessage},
-    front::{BackfillRequest, FrontError, Past, SENT_AGAIN_FOR},
+    front::{BackfillRequest, FrontError, Past},
     ledger::Event,
     store::{MissedConversation, StoreError},
 };
-
-/// After a shorter outage, Slack sends everything again by itself.
-pub(super) const READ_AFTER: Duration = SENT_AGAIN_FOR;
 
 /// Takes in messages that were found, oldest first.
 #[async_trait]

@@ -3,11 +3,8 @@
 
 use std::time::Duration;
 
-use super::{
-    liveness::{End, Seen},
-    missed::READ_AFTER,
-};
-use crate::store::UnannouncedOutage;
+use super::liveness::{End, Seen};
+use crate::{front::SENT_AGAIN_FOR, store::UnannouncedOutage};
 use pmk_system::clock::{self, Clock};
 
 /// An older heartbeat means that no gateway was running.
@@ -76,7 +73,7 @@ impl Back {
         };
         let offline_ms = offline.map(|offline| u64::try_from(offline.as_millis()).unwrap_or(u64::MAX));
         let since_ms = offline_ms.and_then(|ms| now_ms.checked_sub(i64::try_from(ms).ok()?));
-        Back { reason, since_ms, offline_ms, is_told, is_long: lasted(READ_AFTER) }
+        Back { reason, since_ms, offline_ms, is_told, is_long: lasted(SENT_AGAIN_FOR) }
     }
 }
 
@@ -132,7 +129,7 @@ pub(super) fn between(last: Reading, now: Reading) -> Option<Back> {
     }
     let wall = Duration::from_millis(u64::try_from(now.wall_ms.saturating_sub(last.wall_ms)).unwrap_or(0));
     let leap = wall.saturating_sub(up);
-    (leap >= READ_AFTER).then(|| Back {
+    (leap >= SENT_AGAIN_FOR).then(|| Back {
         reason: Reason::FastRecovery,
         is_told: false,
         ..Back::after(Some(wall), false, now.wall_ms)

@@ -99,7 +99,7 @@ doctor-model-later = it accepts the key; try again later
 doctor-model-credentials = check the key or login, see docs/models.md
 doctor-model-billing = check the provider's billing page
 doctor-model-name = check the name after the colon, and the address (`baseUrl`, OPENAI_BASE_URL): on most self-hosted servers it ends in `/v1`; see docs/models.md
-doctor-model-clock = check this machine's clock: the certificate counts as expired or not valid yet
+doctor-model-clock = check this machine's clock, or renew the server's certificate: it counts as expired or not valid yet
 doctor-model-network = check the network, any proxy and the provider's address
 doctor-model-small = it answers, but such a small request may not suit it: ask it something with `pmk-host run`
 

@@ -99,7 +99,7 @@ doctor-model-later = 金鑰有效；請稍後再試
 doctor-model-credentials = 請檢查金鑰或登入，見 docs/models.md
 doctor-model-billing = 請查看供應商的帳單頁面
 doctor-model-name = 請檢查冒號後的名稱，以及網址（`baseUrl`、OPENAI_BASE_URL）：自架的伺服器，大多以 `/v1` 結尾；見 docs/models.md
-doctor-model-clock = 請檢查這台機器的時鐘：憑證被當成過期或尚未生效
+doctor-model-clock = 請檢查這台機器的時鐘，或更新伺服器的憑證：它被當成過期或尚未生效
 doctor-model-network = 請檢查網路、proxy 與供應商的網址
 doctor-model-small = 它有回應；這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
 
