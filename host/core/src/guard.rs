@@ -8,12 +8,12 @@ use std::{collections::HashSet, mem, ops::Range};
 pub use crate::applied::Applied;
 use crate::{
     applied,
-    marker::Marker,
     message::Role,
     plan::{Edit, Excess, Plan, Replaced},
     recall::{Quote, Recall},
     transcript::Transcript,
     verdict::{Breach, Rule},
+    words::{self, Words},
 };
 
 /// The conditions that a plan is checked against.
@@ -45,13 +45,13 @@ impl Guard {
         Ok(applied)
     }
 
-    /// Whether the seed pair, a marker and the current turn, including what is shown only for it, are within the limit.
+    /// Whether the seed pair, the marker and the current turn, including what is shown only for it, are within the limit.
     /// If not, removing whole turns does not help, and a policy may leave the decision to the layer below.
     pub fn whole_turns_can_fit(&self, transcript: &Transcript) -> bool {
         let seed = transcript.tokens_in(0, transcript.seed_end());
         let current = transcript.tokens_in(transcript.shown_part(), transcript.len());
-        let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
-        let least = seed.saturating_add(current).saturating_add(u64::from(Marker::new(turns).tokens()));
+        let marker = words::marker_tokens(transcript, transcript.turns() as u32, &Words::Host);
+        let least = seed.saturating_add(current).saturating_add(marker);
         least.min(Plan::new().tokens(transcript)) <= self.limit
     }
 

@@ -251,6 +251,22 @@ fn the_floor_gives_up_one_thing_after_the_other() {
     assert_eq!((alone.turns_dropped, alone.turns_dropped_total), (2, 2));
 }
 
+/// Regression: where no turn is stored that could be removed, the marker that stays was counted as if it were written
+/// anew, and a request that nothing makes fit was held against the policy.
+#[test]
+fn a_marker_that_stays_counts_as_it_is() {
+    let stands = Message::text(Role::User, Origin::Marker, "（此處省略 7 輪）");
+    let mut entries: Vec<Entry> = (1..).zip([stands, question()]).map(|(id, m)| Entry::new(id, m)).collect();
+    entries[0].tokens = 50_000;
+    let transcript = Transcript::new(entries.clone(), 1, "");
+    let fits = |transcript: &Transcript| Guard { limit: 40_000, ..GUARD }.whole_turns_can_fit(transcript);
+    assert_eq!((transcript.turns(), transcript.dropped_turns(), fits(&transcript)), (0, 7, false));
+    // With a turn that can go, a new one is written.
+    entries.splice(1..1, (3..).zip([question(), answer()]).map(|(id, m)| Entry::new(id, m)));
+    let transcript = Transcript::new(entries, 3, "");
+    assert!(fits(&transcript) && GUARD.apply(&transcript, &removing(&transcript, &[(1, 3)])).is_ok());
+}
+
 #[test]
 fn the_largest_numbers_do_not_overflow() {
     let mut entries: Vec<Entry> =
