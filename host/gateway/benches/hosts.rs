@@ -109,7 +109,7 @@ async fn measure(case: &Case) {
     let answered =
         || (0..CONVERSATIONS).map(|user| slack.replies(&dm_channel(&format!("U{user}"))).len()).sum::<usize>();
     let turns = CONVERSATIONS * TURNS_EACH;
-    let cpu = || hosts.iter().map(|host| usage::cpu_seconds(&host.child)).sum::<f64>();
+    let cpu = || hosts.iter().map(|host| usage::cpu_seconds(host.child.id())).sum::<f64>();
     let (used, begun) = (cpu(), Instant::now());
     for turn in 0..TURNS_EACH {
         for user in 0..CONVERSATIONS {

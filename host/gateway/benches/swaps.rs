@@ -63,14 +63,14 @@ fn measure(what: &str, environment: &[(&str, &str)]) {
     }
 
     let policies = ["strict", "rolling-summary"].map(component);
-    let mut resident = vec![(0, usage::resident_kib(&gateway.0))];
+    let mut resident = vec![(0, usage::resident_kib(gateway.0.id()))];
     let mut times = Vec::with_capacity(SWAPS);
     for swap in 0..SWAPS {
         let begun = Instant::now();
         swap_to(&socket, &policies[swap % 2]);
         times.push(begun.elapsed().as_secs_f64() * 1_000.0);
         if [100, SWAPS].contains(&(swap + 1)) {
-            resident.push((swap + 1, usage::resident_kib(&gateway.0)));
+            resident.push((swap + 1, usage::resident_kib(gateway.0.id())));
         }
     }
     stop.store(true, Ordering::Relaxed);

@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
@@ -127,26 +128,25 @@ pub(super) fn react(inner: &Arc<Inner>, user: &str, message: &Message, reaction:
 }
 
 /// The bot has posted a message, possibly with a file; it gets the event like everybody else.
-pub(super) fn posted(inner: &Arc<Inner>, message: &Message, file: Option<&str>) {
-    let mut event = as_json(message);
-    event["event_ts"] = json!(message.ts);
+pub(super) fn posted(inner: &Arc<Inner>, channel: &str, message: Value, file: Option<&str>) {
+    let mut event = message;
+    event["event_ts"] = event["ts"].clone();
     if let Some(id) = file {
         event["subtype"] = json!("file_share");
         event["files"] = json!([{"id": id}]);
     }
-    echo(inner, &message.channel, event);
+    echo(inner, channel, event);
 }
 
 /// The bot has edited its message.
-pub(super) fn edited(inner: &Arc<Inner>, before: &Message, after: &Message) {
+pub(super) fn edited(inner: &Arc<Inner>, channel: &str, before: Value, mut after: Value) {
     let ts = inner.state().ts();
-    let mut message = as_json(after);
-    message["edited"] = json!({"user": BOT_USER, "ts": ts});
-    let event = json!({
-        "type": "message", "subtype": "message_changed", "hidden": true, "message": message,
-        "previous_message": as_json(before), "ts": ts, "event_ts": ts,
-    });
-    echo(inner, &after.channel, event);
+    after["edited"] = json!({"user": BOT_USER, "ts": ts});
+    let mut event =
+        json!({"type": "message", "subtype": "message_changed", "hidden": true, "ts": ts, "event_ts": ts});
+    event["message"] = after;
+    event["previous_message"] = before;
+    echo(inner, channel, event);
 }
 
 /// A message was deleted; returns the id of the event, if the app gets one.
@@ -180,12 +180,8 @@ pub(super) fn send(inner: &Arc<Inner>, event: Value) -> String {
 
 /// Sends an envelope of another type, which Slack delivers once.
 pub(super) fn send_once(inner: &Arc<Inner>, kind: &'static str, payload: Value) -> String {
-    let id = {
-        let mut state = inner.state();
-        let id = state.id("En");
-        state.events.insert(id.clone(), Envelope { kind, payload });
-        id
-    };
+    let id = inner.state().id("En");
+    keep(inner, &id, kind, payload);
     let (inner, sent) = (Arc::clone(inner), id.clone());
     tokio::spawn(async move {
         if !attempt(&inner, &sent, 0).await {
@@ -197,17 +193,23 @@ pub(super) fn send_once(inner: &Arc<Inner>, kind: &'static str, payload: Value) 
 }
 
 fn store(inner: &Inner, event: Value) -> String {
-    let mut state = inner.state();
-    let event_id = state.id("Ev");
-    let payload = json!({
+    let event_id = inner.state().id("Ev");
+    let mut payload = json!({
         "token": "verification", "team_id": TEAM, "api_app_id": APP_ID, "type": "event_callback",
         "event_id": event_id, "event_time": SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs()),
-        "event": event, "is_ext_shared_channel": false, "event_context": format!("4-{event_id}"),
+        "is_ext_shared_channel": false, "event_context": format!("4-{event_id}"),
         "authorizations": [{"enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true,
             "is_enterprise_install": false}],
     });
-    state.events.insert(event_id.clone(), Envelope { kind: "events_api", payload });
+    payload["event"] = event;
+    keep(inner, &event_id, "events_api", payload);
     event_id
+}
+
+/// Keeps what is sent, as often as it has to be.
+fn keep(inner: &Inner, id: &str, kind: &'static str, payload: Value) {
+    let payload = serde_json::value::to_raw_value(&payload).expect("a value is JSON");
+    inner.state().events.insert(id.to_owned(), Envelope { kind, payload });
 }
 
 /// Delivers an event, repeatedly until it is acknowledged or has been delivered often enough.
@@ -236,6 +238,20 @@ fn deliver(inner: &Arc<Inner>, event_id: &str, matters: bool) {
     });
 }
 
+/// An envelope as it is sent.
+#[derive(Serialize)]
+struct Delivery<'a> {
+    envelope_id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    accepts_response_payload: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_reason: Option<&'a str>,
+    payload: &'a RawValue,
+}
+
 /// Delivers an event once, over one socket; returns whether it was acknowledged in time.
 async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
     let (acked, ack) = oneshot::channel();
@@ -245,17 +261,19 @@ async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
         let envelope_id = format!("57d6a792-4d35-4d0b-b6aa-{number:012x}");
         let Some(Envelope { kind, payload }) = state.events.get(event_id) else { return true };
         let is_event = *kind == "events_api";
-        let mut envelope = json!({
-            "envelope_id": envelope_id, "type": kind, "accepts_response_payload": !is_event, "payload": payload,
-        });
-        if is_event {
-            envelope["retry_attempt"] = json!(retry);
-            envelope["retry_reason"] = json!(if retry == 0 { "" } else { "timeout" });
-        }
+        let envelope = Delivery {
+            envelope_id: &envelope_id,
+            kind,
+            accepts_response_payload: !is_event,
+            retry_attempt: is_event.then_some(retry),
+            retry_reason: is_event.then_some(if retry == 0 { "" } else { "timeout" }),
+            payload,
+        };
+        let envelope = serde_json::to_string(&envelope).expect("a delivery is JSON");
         let open = state.sockets.len() as u64;
         let socket = (open > 0).then(|| (number % open) as usize).and_then(|at| state.sockets.get(at));
         let socket = socket.map(|socket| {
-            socket.commands.send(Command::Send(envelope.to_string())).ok();
+            socket.commands.send(Command::Send(envelope)).ok();
             socket.id
         });
         let sent = Instant::now();

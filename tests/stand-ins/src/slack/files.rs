@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     BOT_USER, Fault, Inner, events,
-    methods::Answer,
+    methods::{Answer, as_json},
     request::{self, scalar},
     state::Message,
 };
@@ -85,8 +85,9 @@ pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
         streaming_since: None,
         metadata: None,
     };
-    state.add(message.clone());
+    let (channel, shown) = (message.channel.clone(), as_json(&message));
+    state.add(message);
     drop(state);
-    events::posted(inner, &message, Some(id));
+    events::posted(inner, &channel, shown, Some(id));
     Ok(json!({"files": [{"id": id, "title": files[0]["title"]}]}))
 }

@@ -61,7 +61,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         let mut state = inner.state();
         state.calls.push(super::Call {
             method: method.clone(),
-            body: asked.as_ref().map(|asked| asked.parameters.clone()).unwrap_or_default(),
+            body: asked.as_ref().map(|asked| Arc::clone(&asked.parameters)).unwrap_or_default(),
             at: Instant::now(),
         });
         state.fault(&method)
@@ -216,11 +216,13 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         history: Vec::new(),
         metadata,
     };
-    state.add(message.clone());
     statuses::posted(&mut state, &message);
+    let shown = as_json(&message);
+    state.add(message);
     drop(state);
-    events::posted(inner, &message, None);
-    let mut posted = json!({"channel": channel, "ts": ts, "message": as_json(&message)});
+    events::posted(inner, &channel, shown.clone(), None);
+    let mut posted = json!({"channel": channel, "ts": ts});
+    posted["message"] = shown;
     if !warnings.is_empty() {
         posted["response_metadata"] = json!({"warnings": warnings});
     }
@@ -251,16 +253,18 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     if let Some(metadata) = metadata {
         message.metadata = Some(metadata);
     }
-    let before = message.clone();
+    let before = as_json(message);
     message.history.push(std::mem::replace(&mut message.text, text.clone()));
     // Without blocks in the call, they stay.
     if let Some(blocks) = blocks {
         message.blocks = blocks;
     }
-    let after = message.clone();
+    let after = as_json(message);
     drop(state);
-    events::edited(inner, &before, &after);
-    Ok(json!({"channel": channel, "ts": ts, "text": text, "message": as_json(&after)}))
+    events::edited(inner, channel, before, after.clone());
+    let mut updated = json!({"channel": channel, "ts": ts, "text": text});
+    updated["message"] = after;
+    Ok(updated)
 }
 
 fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
@@ -348,13 +352,10 @@ pub(super) fn as_json(message: &Message) -> Value {
         json["team"] = json!(TEAM);
     }
     if !message.blocks.is_empty() {
-        json["blocks"] = json!(message.blocks);
+        json["blocks"] = Value::Array(message.blocks.clone());
     }
     if let Some(thread) = &message.thread_ts {
         json["thread_ts"] = json!(thread);
-    }
-    if !message.blocks.is_empty() {
-        json["blocks"] = json!(message.blocks);
     }
     if let Some(metadata) = &message.metadata {
         json["metadata"] = metadata.clone();

@@ -1,6 +1,8 @@
 //! Parses calls of the Web API: JSON, a form, or the query string, with the token in a header or, except for JSON,
 //! among the parameters.
 
+use std::sync::Arc;
+
 use axum::{
     body::Bytes,
     extract::{Form, FromRequest, Multipart, Query, Request},
@@ -14,7 +16,7 @@ const JSON_PARAMETERS: [&str; 6] = ["attachments", "blocks", "files", "loading_m
 /// A parsed call.
 pub(super) struct Asked {
     pub(super) token: Option<String>,
-    pub(super) parameters: Value,
+    pub(super) parameters: Arc<Value>,
     /// Whether it was sent as JSON, which some methods do not accept.
     pub(super) is_json: bool,
 }
@@ -47,7 +49,7 @@ impl Asked {
                 parameters.insert(name, Value::String(value));
             }
         }
-        Ok(Asked { token, parameters: Value::Object(parameters), is_json })
+        Ok(Asked { token, parameters: Arc::new(Value::Object(parameters)), is_json })
     }
 }
 
@@ -138,9 +140,9 @@ mod tests {
         let expected =
             json!({"channel": "C1", "text": "1 & 2", "metadata": {"event_type": "t"}, "thread_ts": "1.000001"});
         let beside = read(form, Some("xoxb-1"), body).await.expect("a form");
-        assert_eq!((beside.token.as_deref(), &beside.parameters), (Some("xoxb-1"), &expected));
+        assert_eq!((beside.token.as_deref(), &*beside.parameters), (Some("xoxb-1"), &expected));
         let within = read(form, None, &format!("{body}&token=xoxb-2")).await.expect("a form");
-        assert_eq!((within.token.as_deref(), &within.parameters), (Some("xoxb-2"), &expected));
+        assert_eq!((within.token.as_deref(), &*within.parameters), (Some("xoxb-2"), &expected));
         assert_eq!(read(form, None, "blocks=none").await.err(), Some("invalid_arguments"));
     }
 

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::oneshot;
 
 use super::{
@@ -101,14 +102,14 @@ pub struct Status {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: String,
-    pub body: Value,
+    pub body: Arc<Value>,
     pub at: Instant,
 }
 
-/// A delivery: the type of the envelope, and its payload.
+/// A delivery: the type of the envelope, and its payload as it is sent.
 pub(super) struct Envelope {
     pub(super) kind: &'static str,
-    pub(super) payload: Value,
+    pub(super) payload: Box<RawValue>,
 }
 
 /// An envelope that waits for its acknowledgement.

@@ -55,10 +55,11 @@ pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
         history: Vec::new(),
         metadata: None,
     };
-    state.add(message.clone());
     statuses::posted(&mut state, &message);
+    let shown = as_json(&message);
+    state.add(message);
     drop(state);
-    events::posted(inner, &message, None);
+    events::posted(inner, &channel, shown, None);
     Ok(json!({"channel": channel, "ts": ts}))
 }
 
@@ -78,15 +79,16 @@ pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
     let message = streamed(&mut state, body)?;
-    let before = message.clone();
+    let before = as_json(message);
     grow(message, &text)?;
     message.blocks.extend(blocks);
     message.streaming_since = None;
     message.metadata = metadata.filter(|_| keeps);
-    let after = message.clone();
+    let channel = message.channel.clone();
+    let after = as_json(message);
     drop(state);
-    events::edited(inner, &before, &after);
-    Ok(json!({"channel": after.channel, "ts": after.ts, "message": as_json(&after)}))
+    events::edited(inner, &channel, before, after.clone());
+    Ok(json!({"channel": channel, "ts": after["ts"], "message": after}))
 }
 
 /// Ends the stream, whatever is missing.
