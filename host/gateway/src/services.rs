@@ -14,7 +14,7 @@ use pmk_system::clock::Clock;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::audience::Prompts,
+    access::{audience::Prompts, people::People},
     calibration::{Calibration, Calibrator},
     chat::Inbound,
     config::{Config, WatchedConfig},
@@ -24,7 +24,11 @@ use crate::{
     ledger::Ledger,
     messages::Messages,
     mra::Mra,
-    operator::{admins::Admins, model_trouble::ModelTrouble, permissions::Permissions},
+    operator::{
+        admins::Admins,
+        model_trouble::ModelTrouble,
+        permissions::{Permissions, has_contacts},
+    },
     policies::{
         Policies,
         experiment::{
@@ -204,11 +208,11 @@ impl Services {
     }
 
     /// Returns the directives that can be carried out now on behalf of this person.
-    pub(crate) fn offer(&self, asker: &str) -> AvailableDirectives {
+    pub(crate) fn offer(&self, people: &People, asker: &str) -> AvailableDirectives {
         let Config { mra, mra_workspace, .. } = &self.config;
         AvailableDirectives {
             mra: mra_workspace.is_some() || mra.names_a_command(),
-            people: self.people.has_contacts(asker),
+            people: has_contacts(people, asker),
         }
     }
 }

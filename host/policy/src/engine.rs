@@ -1,7 +1,7 @@
 //! The engines: how components are compiled, metered and instantiated.
 
 use std::{
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -116,21 +116,36 @@ pub(crate) fn ticks(wall: Duration) -> u64 {
 /// Permits to have an instance, so that the pool is never exhausted.
 #[derive(Debug)]
 pub(crate) struct Permits {
-    free: Mutex<u32>,
+    state: Mutex<PermitState>,
     returned: Condvar,
+}
+
+#[derive(Debug)]
+struct PermitState {
+    free: u32,
+    /// How many wait for a permit: without them, returning one takes no call of the kernel.
+    waiting: u32,
 }
 
 impl Permits {
     pub fn new(count: u32) -> Self {
-        Permits { free: Mutex::new(count), returned: Condvar::new() }
+        Permits { state: Mutex::new(PermitState { free: count, waiting: 0 }), returned: Condvar::new() }
     }
 
     /// Waits for a permit. A holder waits for nothing else, so this is brief.
     pub fn acquire(&self) -> Permit<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
+        let mut state = self.state();
+        while state.free == 0 {
+            state.waiting += 1;
+            state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state.free -= 1;
         Permit(self)
+    }
+
+    fn state(&self) -> MutexGuard<'_, PermitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,8 +155,11 @@ pub(crate) struct Permit<'a>(&'a Permits);
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.returned.notify_one();
+        let mut state = self.0.state();
+        state.free += 1;
+        if state.waiting > 0 {
+            self.0.returned.notify_one();
+        }
     }
 }
 
@@ -152,6 +170,29 @@ mod tests {
     use wasmtime::component::Component;
 
     use super::*;
+
+    #[test]
+    fn a_returned_permit_goes_to_whoever_waits() {
+        let permits = Permits::new(2);
+        let most = Mutex::new((0, 0));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _permit = permits.acquire();
+                        {
+                            let mut most = most.lock().unwrap();
+                            most.0 += 1;
+                            most.1 = most.0.max(most.1);
+                        }
+                        thread::yield_now();
+                        most.lock().unwrap().0 -= 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*most.lock().unwrap(), (0, 2));
+    }
 
     /// The smallest component.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";

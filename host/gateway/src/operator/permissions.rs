@@ -52,17 +52,19 @@ impl Permissions {
         told.map(|admin| admin.trim().to_owned()).collect()
     }
 
-    /// Whether there is any contact, in any pool, other than the asker.
-    pub(crate) fn has_contacts(&self, asker: &str) -> bool {
-        let repos = self.watched.now();
-        let repos = repos.escalation.repos.keys().map(|repo| Some(repo.as_str()));
-        [None].into_iter().chain(repos).any(|repo| !self.contacts(repo, asker).is_empty())
-    }
-
     /// Returns the contacts to ask about a repository on behalf of `asker`; empty if there are none.
     pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
-        let people = self.watched.now();
-        let may_hear = |contact: &str| may(&people, contact, Action::Hear, Venue::Nowhere).is_allowed();
-        people.escalation.contacts(repo, |contact| contact != asker && may_hear(contact))
+        contacts(&self.watched.now(), repo, asker)
     }
+}
+
+/// Whether there is any contact, in any pool, other than the asker.
+pub(crate) fn has_contacts(people: &People, asker: &str) -> bool {
+    let repos = people.escalation.repos.keys().map(|repo| Some(repo.as_str()));
+    [None].into_iter().chain(repos).any(|repo| !contacts(people, repo, asker).is_empty())
+}
+
+fn contacts(people: &People, repo: Option<&str>, asker: &str) -> Vec<String> {
+    let may_hear = |contact: &str| may(people, contact, Action::Hear, Venue::Nowhere).is_allowed();
+    people.escalation.contacts(repo, |contact| contact != asker && may_hear(contact))
 }

@@ -17,6 +17,7 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
+    access::{audience::Audience, people::People},
     calibration::TokenBudget,
     case,
     chat::Attachments,
@@ -35,7 +36,8 @@ pub(super) async fn gather<'a>(
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
-    let audience = audience(services, turn);
+    let people = services.people.people();
+    let audience = audience(&people, turn);
     let ports = LivePorts {
         services,
         policies,
@@ -44,7 +46,7 @@ pub(super) async fn gather<'a>(
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
         audience,
-        offer: services.offer(&turn.inbound.user),
+        offer: services.offer(&people, &turn.inbound.user),
         // A contact's answer goes to another person, so it is not streamed; nor is an answer that is made again, since
         // it replaces what was shown of the first.
         listener: may_be_heard(turn).then(|| services.front.listener(&turn.inbound)).flatten(),
@@ -134,13 +136,13 @@ fn may_be_heard(turn: &OpenTurn) -> bool {
 
 /// Returns the audience of the answer's reader: of the asker, if this is a contact's answer to
 /// them.
-pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::access::audience::Audience {
+pub(super) fn audience(people: &People, turn: &OpenTurn) -> Audience {
     let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),
         Place::Dm(_) => None,
     };
-    services.people.people().audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
+    people.audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
 }
 
 /// Returns the live window of a new session, which opens with the knowledge base if there is one.

@@ -142,8 +142,7 @@ pub(super) fn posted(inner: &Arc<Inner>, channel: &str, message: Value, file: Op
 pub(super) fn edited(inner: &Arc<Inner>, channel: &str, before: Value, mut after: Value) {
     let ts = inner.state().ts();
     after["edited"] = json!({"user": BOT_USER, "ts": ts});
-    let mut event =
-        json!({"type": "message", "subtype": "message_changed", "hidden": true, "ts": ts, "event_ts": ts});
+    let mut event = json!({"type": "message", "subtype": "message_changed", "hidden": true, "ts": ts, "event_ts": ts});
     event["message"] = after;
     event["previous_message"] = before;
     echo(inner, channel, event);

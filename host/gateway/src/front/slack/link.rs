@@ -1,6 +1,12 @@
 //! One WebSocket of Socket Mode, from its hello to its last acknowledgement.
 
-use std::{future::pending, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::{pending, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use reqwest::Url;
@@ -27,6 +33,8 @@ use super::{
 const MAX_IN_FLIGHT: usize = 256;
 /// and their total length: each is in memory until it is stored.
 const MAX_IN_FLIGHT_BYTES: usize = 16 << 20;
+/// How many acknowledgements are sent at once, if that many frames have arrived at once.
+const MAX_UNSENT: usize = 32;
 /// The longest frame. Slack cuts messages at 40,000 characters; with its blocks, and every character escaped, that
 /// is less than one megabyte.
 const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -46,6 +54,8 @@ pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     heard: Instant,
     /// The first ping since the last pong.
     asked: Option<Instant>,
+    /// Acknowledgements that are sent as soon as no further frame has arrived: how many, and since when.
+    unsent: Option<(usize, Instant)>,
     /// Set after the hello.
     presence: Option<Presence<'a>>,
     /// Slack has announced that it will close the connection.
@@ -118,6 +128,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             opened: now,
             heard: now,
             asked: None,
+            unsent: None,
             presence: None,
             leaving: false,
         }
@@ -150,13 +161,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
                 // A pong would not be read either: the store is slow, not Slack.
                 self.asked = None;
             }
-            let too_late = self.asked.map(|asked| asked + self.timings.pong);
+            let too_late = self.waiting_since().map(|since| since + self.timings.pong);
             let step = tokio::select! {
                 // Received frames are handled before timeouts: this process may have been suspended.
                 biased;
                 value = &mut until => return ServeOutcome::Until(value),
                 Some(done) = self.in_flight.next() => self.acknowledge(done).await,
-                frame = self.socket.next(), if listening => self.read(frame),
+                event = heard_or_sent(&mut self.socket, listening, self.unsent.is_some()) => match event {
+                    SocketEvent::Heard(frame) => self.read(frame),
+                    SocketEvent::Sent(sent) => self.sent(sent),
+                },
                 () = reached(too_late) => Err(self.silent()),
                 _ = ping.tick(), if listening => self.ping().await,
             };
@@ -179,8 +193,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     pub(super) async fn retire(mut self) {
         let drain = self.timings.drain;
         let storing = async {
+            if self.flush().await.is_err() {
+                return;
+            }
             while let Some(done) = self.in_flight.next().await {
-                if self.acknowledge(done).await.is_err() {
+                if self.acknowledge(done).await.is_err() || self.flush().await.is_err() {
                     return;
                 }
             }
@@ -269,10 +286,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
 
     async fn acknowledge(&mut self, done: Done) -> Result<Step, LinkError> {
         self.in_flight_bytes -= done.bytes;
-        match done.acknowledgement {
-            Some(ack) => self.send(Message::text(ack)).await,
-            None => Ok(Step::Go),
-        }
+        let Some(ack) = done.acknowledgement else { return Ok(Step::Go) };
+        let (count, since) = self.unsent.map_or((1, Instant::now()), |(count, since)| (count + 1, since));
+        self.unsent = Some((count, since));
+        self.feed(Message::text(ack)).await?;
+        if count < MAX_UNSENT { Ok(Step::Go) } else { self.flush().await }
     }
 
     /// Sends a ping. Only a pong proves that Slack receives, too.
@@ -281,9 +299,15 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         self.send(Message::Ping(Bytes::new())).await
     }
 
+    /// Since when Slack has not read what is to be sent, or not answered it.
+    fn waiting_since(&self) -> Option<Instant> {
+        self.asked.into_iter().chain(self.unsent.map(|(_, since)| since)).min()
+    }
+
     /// Notes that the other end is gone.
     fn silent(&mut self) -> LinkError {
-        let since = self.asked.map_or(self.heard, |asked| asked.min(self.heard));
+        let waiting_since = self.waiting_since();
+        let since = waiting_since.map_or(self.heard, |since| since.min(self.heard));
         if let Some(presence) = &mut self.presence {
             presence.fell_silent(since);
         }
@@ -291,12 +315,53 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     }
 
     async fn send(&mut self, frame: Message) -> Result<Step, LinkError> {
-        match timeout(self.timings.pong, self.socket.send(frame)).await {
-            Ok(Ok(())) => Ok(Step::Go),
-            Ok(Err(error)) => Err(LinkError::lost(describe(&error))),
+        self.feed(frame).await?;
+        self.flush().await
+    }
+
+    /// Has a frame sent with the next flush.
+    async fn feed(&mut self, frame: Message) -> Result<(), LinkError> {
+        match timeout(self.timings.pong, self.socket.feed(frame)).await {
+            Ok(fed) => fed.map_err(|error| LinkError::lost(describe(&error))),
             Err(_) => Err(self.silent()),
         }
     }
+
+    async fn flush(&mut self) -> Result<Step, LinkError> {
+        match timeout(self.timings.pong, self.socket.flush()).await {
+            Ok(sent) => self.sent(sent),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// Notes that everything was sent.
+    fn sent(&mut self, sent: Result<(), WsError>) -> Result<Step, LinkError> {
+        self.unsent = None;
+        sent.map(|()| Step::Go).map_err(|error| LinkError::lost(describe(&error)))
+    }
+}
+
+/// What has happened on a socket.
+enum SocketEvent {
+    /// A frame has arrived, or the end.
+    Heard(Option<Result<Message, WsError>>),
+    /// What was unsent was sent.
+    Sent(Result<(), WsError>),
+}
+
+/// Reads the next frame; if none has arrived, sends what is unsent.
+async fn heard_or_sent<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    listening: bool,
+    has_unsent: bool,
+) -> SocketEvent {
+    poll_fn(|cx| {
+        if listening && let Poll::Ready(frame) = socket.poll_next_unpin(cx) {
+            return Poll::Ready(SocketEvent::Heard(frame));
+        }
+        if has_unsent { socket.poll_flush_unpin(cx).map(SocketEvent::Sent) } else { Poll::Pending }
+    })
+    .await
 }
 
 /// The limits of a connection: a longer frame ends it, and is never held in full.

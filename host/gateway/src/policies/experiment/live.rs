@@ -279,6 +279,9 @@ impl RunningExperiment {
 
     /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.
     fn end_if_over(&self) {
+        if matches!(*self.state(), State { tried: None, on: None }) {
+            return;
+        }
         let wanted = self.wanted();
         let mut state = self.state();
         if wanted.is_none() {

@@ -102,7 +102,8 @@ async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnErr
     let dropped = store.session(&turn.inbound.key).await?.dropped_turns;
     let stored = store.session_messages(&turn.inbound.key, false).await?;
     let entries: Vec<&Entry> = stored.iter().map(|stored| &stored.entry).collect();
-    let preamble = preambles.of(audience(services, turn), services.offer(&turn.inbound.user), true);
+    let people = services.people.people();
+    let preamble = preambles.of(audience(&people, turn), services.offer(&people, &turn.inbound.user), true);
     let budget = calibrator.token_budget(turn.session, preamble.tokens, services.now_ms());
     Ok(window::window(messages, &entries, dropped, budget.limit))
 }

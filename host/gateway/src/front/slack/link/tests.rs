@@ -157,6 +157,29 @@ async fn a_store_that_is_stuck_is_no_dead_connection() {
     assert!(matches!(served, ServeOutcome::Until(())), "given up while the store was stuck");
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_frame_is_acknowledged_at_once_however_many_arrive_together() {
+    let office = Office::new();
+    let (mut link, far) = office.link().await;
+    let mut far = slack(far).await;
+    let sending = async {
+        for count in [1, MAX_UNSENT - 1, 3 * MAX_UNSENT + 1] {
+            let start = Instant::now();
+            for n in 0..count {
+                let envelope = serde_json::json!({"type": "other", "envelope_id": format!("e{n}")});
+                far.feed(Message::text(envelope.to_string())).await.expect("a pipe");
+            }
+            far.flush().await.expect("a pipe");
+            for n in 0..count {
+                let ack = far.next().await.expect("a pipe").expect("an acknowledgement");
+                assert!(ack.to_string().contains(&format!("\"e{n}\"")), "{ack} is not the acknowledgement of {n}");
+            }
+            assert_eq!(start.elapsed(), Duration::ZERO, "{count} waited");
+        }
+    };
+    assert!(matches!(link.serve(sending).await, ServeOutcome::Until(())));
+}
+
 /// An intake that accepts everything, and counts refused frames.
 #[derive(Default)]
 struct Counting(std::sync::atomic::AtomicUsize);
