@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::{readers::in_chinese, support::Home};
+use crate::{
+    readers::in_chinese,
+    support::{Home, question},
+};
 
 /// Events of the last hours, one of every kind that is counted.
 fn ledger(home: &Home) {
@@ -52,6 +55,31 @@ fn the_page() {
     ledger(&home);
     insta::assert_snapshot!(home.run(&["audit"], "").ok().stdout);
     insta::assert_snapshot!("the_page_in_chinese", in_chinese(&home, &["audit"]));
+}
+
+/// The page showed no turn and no flag.
+#[test]
+fn lines_of_the_ledger_that_wait_in_the_store_are_flagged() {
+    let home = Home::new();
+    let lock = home.path().join("gateway/events.lock");
+    std::fs::create_dir_all(&lock).expect("a folder in the way");
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let page = home.run(&["audit"], "").ok().stdout;
+    assert!(page.contains("lines of the ledger are not counted yet: they wait in the store"), "{page}");
+    std::fs::remove_dir(lock).expect("removed");
+    home.run(&["run", "--model", "sim"], "").ok();
+    let page = home.run(&["audit"], "").ok().stdout;
+    assert!(!page.contains("not counted yet") && page.contains("turns                    1\n"), "{page}");
+}
+
+/// It ended with an error, although its files are there.
+#[test]
+fn the_ledger_is_counted_while_the_database_is_away() {
+    let home = Home::new();
+    ledger(&home);
+    let audit = home.run(&["audit", "--store", "postgres://pmk@127.0.0.1:1/pmk"], "").ok();
+    assert!(audit.stderr.contains("the store is skipped: cannot reach the database"), "{}", audit.stderr);
+    assert!(audit.stdout.contains("Conversations"), "{}", audit.stdout);
 }
 
 #[test]

@@ -202,8 +202,26 @@ async fn a_credential_that_only_the_service_gets_is_not_called_missing() {
     {
         assert!(shown.contains(line), "{shown}");
     }
-    let with = "-p LoadCredential=app -p LoadCredential=bot -p LoadCredential=key pmk-host --home HOME doctor`";
+    let with = "-p EnvironmentFile=-/etc/pmk-host/environment -p LoadCredential=app -p LoadCredential=bot \
+                -p LoadCredential=key pmk-host --home HOME doctor --offline`";
     assert!(shown.contains("`systemd-run --pty -p User=") && shown.contains(with), "{shown}");
+    // It checks what was to be checked here.
+    let mut named = command();
+    named.args(["--policy", "strict", "--policy", "own.wasm", "--set", "standard.language=zh-TW", "--no-wasi"]);
+    let shown = clinic.complaints(named).await;
+    let folder = std::env::current_dir().expect("a folder").join("own.wasm").display().to_string();
+    let with = format!("doctor --policy strict --policy {folder} --set 'standard.language=zh-TW' --no-wasi --offline`");
+    assert!(shown.contains(&with), "{with}: {shown}");
+    // The password of the store is such a credential, too.
+    config["store"] = "postgres://pmk@127.0.0.1:1/pmk".into();
+    config["storePassword"] = credential("db");
+    clinic.home.write("gateway.json", config.to_string());
+    let shown = clinic.complaints(command()).await;
+    assert!(shown.starts_with("exit status: 0"), "{shown}");
+    assert!(shown.contains("- store         not checked here: systemd passes db to"), "{shown}");
+    assert!(shown.contains("-p LoadCredential=bot -p LoadCredential=db -p LoadCredential=key pmk-host"), "{shown}");
+    config.as_object_mut().expect("an object").retain(|key, _| !key.starts_with("store"));
+    clinic.home.write("gateway.json", config.to_string());
     // With what the service manager passes, they are looked at.
     let rules = clinic.slack.rules();
     for (name, secret) in [("app", &*rules.app_token), ("bot", &rules.bot_token), ("key", "sk-1")] {
@@ -360,6 +378,36 @@ async fn a_home_that_cannot_be_written_is_told() {
     let after = std::fs::read_dir(clinic.home.path()).expect("the home").flatten().count();
     assert_eq!(before.len(), after, "nothing is left of the trial");
     insta::assert_snapshot!(shown);
+}
+
+/// `run` refused the first two; with the others it wrote nothing of the ledger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_the_home_that_a_gateway_could_not_use_is_told() {
+    let clinic = Clinic::new(rules()).await;
+    clinic.home.run(&["run", "--model", "sim"], "").ok();
+    let folder = clinic.home.path();
+    let files = std::fs::read_dir(folder.join("gateway")).expect("the folder").flatten();
+    let mut names = files.filter_map(|file| file.file_name().into_string().ok());
+    let month = names.find(|name| name.starts_with("events-")).expect("a ledger");
+    for (name, told) in [
+        ("knowledge", "✗ home          cannot create a file in `HOME/knowledge`: "),
+        ("gateway/store.mark", "✗ store         cannot use the store `HOME/gateway/store.mark`: "),
+        ("gateway/events.lock", "✗ home          cannot write the ledger file `HOME/gateway/events.lock`: "),
+        (&*format!("gateway/{month}"), "✗ home          cannot write the ledger file `HOME/gateway/events-"),
+    ] {
+        let (path, aside) = (folder.join(name), folder.join("aside"));
+        std::fs::rename(&path, &aside).expect("moved");
+        match name {
+            "knowledge" => std::fs::write(&path, "").expect("a file"),
+            _ => std::fs::create_dir(&path).expect("a folder"),
+        }
+        let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+        assert!(shown.contains(told), "{name}: {shown}");
+        if name == "knowledge" { std::fs::remove_file(&path) } else { std::fs::remove_dir(&path) }.expect("removed");
+        std::fs::rename(&aside, &path).expect("moved back");
+    }
+    let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+    assert!(!shown.contains('✗'), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

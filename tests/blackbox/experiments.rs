@@ -205,6 +205,39 @@ fn a_running_gateway_begins_and_ends_an_experiment() {
     assert_eq!(of_type(&lines, "turn")[0]["policy"]["name"], "strict", "after a restart, too");
 }
 
+/// What `--set` is for was not loaded any more: the next start was refused.
+#[test]
+fn an_arm_that_the_options_of_the_gateway_keep_from_the_next_start_is_not_promoted() {
+    let home = Home::new();
+    let arms = json!([{"name": "a", "weight": 0}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let file = home.write("less.json", json!({"name": "less", "control": "a", "arms": arms}).to_string());
+    let file = file.display().to_string();
+    let run = |options: &[&str]| {
+        let mut gateway = Running::start(home.command(&[&["run", "--model", "sim"], options].concat()));
+        assert!(gateway.say(&question(&format!("Ev{}", options.join("")), "hello")));
+        gateway.next_of("turn");
+        gateway
+    };
+    home.write("gateway.json", json!({"version": 1, "policy": {"files": ["recall"]}}).to_string());
+    let gateway = run(&["--set", "recall.recent=40"]);
+    home.run(&["experiment", "start", "--file", &file], "").ok();
+    home.await_events("experiment.on", 1);
+    let before = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+    let refused = home.run(&["experiment", "promote", "b"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("started again with the same options, would refuse `b`: "), "{}", refused.stderr);
+    let after = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+    assert_eq!(before, after);
+    assert!(gateway.end().0.success());
+    // With `--policy` it decides, but not after a restart.
+    let gateway = run(&["--policy", "recall"]);
+    home.await_events("experiment.on", 2);
+    let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
+    assert_eq!(promoted.json()["survives_restart"], false, "{}", promoted.stdout);
+    assert!(promoted.stderr.contains("it does not decide after a restart"), "{}", promoted.stderr);
+    assert!(gateway.end().0.success());
+}
+
 #[test]
 fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_from_an_answer() {
     let home = Home::new();

@@ -150,6 +150,23 @@ fn a_gateway_that_runs_is_to_be_started_again_after_a_change() {
     assert!(told.contains("Next: pmk-host --home HOME stop && pmk-host --home HOME run\n"), "{told}");
 }
 
+/// A gateway that was started by hand has none of the tokens in the environment of the service.
+#[test]
+fn a_gateway_that_a_service_runs_is_not_to_be_started_by_hand() {
+    let home = home();
+    let mut run = home.command(&["run", "--model", "sim"]);
+    run.env("INVOCATION_ID", "0123456789abcdef0123456789abcdef");
+    let mut gateway = Running::start(run);
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+    let told = home.run(&flags, "").ok();
+    let told = shown(&home, &told.stderr);
+    let again = "pmk-host --home HOME stop && pmk-host --home HOME run\n";
+    assert!(told.contains("Next: restart the service that runs the gateway"), "{told}");
+    assert!(told.contains(&format!("If none does: {again}")), "{told}");
+}
+
 /// A server of one's own: once, there was no place for its address, and it was asked for a model of OpenAI's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_speaks_openais_api_is_set_up_by_flags_and_answers() {

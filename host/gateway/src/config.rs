@@ -48,7 +48,7 @@ pub use slack::SlackSettings;
 pub use watched::{Trial, WatchedConfig};
 
 pub use document::{Json, Object, WrongShape};
-pub use edit::{EditError, edit, edit_if_free, note_existence};
+pub use edit::{EditError, edit, edit_if_free, note_read, note_start, was_read};
 
 /// The supported version of the format.
 const VERSION: u64 = 1;
@@ -131,6 +131,20 @@ impl Config {
             }
             None => Err(senseless(home, &refusal(&problems))),
         }
+    }
+
+    /// Reads the file in a running gateway, which goes by it from then on, even if it is lost.
+    ///
+    /// # Errors
+    /// As [`load`](Config::load).
+    pub fn load_in_gateway(home: &Path) -> Result<(Config, Vec<String>), Failure> {
+        let loaded = Config::load(home)?;
+        if loaded.0.exists
+            && let Err(error) = note_read(home)
+        {
+            tracing::warn!("if gateway.json is deleted, the next change begins a new one: {error}");
+        }
+        Ok(loaded)
     }
 
     /// Reads the file with all problems in it; there is no configuration if one of them is serious.

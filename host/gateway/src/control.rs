@@ -9,24 +9,29 @@
 //! |---|---|
 //! | `{"command":"policy.use","files":["/path/a.wasm"]}` | the components of these files decide from the next turn on, the last on top; paths are absolute |
 //! | `{"command":"policy.previous"}` | the previous policies decide again, as they were then |
+//! | `{"command":"policy.start","files":["/path/a.wasm"],"settings":{}}` | nothing; returns whether the gateway would start with these in gateway.json, if it were started again with the same options |
 //! | `{"command":"status"}` | nothing; returns the status of the gateway |
 //! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are retried; without `key`, those of all |
 //!
-//! A completed swap is answered with `{"type":"swapped"}` and the fields of [`Swapped`], retried messages with
-//! `{"type":"retried","messages":N,"unreadable":N}`, the status with `{"type":"status"}` and the fields of [`Report`].
-//! An error is answered with `{"type":"error","message":…,"hint":…}`, as everywhere else, and changes nothing. Later
+//! A completed swap is answered with `{"type":"swapped"}` and the fields of [`Swapped`], a start with `{"type":"start"}` and the
+//! fields of [`StartLook`], retried messages with `{"type":"retried","messages":N,"unreadable":N}`, the status with
+//! `{"type":"status"}` and the fields of [`Report`]. An error is answered with `{"type":"error","message":…,"hint":…}`, as everywhere else, and changes nothing. Later
 //! versions may add requests and fields; an unknown request is an error, an unknown field of an answer must be ignored.
 //!
 //! The socket belongs to the process that holds the home's lock. One left behind by a crash does not answer and is
 //! replaced at the next start; an orderly stop removes it.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use pmk_core::SessionKey;
 use pmk_system::error::Failure;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{policies::Swapped, presence::health::Report};
+use crate::{
+    policies::{StartLook, Swapped},
+    presence::health::Report,
+};
 
 mod client;
 mod look;
@@ -49,6 +54,9 @@ pub enum Request {
     /// Make the previous policies decide again.
     #[serde(rename = "policy.previous")]
     PolicyPrevious,
+    /// Look whether the gateway would start with these files and settings in gateway.json.
+    #[serde(rename = "policy.start")]
+    PolicyStart { files: Vec<PathBuf>, settings: BTreeMap<String, Map<String, Value>> },
     /// Retry parked messages, of one conversation or of all.
     #[serde(rename = "sessions.retry")]
     SessionsRetry {
@@ -65,6 +73,7 @@ pub enum Request {
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Reply {
     Swapped(Swapped),
+    Start(StartLook),
     Retried { messages: usize, unreadable: usize },
     Status(Report),
     Error { message: String, hint: Option<String> },
@@ -76,7 +85,7 @@ impl Reply {
         match self {
             Reply::Error { message, hint: Some(hint) } => Failure::new(message).hint(hint),
             Reply::Error { message, hint: None } => Failure::new(message),
-            Reply::Swapped(_) | Reply::Retried { .. } | Reply::Status(_) => {
+            Reply::Swapped(_) | Reply::Start(_) | Reply::Retried { .. } | Reply::Status(_) => {
                 Failure::new("the gateway sent the answer to another request")
                     .hint("run the gateway and this command from the same version of pmk-host")
             }
@@ -96,6 +105,10 @@ mod tests {
                 Request::PolicyUse { files: vec!["/path/a.wasm".into()] },
             ),
             (r#"{"command":"policy.previous"}"#, Request::PolicyPrevious),
+            (
+                r#"{"command":"policy.start","files":["/path/a.wasm"],"settings":{}}"#,
+                Request::PolicyStart { files: vec!["/path/a.wasm".into()], settings: BTreeMap::new() },
+            ),
             (r#"{"command":"status"}"#, Request::Status),
             (r#"{"command":"sessions.retry"}"#, Request::SessionsRetry { key: None }),
             (

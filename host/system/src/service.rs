@@ -5,7 +5,7 @@
 use std::{
     env,
     ffi::OsStr,
-    io,
+    fs, io,
     os::unix::net::{SocketAddr, UnixDatagram},
     time::Duration,
 };
@@ -47,6 +47,21 @@ impl ServiceManager {
     }
 }
 
+/// The unit of the system's manager, systemd, that a process belongs to, without the `.service`.
+pub fn unit_of(pid: u32) -> Option<String> {
+    unit_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// Reads it from the text of `/proc/PID/cgroup`. What a person's own manager has started is in a slice of that person.
+fn unit_in(cgroups: &str) -> Option<String> {
+    let paths = cgroups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let mut units = paths.filter_map(|path| {
+        let mut folders = path.strip_prefix("/system.slice/")?.split('/');
+        folders.find_map(|folder| folder.strip_suffix(".service")).map(str::to_owned)
+    });
+    units.next()
+}
+
 /// Parses a path, or a name in the abstract namespace after an `@`.
 fn address(named: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
@@ -63,4 +78,25 @@ fn watchdog() -> Option<Duration> {
         return None;
     }
     number("WATCHDOG_USEC").filter(|us| *us > 0).map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unit_in;
+
+    #[test]
+    fn the_unit_of_a_process_is_that_of_the_systems_manager() {
+        for (cgroups, unit) in [
+            ("0::/system.slice/pmk-host.service\n", Some("pmk-host")),
+            ("12:pids:/system.slice/pmk@one.service\n0::/system.slice/pmk@one.service\n", Some("pmk@one")),
+            ("0::/system.slice/system-pmk.slice/pmk@one.service\n", Some("pmk@one")),
+            ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/pmk-host.service\n", None),
+            ("0::/user.slice/user-0.slice/session-3.scope\n", None),
+            ("0::/system.slice/docker-0123.scope\n", None),
+            ("0::/\n", None),
+            ("", None),
+        ] {
+            assert_eq!(unit_in(cgroups).as_deref(), unit, "{cgroups}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use pmk_knowledge::{
 };
 use pmk_system::{
     error::{Failure, OrHint},
-    home,
+    home::{self, HomeLock},
 };
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     diagnostics::audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     escalation::Marker,
+    ledger::export,
     stderr::Spinner,
     store::{ModelCalibration, Store, StoreError},
 };
@@ -40,14 +41,15 @@ pub(super) struct AuditCommand {
 impl AuditCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         let waiting = Spinner::when_long("reading the ledger");
+        // Before its files, so that nothing is in neither.
+        let Stored { pending, learnt, parked, unwritten } = stored(context)?;
         let at = Timestamp::now();
         let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
             .map_err(|error| format!("cannot read the ledger: {error}"))
             .or_hint("check that `--home` is a folder that you can read")?;
-        let Stored { pending, learnt, parked } = stored(context)?;
         let atoms = atoms(context, at)?;
-        let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked };
+        let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked, unwritten };
         let audit = audit::audit(self.days, &records, unreadable, &now);
         drop(waiting);
         if context.json {
@@ -73,18 +75,26 @@ struct Stored {
     pending: Vec<Marker>,
     learnt: Vec<ModelCalibration>,
     parked: u64,
+    /// Lines of the ledger that are not in its files.
+    unwritten: u64,
 }
 
 /// Reads it from the store; the default if there is none yet.
 fn stored(context: &Context) -> Result<Stored, Failure> {
     match Store::open_existing(context.place()?) {
-        Ok(store) => block_on(async {
-            let parked = store.parked().await?.len() as u64;
-            Ok(Stored { pending: store.escalations().await?, learnt: store.calibrations().await?, parked })
-        }),
+        Ok(store) => {
+            let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
+            let unwritten = export::unwritten(&home::gateway_dir(&context.home), &store, is_running)
+                .map_err(|error| Failure::new(format!("cannot read the ledger: {error}")))?;
+            block_on(async {
+                let parked = store.parked().await?.len() as u64;
+                let (pending, learnt) = (store.escalations().await?, store.calibrations().await?);
+                Ok(Stored { pending, learnt, parked, unwritten })
+            })
+        }
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
         // The ledger is all the more useful then.
-        Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
+        Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. } | StoreError::Away { .. })) => {
             context.warn_of("the store is skipped", &error.into());
             Ok(Stored::default())
         }

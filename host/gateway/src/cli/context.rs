@@ -38,7 +38,7 @@ impl Context {
     /// Returns the location of the store, from the command line, or else the environment, or else gateway.json.
     pub(super) fn place(&self) -> Result<Place, Failure> {
         let in_home = Place::from(&self.home);
-        let named = self.store.clone().or_else(|| variable(STORE_VARIABLE));
+        let named = self.named_store();
         if named.as_deref() == Some(config::SQLITE) {
             return Ok(in_home);
         }
@@ -47,6 +47,21 @@ impl Context {
             None | Some(config::SQLITE) => in_home,
             Some(address) => Place { database: Some(database(address, kept.password.as_ref())?), ..in_home },
         })
+    }
+
+    /// Returns the store that is named by the command line or the environment.
+    fn named_store(&self) -> Option<String> {
+        self.store.clone().or_else(|| variable(STORE_VARIABLE))
+    }
+
+    /// Returns the credential that holds the password of the store, if a service manager passes it to the gateway and
+    /// not to this process.
+    pub(super) fn awaited_password(&self) -> Option<String> {
+        let kept = config::store(&self.home).ok()?;
+        let named = self.named_store().or(kept.address)?;
+        let needs_one = named != config::SQLITE && Database::parse(&named).is_ok_and(|named| !named.has_password());
+        let password = kept.password.filter(|_| needs_one)?;
+        password.awaited_credential().map(str::to_owned)
     }
 
     /// Returns the location of a store named in an argument: another home, the file in this one, or a database.

@@ -1,12 +1,12 @@
 //! `doctor`: checks what a gateway needs and prints one line per finding, with what to do about it.
 
-use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use pmk_core::Language;
 use pmk_models::{Environment, ModelSpec, Provider};
 use pmk_policy::Stack;
-use pmk_system::{child::supervisor, error::Failure, home};
+use pmk_system::{child::supervisor, error::Failure};
 use serde_json::json;
 
 use super::{
@@ -21,12 +21,16 @@ use super::{
 };
 use crate::{
     config::{Config, Secret},
+    database::Database,
     diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::{Messages, terminal},
     policies::{Loader, experiment::arms::Sent},
     stderr::Spinner,
     store::Place,
 };
+
+/// The variables of the unit in `packaging`.
+const ENVIRONMENT_FILE: &str = "/etc/pmk-host/environment";
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorCommand {
@@ -67,66 +71,104 @@ pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<S
         (config, problems)
     });
     let place = context.place();
-    let parts = match &config {
-        Ok((Some(config), _)) => Some(parts(home, place.as_ref().ok(), layers, model, config)),
-        _ => None,
-    };
+    let mut environment = Environment::of_process(home);
+    environment.idle_timeout = Some(PATIENCE);
+    let readable = config.as_ref().ok().and_then(|(config, _)| config.as_ref());
+    let mut passed = Passed::to_the_service(context, readable, model.as_deref(), &environment);
+    passed.check = passed.command(context, &layers, model.as_deref(), offline);
+    let parts = readable.map(|config| parts(home, place.as_ref().ok(), layers, model, config, environment, &passed));
+    let place = passed.or(&passed.to_store, move || place);
     Subject { home: home.to_owned(), place, config, parts, offline }
 }
 
 /// The parts that a gateway would be made of.
-fn parts(home: &Path, place: Option<&Place>, layers: LayerArguments, model: Option<String>, config: &Config) -> Parts {
+fn parts(
+    home: &Path,
+    place: Option<&Place>,
+    layers: LayerArguments,
+    model: Option<String>,
+    config: &Config,
+    environment: Environment,
+    passed: &Passed,
+) -> Parts {
     let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
-    let mut environment = Environment::of_process(home);
-    environment.idle_timeout = Some(PATIENCE);
-    let passed = Passed::to_the_service(&config, model.as_deref(), &environment);
-    let check = passed.check(home);
     let (home, place) = (home.to_owned(), place.cloned());
+    let answers = move || answers(model.as_deref(), environment, &answering);
     Parts {
-        slack: Passed::or(passed.to_slack, &check, move || access(&slack)),
-        model: Passed::or(passed.to_model, &check, move || answers(model.as_deref(), environment, &answering)),
+        slack: passed.or(&passed.to_slack, move || access(&slack)),
+        model: passed.or(&passed.to_model, answers),
         policies: Box::new(move || decide(&layers.loader(&home)?, &deciding, place)),
         mra: mra::config(&config),
     }
 }
 
 /// The credentials that a service manager passes to the gateway, and not to this process.
+#[derive(Default)]
 struct Passed {
     to_slack: Vec<String>,
     to_model: Vec<String>,
+    to_store: Vec<String>,
+    /// The command that makes the checks with them.
+    check: String,
 }
 
 impl Passed {
-    fn to_the_service(config: &Config, model: Option<&str>, environment: &Environment) -> Passed {
+    fn to_the_service(
+        context: &Context,
+        config: Option<&Config>,
+        model: Option<&str>,
+        environment: &Environment,
+    ) -> Passed {
+        let to_store = context.awaited_password().into_iter().collect();
+        let Some(config) = config else { return Passed { to_store, ..Passed::default() } };
         // Where one is missing, that is found without the other.
         let tokens = Tokens::of(&config.slack).pair().ok().flatten().map(<[Token; 2]>::from);
         let key = key_in_file(&Chosen::of(model, config), environment, config);
         Passed {
             to_slack: tokens.iter().flatten().filter_map(Token::awaited_credential).map(str::to_owned).collect(),
             to_model: key.and_then(Secret::awaited_credential).map(str::to_owned).into_iter().collect(),
+            to_store,
+            ..Passed::default()
         }
     }
 
-    /// The command that makes the checks with them, as the account that the home belongs to.
-    fn check(&self, home: &Path) -> String {
+    /// The command that makes the same checks with what the service has: as the account that the home belongs to, with
+    /// the credentials and the unit's variables.
+    fn command(&self, context: &Context, layers: &LayerArguments, model: Option<&str>, offline: bool) -> String {
+        let home = &context.home;
         let user = std::fs::metadata(home).map_or_else(|_| rustix::process::getuid().as_raw(), |home| home.uid());
-        let credentials: BTreeSet<&String> = self.to_slack.iter().chain(&self.to_model).collect();
-        let credentials: String = credentials.into_iter().map(|name| format!(" -p LoadCredential={name}")).collect();
-        format!("systemd-run --pty -p User={user}{credentials} {}", home::command(home, "doctor"))
+        let credentials: BTreeSet<&String> = self.to_slack.iter().chain(&self.to_model).chain(&self.to_store).collect();
+        let credentials: String =
+            credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
+        // That account has another default home.
+        let mut words = vec!["pmk-host".to_owned(), "--home".to_owned(), home.display().to_string()];
+        if let Some(store) = &context.store {
+            // A password is not repeated.
+            let has_password = Database::parse(store).is_ok_and(|database| database.has_password());
+            words.extend(["--store".to_owned(), if has_password { "STORE".to_owned() } else { store.clone() }]);
+        }
+        words.push("doctor".to_owned());
+        words.extend(layers.words());
+        words.extend(model.into_iter().flat_map(|model| ["--model".to_owned(), model.to_owned()]));
+        words.extend(offline.then(|| "--offline".to_owned()));
+        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        let words = words.join(" ");
+        format!("systemd-run --pty -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} {words}")
     }
 
     /// What is got, unless it takes credentials that are not here.
-    fn or<T>(
-        credentials: Vec<String>,
-        check: &str,
-        get: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-    ) -> Part<T> {
+    fn or<T>(&self, credentials: &[String], get: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Part<T> {
         match credentials.is_empty() {
             true => Part::Get(Box::new(get)),
-            false => Part::Passed { credentials, check: check.to_owned() },
+            false => Part::Passed { credentials: credentials.to_owned(), check: self.check.clone() },
         }
     }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> Cow<'_, str> {
+    shlex::try_quote(word).unwrap_or_else(|_| word.into())
 }
 
 /// Runs the checks, each within its time limit.
@@ -186,4 +228,15 @@ pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>, language
         marks::line(mark, &format!("{check:<12}  {what}"), hint.as_deref(), language)
     };
     findings.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ENVIRONMENT_FILE;
+
+    #[test]
+    fn the_unit_reads_the_file_of_variables_that_doctor_names() {
+        let unit = include_str!("../../../../packaging/pmk-host.service");
+        assert!(unit.lines().any(|line| line == format!("EnvironmentFile=-{ENVIRONMENT_FILE}")), "{unit}");
+    }
 }

@@ -21,12 +21,12 @@ use super::{
     output::print_json,
 };
 use crate::{
-    config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
-    control::look,
+    config::{ArmConfig, ArmPolicy, Config, ExperimentConfig, Object, PolicyConfig},
+    control::{self, Reply, Request, look},
     embedded,
     operator::admin,
     policies::{
-        Loader, Named, Origin,
+        Loader, Named, Origin, Source, StartLook,
         experiment::{
             arms::{Arms, Load},
             shared_arms::Shared,
@@ -40,6 +40,9 @@ mod status;
 
 /// How long a running gateway may take to follow gateway.json.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it may take to look whether it would start with other policies, which it has loaded as an arm.
+const TRIED_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExperimentCommand {
@@ -65,6 +68,15 @@ pub(super) struct Start {
 pub(super) struct Promote {
     /// Arm, as printed by `experiment status`
     arm: String,
+}
+
+/// A promoted arm.
+struct Promoted {
+    config: ExperimentConfig,
+    /// Whether it serves by now.
+    serves: bool,
+    /// Whether it does so after a restart with the same options, if a running gateway could tell.
+    survives: Option<bool>,
 }
 
 impl ExperimentCommand {
@@ -210,9 +222,11 @@ fn stop(context: &Context) -> Result<(), Failure> {
 impl Promote {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let promoted = self.promote(context);
-        let (config, serves) = record(context, "experiment.promote", &[&self.arm], promoted)?;
+        let Promoted { config, serves, survives } = record(context, "experiment.promote", &[&self.arm], promoted)?;
         if context.json {
-            return print_json(&json!({"experiment": config.name, "promoted": self.arm, "serves": serves}));
+            return print_json(&json!({
+                "experiment": config.name, "promoted": self.arm, "serves": serves, "survives_restart": survives,
+            }));
         }
         if !serves {
             context.say(&format!(
@@ -253,16 +267,35 @@ impl Promote {
         }
     }
 
-    /// Ends the experiment, and returns whether the arm serves by now. The arm must load, or the next start would fail.
-    fn promote(&self, context: &Context) -> Result<(ExperimentConfig, bool), Failure> {
+    /// Asks the running gateway, if there is one, what would become of it if it were started again with the same options
+    /// and this arm in gateway.json. `None` if nobody can tell.
+    fn look_at_start(&self, context: &Context, policy: &ArmPolicy) -> Result<Option<StartLook>, Failure> {
+        let request = Request::PolicyStart { files: policy.files.clone(), settings: policy.settings.clone() };
+        // An older gateway does not know the question.
+        let Ok(Reply::Start(look)) = control::ask_within(&context.home, &request, TRIED_WITHIN) else {
+            return Ok(None);
+        };
+        match &look.refused {
+            None => Ok(Some(look)),
+            Some(why) => Err(Failure::new(format!(
+                "the gateway, started again with the same options, would refuse `{}`: {why}",
+                self.arm
+            ))
+            .hint("restart it without that option first; gateway.json was not changed")),
+        }
+    }
+
+    /// Ends the experiment. The arm must load, or the next start would fail.
+    fn promote(&self, context: &Context) -> Result<Promoted, Failure> {
         let (now, _) = Config::load(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
         let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
-        let mut promoted = None;
+        let (mut promoted, mut start) = (None, None);
         if let (Some(policy), Some(experiment)) = (policy, &wanted) {
             let loaded =
                 Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
             self.refuse_another(context, experiment, &loaded)?;
+            start = self.look_at_start(context, policy)?;
             promoted = Some((loaded, policy));
         }
         let config = admin::promote_arm(&context.home, &self.arm)?;
@@ -297,6 +330,12 @@ impl Promote {
             );
             context.warn_of("it does not decide in every conversation yet", &Failure::new(others).hint(hint));
         }
-        Ok((config, others.is_none()))
+        let survives = start.map(|start| start.by != Source::CommandLine);
+        if survives == Some(false) {
+            let why = "the gateway was started with `--policy`, which takes precedence over gateway.json";
+            let hint = Failure::new(why).hint("start it without `--policy` next time");
+            context.warn_of("it does not decide after a restart", &hint);
+        }
+        Ok(Promoted { config, serves: others.is_none(), survives })
     }
 }

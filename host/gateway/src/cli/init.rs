@@ -3,6 +3,7 @@
 
 mod awaited;
 mod given;
+mod next;
 mod questions;
 mod terminal;
 
@@ -11,10 +12,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use pmk_core::Language;
 use pmk_models::{ModelSpec, Provider};
-use pmk_system::{
-    error::Failure,
-    home::{self, HomeLock},
-};
+use pmk_system::{error::Failure, home};
 use serde_json::json;
 
 use super::{
@@ -120,7 +118,7 @@ impl InitCommand {
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
-                "next": next(context, &answers, &config, &findings),
+                "next": next::command(context, &answers, &config, &findings, &Messages::new(Language::English)),
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -139,7 +137,7 @@ impl InitCommand {
         }
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
-        let next = next(context, &answers, &config, &findings);
+        let next = next::command(context, &answers, &config, &findings, &messages);
         note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
         Ok(())
     }
@@ -306,30 +304,6 @@ fn examine(
 fn is_told(finding: &Finding) -> bool {
     let is_given = matches!(finding.check, "gateway.json" | "tls" | "model") || finding.check.starts_with("slack");
     is_given || matches!(finding.state, State::Odd | State::Bad)
-}
-
-/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service, also
-/// if these answers are about something else.
-fn next(context: &Context, answers: &Answers, config: &Config, findings: &[Finding]) -> String {
-    // The file is read at the start.
-    let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
-    let secrets = [&config.api_key, &config.slack.app_token, &config.slack.bot_token];
-    let is_service = secrets.into_iter().flatten().any(|secret| secret.awaited_credential().is_some());
-    if is_service && doctor::is_well(findings) {
-        return if is_running { "systemctl restart pmk-host" } else { "systemctl enable --now pmk-host" }.to_owned();
-    }
-    let command = match (doctor::is_well(findings), &answers.slack) {
-        (false, _) => "doctor",
-        // If its tokens are not set yet, it must report that instead of falling back to the console.
-        (true, Some(_)) => "run --front slack",
-        (true, None) if answers.passes_over_slack(config) => "run --front console",
-        (true, None) => "run",
-    };
-    let next = home::command(&context.home, command);
-    match is_running && command != "doctor" {
-        true => format!("{} && {next}", home::command(&context.home, "stop")),
-        false => next,
-    }
 }
 
 /// Prints the manifest, and what to do with it.

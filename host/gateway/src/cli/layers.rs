@@ -12,6 +12,7 @@ use pmk_system::error::Failure;
 use super::context::block_on;
 use crate::{
     config::{Config, ExperimentConfig, PolicyConfig},
+    embedded,
     policies::{
         Loader, Named,
         experiment::{
@@ -39,6 +40,19 @@ pub(super) struct LayerArguments {
 }
 
 impl LayerArguments {
+    /// Returns these options as words of a command that may be run in another folder.
+    pub(super) fn words(&self) -> Vec<String> {
+        let files = self.policy.iter().map(|file| {
+            let file = embedded::absolute(file).unwrap_or_else(|_| file.clone());
+            ["--policy".to_owned(), file.display().to_string()]
+        });
+        let set = self
+            .set
+            .iter()
+            .map(|SetOverride { policy, name, value }| ["--set".to_owned(), format!("{policy}.{name}={value}")]);
+        files.chain(set).flatten().chain(self.no_wasi.then(|| "--no-wasi".to_owned())).collect()
+    }
+
     /// Loads the layers. Components named here replace the configured ones.
     pub(super) fn load(&self, home: &Path, config: &PolicyConfig) -> Result<Stack, Failure> {
         self.loader(home)?.start(config)

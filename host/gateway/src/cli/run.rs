@@ -123,7 +123,7 @@ impl Run {
         }
         config.mra_workspace = mra::workspace(&config);
         let lock = HomeLock::take(&context.home)?;
-        config::note_existence(&context.home).map_err(|error| Failure::new(&error).hint(error.hint()))?;
+        config::note_start(&context.home, config.exists).map_err(|error| Failure::new(&error).hint(error.hint()))?;
         let mut state = State::of_this_process();
         state.write(&context.home);
         // Fetching a token may run a command that takes long or prompts somebody. By now other processes see that this

@@ -82,7 +82,7 @@ impl StopCommand {
 /// Whether the process of this number is the gateway of this home: the number may be counted by another container or
 /// machine, and be that of somebody else here. Either it has the lock file open, where this account may see that, or it
 /// listens at the control socket.
-fn is_its_gateway(home: &Path, pid: u32) -> Result<bool, Failure> {
+pub(super) fn is_its_gateway(home: &Path, pid: u32) -> Result<bool, Failure> {
     Ok(HomeLock::is_open_in(home, pid) || block_on(async { Ok(control::listener(home).await) })? == Some(pid))
 }
 

@@ -21,8 +21,8 @@ use super::{
     is_no_file, refusal,
 };
 
-/// The length of the lock file if there has been a configuration file since the last start.
-const THERE: u64 = 1;
+/// The length of the lock file if a gateway has read the configuration file since it started: the one memory of that.
+const READ: u64 = 1;
 
 /// Why the file was not changed.
 #[derive(Debug, Error)]
@@ -53,20 +53,44 @@ impl EditError {
     }
 }
 
-/// Notes, as a gateway starts, whether this home has the file. If it is lost while the gateway runs, [`edit`] does not
+/// Notes, as a gateway starts, whether it has read the file. If the file is lost while the gateway runs, [`edit`] does not
 /// begin another one: that would have nothing of the blocklist and the admins that are still in effect.
 ///
 /// # Errors
 /// It cannot be noted.
-pub fn note_existence(home: &Path) -> Result<(), EditError> {
+pub fn note_start(home: &Path, is_read: bool) -> Result<(), EditError> {
     let (lock, path) = lock_file(home)?;
     lock.lock().map_err(failed("lock", &path))?;
-    let there = home::config_file(home).exists();
-    lock.set_len(if there { THERE } else { 0 }).map_err(failed("write", &path))
+    lock.set_len(if is_read { READ } else { 0 }).map_err(failed("write", &path))
 }
 
-/// Changes the file of this home. A missing file is created, unless a running gateway has read it; one that this build cannot read, and one for which
-/// `change` fails, stays as it was.
+/// Notes that a running gateway has read the file. Waits for nobody: until the gateway ends, nobody notes anything else.
+///
+/// # Errors
+/// It cannot be noted.
+pub fn note_read(home: &Path) -> Result<(), EditError> {
+    if was_read(home)? {
+        return Ok(());
+    }
+    let (lock, path) = lock_file(home)?;
+    lock.set_len(READ).map_err(failed("write", &path))
+}
+
+/// Whether a gateway has read the file since the last start.
+///
+/// # Errors
+/// It cannot be determined.
+pub fn was_read(home: &Path) -> Result<bool, EditError> {
+    let (lock, path) = lock_file(home)?;
+    is_noted(&lock).map_err(failed("read", &path))
+}
+
+fn is_noted(lock: &File) -> io::Result<bool> {
+    Ok(lock.metadata()?.len() == READ)
+}
+
+/// Changes the file of this home. A missing file is created, unless a running gateway has read it; one that this build
+/// cannot read, and one for which `change` fails, stays as it was.
 ///
 /// # Errors
 /// [`EditError`], or the error of `change`.
@@ -99,14 +123,14 @@ fn edit_locked<T, E: From<EditError>>(
 ) -> Result<T, E> {
     let path = real_path(home)?;
     home::forget_staged(&path);
-    let was_there = lock.metadata().map_err(failed("read", &path))?.len() == THERE;
-    if was_there && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
+    let was_read = is_noted(lock).map_err(failed("read", &path))?;
+    if was_read && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
         return Err(EditError::Gone { path }.into());
     }
     let mut root = read(home, &path)?;
     let changed = change(&mut root)?;
     write(&path, &root)?;
-    lock.set_len(THERE).map_err(failed("write", &path))?;
+    lock.set_len(READ).map_err(failed("write", &path))?;
     Ok(changed)
 }
 
@@ -164,7 +188,7 @@ mod tests {
         os::unix::fs::{PermissionsExt, symlink},
     };
 
-    use super::*;
+    use super::{super::WatchedConfig, *};
 
     fn set(home: &Path, key: &str) -> Result<(), EditError> {
         edit(home, |root| {
@@ -191,7 +215,7 @@ mod tests {
         let (home, path) = (folder.path(), home::config_file(folder.path()));
         fs::write(&path, r#"{"version":1,"blocklist":["U9"]}"#).unwrap();
         let lock = HomeLock::take(home).unwrap();
-        note_existence(home).unwrap();
+        note_start(home, true).unwrap();
         fs::remove_file(&path).unwrap();
         let refused = set(home, "model").unwrap_err();
         assert!(matches!(refused, EditError::Gone { .. }) && !path.exists(), "{refused}");
@@ -200,11 +224,25 @@ mod tests {
         set(home, "model").unwrap();
         fs::remove_file(&path).unwrap();
         let _lock = HomeLock::take(home).unwrap();
-        note_existence(home).unwrap();
+        note_start(home, false).unwrap();
         // This gateway has never had one.
         set(home, "model").unwrap();
         fs::remove_file(&path).unwrap();
         assert!(matches!(set(home, "model"), Err(EditError::Gone { .. })));
+    }
+
+    /// It was noted at starts and changes alone.
+    #[test]
+    fn a_file_that_was_put_there_by_hand_and_read_is_not_begun_anew_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, path) = (folder.path(), home::config_file(folder.path()));
+        let _lock = HomeLock::take(home).unwrap();
+        note_start(home, false).unwrap();
+        let watched = WatchedConfig::new(home, &Config::load(home).unwrap().0);
+        fs::write(&path, r#"{"version":1,"blocklist":["U9"]}"#).unwrap();
+        assert_eq!((watched.now().blocklist.len(), was_read(home).unwrap()), (1, true));
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(set(home, "model"), Err(EditError::Gone { .. })) && !path.exists());
     }
 
     #[test]

@@ -69,7 +69,9 @@ impl WatchedConfig {
                 tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
                 return seen;
             }
-            match Config::load(&self.home) {
+            match Config::load_in_gateway(&self.home) {
+                // It was lost meanwhile, which the next look finds.
+                Ok((config, _)) if !config.exists => {}
                 Ok((config, warnings)) => {
                     for warning in warnings {
                         tracing::warn!("{warning}");

@@ -144,6 +144,9 @@ async fn carry_out(request: Request, commands: &Commands) -> Reply {
     let done = match request {
         Request::PolicyUse { files } => commands.swapper.choose(files).await.map(Reply::Swapped),
         Request::PolicyPrevious => commands.swapper.go_back().await.map(Reply::Swapped),
+        Request::PolicyStart { files, settings } => {
+            commands.swapper.look_at_start(files, settings).await.map(Reply::Start)
+        }
         Request::Status => Ok(Reply::Status((commands.report)())),
         Request::SessionsRetry { key } => {
             let retried = commands.dispatcher.retry(key.as_ref()).await;

@@ -84,7 +84,7 @@ pub enum Part<T> {
 pub struct Subject {
     pub home: PathBuf,
     /// The location of the store.
-    pub place: Result<Place, Failure>,
+    pub place: Part<Place>,
     /// gateway.json as it was read, with all problems in it.
     pub config: Result<(Option<Config>, Vec<Problem>), Failure>,
     /// The parts of the gateway; `None` if gateway.json cannot be used.
@@ -107,7 +107,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     let config_is_bad = parts.is_none();
     let about_home = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || look_in(&home, &place, config_is_bad, &messages)
+        move || look_in(&home, place, config_is_bad, &messages)
     });
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
@@ -138,7 +138,7 @@ struct OfHome {
     store: Finding,
 }
 
-fn look_in(home: &Path, place: &Result<Place, Failure>, config_is_bad: bool, messages: &Messages) -> OfHome {
+fn look_in(home: &Path, place: Part<Place>, config_is_bad: bool, messages: &Messages) -> OfHome {
     let about_home = home::look(home, messages);
     let home_is_bad = is_bad(&about_home);
     let prompts = if home_is_bad { vec![] } else { prompts::look(home, messages) };
@@ -176,19 +176,27 @@ async fn get<T: Send + 'static>(
     page: &str,
     messages: &Messages,
 ) -> Result<T, Finding> {
-    let getting = match part {
-        Part::Get(getting) => getting,
-        Part::Passed { credentials, check: command } => {
-            let (what, hint) = (messages.doctor_passed(&credentials), messages.doctor_passed_hint(&command));
-            return Err(Finding::new(check, State::LeftOut, what, Some(hint)));
-        }
-        Part::Awaits(variables) => return Err(Finding::left_out(check, messages.doctor_until_set(&variables))),
-    };
+    let getting = getting(check, part, messages)?;
     match timeout(PATIENCE, offload(getting)).await {
         Ok(got) => got.map_err(|failure| Finding::failed(check, failure, page, messages)),
         Err(_) => {
             Err(Finding::bad(check, messages.doctor_late(PATIENCE.as_secs()), messages.doctor(DoctorRemark::LateHint)))
         }
+    }
+}
+
+/// Returns how something is obtained.
+///
+/// # Errors
+/// The finding, if it cannot be obtained yet, or not here.
+fn getting<T>(check: &'static str, part: Part<T>, messages: &Messages) -> Result<Getting<T>, Finding> {
+    match part {
+        Part::Get(getting) => Ok(getting),
+        Part::Passed { credentials, check: command } => {
+            let (what, hint) = (messages.doctor_passed(&credentials), messages.doctor_passed_hint(&command));
+            Err(Finding::new(check, State::LeftOut, what, Some(hint)))
+        }
+        Part::Awaits(variables) => Err(Finding::left_out(check, messages.doctor_until_set(&variables))),
     }
 }
 

@@ -28,7 +28,7 @@ use pmk_system::home;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Event, Line, TaggedEvent, file, month::Retention};
+use super::{Event, Line, Month, Series, TaggedEvent, file, month::Retention};
 
 /// How often the exporter looks for events that other processes have recorded.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -49,6 +49,45 @@ const LOCK_FILE: &str = "events.lock";
 /// How often, and at what interval, the lock is tried at the end.
 const LAST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// How long a gateway that can write takes to write what waits.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(3);
+
+/// Returns which of the files that a gateway would write to now could not be written, and why. Nothing is changed.
+pub fn unwritable(folder: &Path, now: Timestamp) -> Vec<(PathBuf, io::Error)> {
+    // What is wrong with the folder is no fault of its files.
+    if !folder.is_dir() {
+        return vec![];
+    }
+    let month = format!("{}-{}.log", Series::Events.name(), Month::of(now));
+    let tried = [LOCK_FILE, &month].map(|name| folder.join(name)).map(|path| {
+        let opened = file::is_there(&path).and_then(|is_there| match is_there {
+            true => File::options().read(true).append(true).open(&path).map(drop),
+            false => Ok(()),
+        });
+        (path, opened)
+    });
+    tried.into_iter().filter_map(|(path, opened)| Some((path, opened.err()?))).collect()
+}
+
+/// Returns how many lines wait in the queue and are in no file. If a gateway is running, it gets the time to write them.
+///
+/// # Errors
+/// The queue cannot be read.
+pub fn unwritten(folder: &Path, queue: &dyn LedgerQueue, is_running: bool) -> Result<u64, String> {
+    let first = || -> Result<(Option<i64>, u64), String> {
+        // Where a file cannot be read, it cannot be counted from it either.
+        let last = compare(folder, queue).map_or(0, |agreed| agreed.last);
+        Ok((queue.waiting(last, 1)?.first().map(|line| line.id), queue.count(last)?))
+    };
+    let (waits, count) = first()?;
+    if waits.is_none() || !is_running {
+        return Ok(count);
+    }
+    thread::sleep(WRITTEN_WITHIN);
+    let (still_waits, count) = first()?;
+    Ok(if still_waits == waits { count } else { 0 })
+}
 
 /// The queue of lines that are not in their files yet: the store.
 pub trait LedgerQueue: Send + Sync {
@@ -195,7 +234,7 @@ impl Exporter {
         }
         let mut agreed = match self.agreed.take() {
             Some(agreed) => agreed,
-            None => self.compare()?,
+            None => compare(&self.folder, &*self.waiting)?,
         };
         self.written = agreed.last;
         loop {
@@ -249,32 +288,6 @@ impl Exporter {
             self.lock = Some(file);
         }
         Ok(true)
-    }
-
-    /// Finds out which of the queued lines are in their files already.
-    fn compare(&self) -> Result<Agreed, String> {
-        let exported = self.waiting.exported()?.unwrap_or_default();
-        let mut agreed =
-            Agreed { last: 0, exported, unsettled: 0, since: Instant::now(), unsynced: BTreeSet::default() };
-        loop {
-            let lines = self.waiting.waiting(agreed.last, PAGE)?;
-            for lines in lines.chunk_by(|one, next| one.file == next.file) {
-                let name = &lines[0].file;
-                let path = self.folder.join(name);
-                let from = if agreed.exported.file == *name { agreed.exported.length } else { 0 };
-                let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-                let (found, end) = file::find(&path, from, &texts).map_err(|error| cannot(&path, &error))?;
-                if let Some(last) = found.checked_sub(1) {
-                    agreed.note(lines[last].id, name, found, end);
-                }
-                if found < lines.len() {
-                    return Ok(agreed);
-                }
-            }
-            if lines.len() < PAGE {
-                return Ok(agreed);
-            }
-        }
     }
 
     fn append(&self, agreed: &mut Agreed, lines: &[QueuedLine]) -> Result<(), String> {
@@ -333,6 +346,31 @@ impl Agreed {
         self.exported = Exported { file: name.to_owned(), length };
         if !self.unsynced.contains(name) {
             self.unsynced.insert(name.to_owned());
+        }
+    }
+}
+
+/// Finds out which of the queued lines are in their files already.
+fn compare(folder: &Path, queue: &dyn LedgerQueue) -> Result<Agreed, String> {
+    let exported = queue.exported()?.unwrap_or_default();
+    let mut agreed = Agreed { last: 0, exported, unsettled: 0, since: Instant::now(), unsynced: BTreeSet::default() };
+    loop {
+        let lines = queue.waiting(agreed.last, PAGE)?;
+        for lines in lines.chunk_by(|one, next| one.file == next.file) {
+            let name = &lines[0].file;
+            let path = folder.join(name);
+            let from = if agreed.exported.file == *name { agreed.exported.length } else { 0 };
+            let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+            let (found, end) = file::find(&path, from, &texts).map_err(|error| cannot(&path, &error))?;
+            if let Some(last) = found.checked_sub(1) {
+                agreed.note(lines[last].id, name, found, end);
+            }
+            if found < lines.len() {
+                return Ok(agreed);
+            }
+        }
+        if lines.len() < PAGE {
+            return Ok(agreed);
         }
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize,
 }
 
 /// Whether the file exists. Anything else in its place is neither read nor written: a pipe would never end.
-fn is_there(path: &Path) -> io::Result<bool> {
+pub(super) fn is_there(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),
         Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),

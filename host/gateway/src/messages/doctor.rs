@@ -103,13 +103,31 @@ impl DoctorRemark {
 /// A finding about the home.
 #[derive(Clone, Copy, Debug)]
 pub enum HomeFound<'a> {
-    Well { owner: u32, mode: u32, mib: u64 },
-    NotSeen { error: &'a str },
+    Well {
+        owner: u32,
+        mode: u32,
+        mib: u64,
+    },
+    NotSeen {
+        error: &'a str,
+    },
     NoneYet,
-    NotWritten { error: &'a str },
-    Open { mode: u32 },
-    Network { kind: &'a str },
-    LittleRoom { mib: u64 },
+    NotWritten {
+        error: &'a str,
+    },
+    /// A file of the ledger.
+    LedgerNotWritten {
+        error: &'a str,
+    },
+    Open {
+        mode: u32,
+    },
+    Network {
+        kind: &'a str,
+    },
+    LittleRoom {
+        mib: u64,
+    },
 }
 
 /// A finding about the store.
@@ -200,6 +218,9 @@ impl Messages {
                 self.text("doctor-home-well", filled)
             }
             HomeFound::NotSeen { error } => self.text("doctor-home-not-seen", [path, ("error", error.into())]),
+            HomeFound::LedgerNotWritten { error } => {
+                self.text("doctor-home-ledger-not-written", [path, ("error", error.into())])
+            }
             HomeFound::NotWritten { error } => self.text("doctor-home-not-written", [path, ("error", error.into())]),
             HomeFound::NoneYet => self.text("doctor-home-none-yet", [path]),
             HomeFound::Open { mode } => self.text("doctor-home-open", [path, ("mode", octal(mode))]),
@@ -355,7 +376,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let homes = [
         HomeFound::Well { owner: 1, mode: 0o700, mib: 9 },
         HomeFound::NotSeen { error: "no" },
-        HomeFound::NotSeen { error: "no" },
+        HomeFound::NotWritten { error: "no" },
+        HomeFound::LedgerNotWritten { error: "no" },
         HomeFound::NoneYet,
         HomeFound::Open { mode: 0o755 },
         HomeFound::Network { kind: "NFS" },

@@ -117,6 +117,11 @@ impl Messages {
         self.text("init-next", [("command", command.into())])
     }
 
+    /// What to do about a gateway that runs, and which a service may have started.
+    pub fn init_restart(&self, command: &str) -> String {
+        self.text("init-restart", [("command", command.into())])
+    }
+
     /// What to do if something fails.
     pub fn init_mend(&self, command: &str) -> String {
         self.text("init-mend", [("command", command.into())])
@@ -168,6 +173,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.init_variable("ANTHROPIC_API_KEY"),
         messages.init_credential("pmk-slack-app-token"),
         messages.init_next("`pmk-host run`"),
+        messages.init_restart("`pmk-host stop`"),
         messages.init_mend("`pmk-host doctor`"),
         messages.app_description(),
         messages.app_command(),

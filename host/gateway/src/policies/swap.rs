@@ -6,6 +6,7 @@
 //! on. If anything is wrong with them, the serving ones stay.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,6 +15,7 @@ use pmk_core::text::hex;
 use pmk_policy::{Identity, Stack, compile::CancelFlag};
 use pmk_system::{error::Failure, files, threads::offload};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
@@ -84,6 +86,14 @@ pub struct Swapped {
 pub struct NextStart {
     pub by: Source,
     pub files: Vec<PathBuf>,
+}
+
+/// What would become of a start with other files and settings in gateway.json.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartLook {
+    pub by: Source,
+    /// Why it would be refused, if it is not refused with gateway.json as it is.
+    pub refused: Option<String>,
 }
 
 /// What determines the policies that a start loads.
@@ -307,6 +317,23 @@ impl Swapper {
         !is_back && !files.is_empty() && !offload(move || hold(&files, &identities(serving.stack()))).await
     }
 
+    /// Looks whether a start with the same options would accept these files and settings in gateway.json.
+    ///
+    /// # Errors
+    /// gateway.json cannot be read.
+    pub async fn look_at_start(
+        &self,
+        files: Vec<PathBuf>,
+        settings: BTreeMap<String, Map<String, Value>>,
+    ) -> Result<StartLook, Failure> {
+        self.aside(move |loader, now| {
+            let wanted = PolicyConfig { files, settings, ..now.clone() };
+            let refused = loader.look(&wanted).err().filter(|_| loader.look(now).is_ok());
+            Ok(StartLook { by: source(loader, &wanted), refused: refused.map(|failure| failure.message().to_owned()) })
+        })
+        .await
+    }
+
     /// Loads what a start would load, because of a signal.
     pub async fn reload_start(self: &Arc<Self>) {
         let (request, before) = (self.chosen().ask(), self.followed.borrow().from.files.clone());
@@ -397,7 +424,7 @@ impl Swapper {
         let waiting = Waiting(CancelFlag::default());
         let (loader, home) = (self.loader.until(&waiting.0), self.home.clone());
         offload(move || {
-            let (config, _) = Config::load(&home)?;
+            let (config, _) = Config::load_in_gateway(&home)?;
             work(&loader, &config.policy)
         })
         .await
@@ -484,12 +511,7 @@ impl Swapper {
         let Replaced { before, serving, version } = replaced;
         let hosts = self.on_hosts(version).await;
         self.aside(move |loader, config| {
-            let by = match (loader.named().files.as_slice(), config.files.as_slice()) {
-                ([_, ..], _) => Source::CommandLine,
-                ([], [_, ..]) => Source::Config,
-                ([], []) => Source::Default,
-            };
-            let next_start = NextStart { by, files: absolute(loader.files(config)) };
+            let next_start = NextStart { by: source(loader, config), files: absolute(loader.files(config)) };
             let (files_unchanged, missed_by_set) = (hold(&files, &serving), loader.missed_by_set(&serving));
             Ok(Swapped { files_unchanged, missed_by_set, serving, before, files, next_start, hosts })
         })
@@ -524,6 +546,15 @@ impl Chosen {
         let may_be = request >= self.granted;
         self.granted = self.granted.max(request);
         may_be
+    }
+}
+
+/// What determines the policies of a start with this configuration.
+fn source(loader: &Loader, config: &PolicyConfig) -> Source {
+    match (loader.named().files.as_slice(), config.files.as_slice()) {
+        ([_, ..], _) => Source::CommandLine,
+        ([], [_, ..]) => Source::Config,
+        ([], []) => Source::Default,
     }
 }
 

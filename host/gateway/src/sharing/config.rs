@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 
 use super::shared::{SharingError, Synced};
 use crate::{
-    config::{EXPERIMENT, EditError, NotWritten, followed, write_followed},
+    config::{EXPERIMENT, EditError, NotWritten, followed, note_read, was_read, write_followed},
     store::{CommonConfig, HomeConfig, Store},
 };
 use merge::{Merged, merge};
@@ -56,15 +56,13 @@ pub struct SharedConfig {
     settled: Option<(Option<Stamp>, i64)>,
     /// What was last written to the file, and may not be stored in the database yet.
     taken: Option<Part>,
-    /// Whether the file has existed, so that the gateway runs by it.
-    has_a_file: bool,
 }
 
 impl SharedConfig {
     /// Opens the configuration of the locked home.
     pub fn open(lock: &HomeLock, store: Store, clock: Clock) -> SharedConfig {
         let home = lock.home().to_owned();
-        SharedConfig { home, store, clock, token: None, settled: None, taken: None, has_a_file: false }
+        SharedConfig { home, store, clock, token: None, settled: None, taken: None }
     }
 
     /// Returns the home's token, and creates it where there is none.
@@ -140,12 +138,14 @@ impl Synced for SharedConfig {
             return Ok(());
         }
         let file = match followed(&self.home)? {
-            Some(file) => file,
+            Some(file) => {
+                note_read(&self.home)?;
+                file
+            }
             // The file is just being replaced, or is missing: a running gateway keeps its previous content.
-            None if self.has_a_file => return Ok(()),
+            None if was_read(&self.home)? => return Ok(()),
             None => Part::new(),
         };
-        self.has_a_file |= stamp.is_some();
         let token = self.token()?;
         let CommonConfig { version, text, home } = self.store.common_config(token.clone())?;
         let theirs = text.as_deref().map(read).transpose()?.unwrap_or_default();

@@ -63,6 +63,7 @@ fn examine_file(home: &Path) -> Result<Option<Examined>, StoreError> {
     if !path.try_exists().map_err(failed)? {
         return Ok(None);
     }
+    mark::check(&path)?;
     OpenOptions::new().append(true).open(&path).map_err(failed)?;
     let is_written = if run_is_alive(home) { IsWritten::Yes } else { IsWritten::No };
     let (conn, schema) = connection::of_any_schema(&path, is_written)?;

@@ -36,6 +36,18 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
     if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
 }
 
+/// Refuses a home whose mark cannot be read, as [`set`] does.
+///
+/// # Errors
+/// The mark cannot be read.
+pub(super) fn check(path: &Path) -> Result<(), StoreError> {
+    let mark = paths::mark(path);
+    match fs::read(&mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(mark, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Creates the mark, or lets it forget a move that has come to its end. The store has tables by now, so after a crash
 /// before this it is not empty.
 ///

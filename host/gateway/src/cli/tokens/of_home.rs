@@ -17,7 +17,7 @@ pub(in crate::cli) struct OfHome(pub PathBuf);
 
 impl OfHome {
     fn pair(home: &Path) -> Result<TokenPair, Failure> {
-        let (config, _) = Config::load(home)?;
+        let (config, _) = Config::load_in_gateway(home)?;
         match Tokens::of(&config.slack).pair()? {
             Some((app, bot)) => Ok(TokenPair { app: app.resolve()?, bot: bot.resolve()? }),
             None => Err(Failure::new("gateway.json no longer has Slack tokens")),

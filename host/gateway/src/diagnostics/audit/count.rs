@@ -26,6 +26,8 @@ pub struct Now<'a> {
     pub pending: &'a [Marker],
     /// How many messages are parked.
     pub parked: u64,
+    /// How many lines of the ledger wait in the store, and so are not among the events.
+    pub unwritten: u64,
     /// The calibration of each provider and model.
     pub learnt: &'a [ModelCalibration],
 }
@@ -285,6 +287,13 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
              in the ledger; `sessions show KEY --full` shows all",
             "replies were too long and could not be posted as a file, so people got only the beginning: see \
              `reply.cut` in the ledger; `sessions show KEY --full` shows all",
+        ),
+        (
+            now.unwritten,
+            "line of the ledger is not counted yet: it waits in the store until the gateway writes it to its file; if it \
+             stays, `doctor` says why",
+            "lines of the ledger are not counted yet: they wait in the store until the gateway writes them to their \
+             files; if they stay, `doctor` says why",
         ),
         (
             now.parked,

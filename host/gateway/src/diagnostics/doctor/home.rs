@@ -1,4 +1,5 @@
-//! Checks the home: owner, permissions, whether files can be created there, free space, and the kind of file system.
+//! Checks the home: owner, permissions, whether files can be created and the ledger can be written there, free space, and
+//! the kind of file system.
 
 use std::{
     fs::{self, Metadata},
@@ -7,11 +8,15 @@ use std::{
     path::Path,
 };
 
+use jiff::Timestamp;
 use pmk_system::home;
 use rustix::fs::statvfs;
 
 use super::Finding;
-use crate::messages::{DoctorRemark, HomeFound, Messages};
+use crate::{
+    ledger::export,
+    messages::{DoctorRemark, HomeFound, Messages},
+};
 
 const NAME: &str = "home";
 
@@ -46,7 +51,8 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Findi
         let what = messages.doctor_home(home, HomeFound::Open { mode });
         findings.push(Finding::odd(NAME, what, format!("`chmod go-rwx '{quoted}'`")));
     }
-    for folder in [home.to_owned(), home::gateway_dir(home)] {
+    let gateway = home::gateway_dir(home);
+    for folder in [home.to_owned(), gateway.clone(), home.join("knowledge")] {
         // The file has no name and is removed at once.
         match tempfile::tempfile_in(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -55,6 +61,10 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Findi
             }
             _ => {}
         }
+    }
+    for (file, error) in export::unwritable(&gateway, Timestamp::now()) {
+        let what = messages.doctor_home(&file, HomeFound::LedgerNotWritten { error: &error.to_string() });
+        findings.push(Finding::bad(NAME, what, messages.doctor(DoctorRemark::HomeWriteHint)));
     }
     if let Some(kind) = network(home) {
         let what = messages.doctor_home(home, HomeFound::Network { kind });

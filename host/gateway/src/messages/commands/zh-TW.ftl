@@ -37,7 +37,7 @@ about-admin-atoms-reject = 刪除
 about-admin-admins-list = 列出管理員
 about-admin-admins-add = 加入管理員
 about-admin-admins-remove = 移除管理員
-about-admin-audit = 最近的異動，預設 20 筆，被拒絕的也列出
+about-admin-audit = 最近的變更，預設 20 筆，被拒絕的也列出
 
 window = :mag: 看得到的：{ $messages } 則訊息，{ $tokens } / { $limit } token
 window-dropped = - 更早略去的：{ $turns } 輪
@@ -53,7 +53,7 @@ policy-layer = - { $name }（{ $digest }）：{ $decides }
 policy-of-arm = - 屬於實驗 { $experiment } 的實驗組 { $arm }
 
 status = :gear: 目前的設定
-    - mra workspace：{ $workspace }
+    - mra 工作區：{ $workspace }
     - 預設 ingest：{ $ingest }
     - 預設受眾：`{ $audience }`
     - 管理員人數：{ $admins }
@@ -71,7 +71,7 @@ atom-status = { $status ->
     [flagged] 待審，內容像是對模型下指令
    *[pending] 待審
 }
-no-changes = 還沒有任何異動
+no-changes = 還沒有任何變更
 
 changed-default-audience = :white_check_mark: 預設受眾改為 { $audience }
 changed-audience = :white_check_mark: { $id } 的受眾是 { $audience }

@@ -22,6 +22,7 @@ doctor-home-network-hint = 請用 `--home DIR` 把 home 放在這台機器的磁
 doctor-home-little-room = `{ $path }`：只剩 { $mib } MiB 可用
 doctor-home-make-room = 請在這個磁碟騰出空間
 doctor-home-not-written = 無法在 `{ $path }` 建立檔案：{ $error }
+doctor-home-ledger-not-written = 無法寫入帳本的檔案 `{ $path }`：{ $error }
 doctor-home-write-hint = 請讓執行 pmk-host 的帳號可以寫入這裡，或用 `--home DIR` 指定別的
 
 doctor-store-none = 還沒有：第一次執行 `pmk-host run` 時會建立
@@ -66,11 +67,11 @@ doctor-scopes-goes = { $goes ->
     [attached-files] 附加的檔案不會讀取
     [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及無法補讀，第一次提及之前的討論串不會讀取，討論串裡的每個問題也都要提及機器人
     [command] 沒有 `/pmk` 可用
-    [direct-messages] 當機之後，同一位負責的人可能會被問兩次
+    [direct-messages] 當機之後，可轉問的人可能會被問兩次
     [files] 很長的回答會被截斷，而不是以檔案送出
     [group-messages] 多人私訊裡的問題可能聽不到，中斷期間的也無法補讀
     [prompts] 不會顯示開場的建議
-   *[reactions] 負責的人說「稍後」時，會以文字而不是表情符號回應
+   *[reactions] 可轉問的人說「稍後」時，會以文字而不是表情符號回應
 }
 doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app
 
@@ -106,12 +107,12 @@ doctor-model-small = 它有回應；這麼小的請求可能不適合它：請�
 layers-over = {"，其次 "}
 doctor-policies-hint = `pmk-host policy inspect POLICY`，見 docs/policies.md
 
-doctor-mra-well = `{ $program }`，workspace 是 `{ $workspace }`
-doctor-mra-alone = `{ $program }`，沒有 workspace
-doctor-mra-none = 沒有指定 workspace，所以不會查詢程式碼
+doctor-mra-well = `{ $program }`，工作區是 `{ $workspace }`
+doctor-mra-alone = `{ $program }`，沒有工作區
+doctor-mra-none = 沒有指定工作區，所以不會查詢程式碼
 doctor-mra-missing = 找不到程式 `{ $program }`
 doctor-mra-missing-hint = 請安裝，或在 gateway.json 用 `mra.command` 指定，見 docs/knowledge.md
-doctor-mra-no-folder = workspace `{ $workspace }` 不是資料夾
+doctor-mra-no-folder = 工作區 `{ $workspace }` 不是資料夾
 doctor-mra-no-folder-hint = 請修正 gateway.json 的 `mraWorkspace`，或 PMK_MRA_WORKSPACE
 
 doctor-gateway-work = 這個 home 沒有閘道在執行，`pmk-host { $command }` 正在使用它（pid { $pid }）

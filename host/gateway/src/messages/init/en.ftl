@@ -36,4 +36,5 @@ init-slack-stays = Slack's tokens are still set: without `--front console`, the 
 init-variable = Set { $name } where the gateway runs
 init-credential = Put { $name } in /etc/credstore, from where systemd passes it on
 init-next = Next: { $command }
+init-restart = restart the service that runs the gateway; it may have tokens that are not here. If none does: { $command }
 init-mend = Next: fix what is marked ✗, then check again: { $command }

@@ -36,4 +36,5 @@ init-slack-stays = Slack 的 token 仍然設定著：沒有 `--front console`，
 init-variable = 執行閘道的地方要設定 { $name }
 init-credential = /etc/credstore 裡要有 { $name }，systemd 會從那裡交給閘道
 init-next = 接下來：{ $command }
+init-restart = 重新啟動執行閘道的服務，它可能有這裡沒有的 token；如果不是由服務執行：{ $command }
 init-mend = 接下來：解決有 ✗ 的項目，再檢查一次：{ $command }

@@ -6,7 +6,6 @@ use super::*;
 
 /// Texts that are found in printing positions, but are for machines or a file, or the same in any language.
 const NOT_SAID: &[&str] = &[
-    " -p LoadCredential={}",
     " at line ",
     "#HANDED ON",
     "(a result of {} characters, left out)",
@@ -39,7 +38,6 @@ const NOT_SAID: &[&str] = &[
     "store restore",
     "store restore FILE",
     "store restore {}",
-    "systemd-run --pty -p User={} {}",
     "the place of a question",
     "the service manager cannot be told anything: NOTIFY_SOCKET: {}",
     "{}  sha256 {}",

@@ -5,7 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{database::Database, store::Place};
+use crate::{config::note_start, database::Database, store::Place};
 
 struct House {
     address: String,
@@ -40,6 +40,7 @@ impl House {
         let database = Some(Database::parse(address).unwrap());
         let store = Store::open(Place { home: folder.path().to_owned(), database }).unwrap();
         let lock = HomeLock::take(folder.path()).unwrap();
+        note_start(folder.path(), home::config_file(folder.path()).exists()).unwrap();
         let shared = SharedConfig::open(&lock, store.clone(), Clock::system());
         House { address: address.to_owned(), folder, lock, store, shared }
     }
@@ -49,6 +50,7 @@ impl House {
     }
 
     fn starts_again(&mut self) {
+        note_start(self.folder.path(), home::config_file(self.folder.path()).exists()).unwrap();
         self.shared = SharedConfig::open(&self.lock, self.store.clone(), Clock::system());
     }
 

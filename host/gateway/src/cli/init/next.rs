@@ -1,0 +1,69 @@
+//! What is to be done after `init`.
+
+use pmk_system::{
+    home::{self, Holder, HomeLock},
+    service,
+};
+
+use super::{
+    super::{context::Context, doctor, stop::is_its_gateway},
+    Answers,
+};
+use crate::{config::Config, diagnostics::doctor::Finding, messages::Messages, presence::state::State};
+
+/// The unit in `packaging`.
+const UNIT: &str = "pmk-host";
+
+/// Who started the gateway that runs in the home, and so has to start it again: it reads the file at its start.
+enum Running {
+    /// A unit of the system's manager.
+    Unit(String),
+    /// Perhaps a service, which may have secrets in its environment that a gateway started from here would not have.
+    Supervised,
+    ByHand,
+}
+
+/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service, also
+/// if these answers are about something else.
+pub(super) fn command(
+    context: &Context,
+    answers: &Answers,
+    config: &Config,
+    findings: &[Finding],
+    messages: &Messages,
+) -> String {
+    if !doctor::is_well(findings) {
+        return home::command(&context.home, "doctor");
+    }
+    let secrets = [&config.api_key, &config.slack.app_token, &config.slack.bot_token];
+    let is_service = context.awaited_password().is_some()
+        || secrets.into_iter().flatten().any(|secret| secret.awaited_credential().is_some());
+    let run = match &answers.slack {
+        // If its tokens are not set yet, it must report that instead of falling back to the console.
+        Some(_) => "run --front slack",
+        None if answers.passes_over_slack(config) => "run --front console",
+        None => "run",
+    };
+    let run = home::command(&context.home, run);
+    let again = || format!("{} && {run}", home::command(&context.home, "stop"));
+    match running(context) {
+        Some(Running::Unit(unit)) => format!("systemctl restart {unit}"),
+        Some(_) if is_service => format!("systemctl restart {UNIT}"),
+        Some(Running::Supervised) => messages.init_restart(&again()),
+        Some(Running::ByHand) => again(),
+        None if is_service => format!("systemctl enable --now {UNIT}"),
+        None => run,
+    }
+}
+
+fn running(context: &Context) -> Option<Running> {
+    let home = &context.home;
+    let pid = HomeLock::holder_of(home).ok()?.filter(Holder::is_gateway)?.pid;
+    // Only a terminal's or a service's variables tell; a job of cron, for example, is in a unit as well.
+    let is_supervised = State::read(home).is_some_and(|state| state.pid == pid && state.supervised);
+    let unit = || is_its_gateway(home, pid).is_ok_and(|is| is).then(|| service::unit_of(pid)).flatten();
+    Some(match is_supervised {
+        true => unit().map_or(Running::Supervised, Running::Unit),
+        false => Running::ByHand,
+    })
+}
