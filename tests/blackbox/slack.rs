@@ -217,6 +217,30 @@ async fn after_a_silence_one_line_says_how_long_it_was_and_what_came_late() {
     assert!(audit.contains("deaf, 1 messages late"), "{audit}");
 }
 
+/// Once, each connection that Slack closed because there were too many was followed by another one and a half seconds
+/// later, for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_there_are_too_many_connections_others_are_opened_less_and_less_often() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    slack.fault("hello", Fault::Error("too_many_websockets"));
+    slack.disconnect("refresh_requested");
+    let waits_s = |line: &str| {
+        let (_, wait) = line.split_once("this app has too many; opening another in ")?;
+        wait.split_once(" s")?.0.parse::<f64>().ok()
+    };
+    until_async("a long pause", || {
+        gateway.log().lines().filter_map(waits_s).any(|seconds| seconds >= 4.0).then_some(())
+    })
+    .await;
+    slack.heal("hello");
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    each_is_answered_once(&slack, &[slack.dm("U1", "hello")]).await;
+    assert!(gateway.terminate().success());
+}
+
 /// What the ledger of a home tells of the way to people.
 fn of_front(home: &Home) -> Vec<String> {
     let kinds = home.ledger().into_iter().filter_map(|event| event["type"].as_str().map(str::to_owned));

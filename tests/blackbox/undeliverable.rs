@@ -132,6 +132,91 @@ async fn an_answer_that_nobody_can_be_given_is_parked_and_delivered_later_withou
     scene.behaved();
 }
 
+/// Once, of two questions that were answered together, the one without an answer of its own was said to be thought about
+/// until the other was taken up again.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_an_answer_to_two_questions_is_parked_nobody_is_said_to_be_thinking() {
+    let queue = json!({"mode": "collect", "debounceMs": 1});
+    let settings = json!({"version": 1, "language": "en", "queue": queue});
+    let scene = Scene::new(rules_for_kills().without_statuses(), &settings).await;
+    let gateway = scene.start().await;
+    let dm = dm_channel("U1");
+    let waits = |count: usize| (scene.slack.placeholders(&dm).len() == count).then_some(());
+    scene.anthropic.hold();
+    scene.slack.dm("U1", "When is the launch?");
+    until_async("a placeholder", || waits(1)).await;
+    until_async("a request", || (scene.anthropic.requests().len() == 1).then_some(())).await;
+    let other = scene.slack.dm("U1", "And where?");
+    assert!(scene.slack.await_ack(&other.event_id, PATIENCE).await.is_some());
+    gateway.kill();
+    let _gateway = scene.start().await;
+    until_async("another placeholder", || waits(2)).await;
+    until_async("a request for both", || (scene.anthropic.requests().len() == 2).then_some(())).await;
+    let methods = ["chat.postMessage", "chat.update"];
+    for method in methods {
+        scene.slack.fault(method, Fault::Error("is_archived"));
+    }
+    scene.anthropic.push(Behaviour::answer("On **Friday**, here."));
+    scene.anthropic.release();
+    scene.home.await_events("turn.parked", 1);
+    until_async("nobody waits", || waits(0)).await;
+    for method in methods {
+        scene.slack.heal(method);
+    }
+    scene.home.run(&["sessions", "retry", "--all"], "").ok();
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!(shown(&scene.slack, &dm).len(), 1, "{:#?}", scene.slack.messages(&dm));
+    assert_eq!(scene.home.events("turn.parked").len(), 1);
+    assert_eq!(violations_but_lateness(&scene.slack), Vec::<String>::new());
+}
+
+/// Once, while an organization had withdrawn its keys from the whole workspace, each question was parked at once, and
+/// nobody was ever told.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_all_of_a_workspace_is_locked_answers_wait() {
+    let scene = scene().await;
+    let gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    for method in ["chat.postMessage", "chat.update"] {
+        scene.slack.fault(method, Fault::Error("ekm_access_denied"));
+    }
+    scene.anthropic.release();
+    until_async("it waits", || gateway.log().contains("the turn is delayed and will be retried").then_some(())).await;
+    for method in ["chat.postMessage", "chat.update"] {
+        scene.slack.heal(method);
+    }
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!(shown(&scene.slack, "C1"), ["On **Friday**."]);
+    assert_eq!(shown(&scene.slack, &dm_channel("U1")), [] as [&str; 0]);
+    assert_eq!(scene.home.events("turn.parked"), [] as [serde_json::Value; 0]);
+    assert!(gateway.log().contains("ekm_access_denied"), "{}", gateway.log());
+    scene.behaved();
+}
+
+/// Of an app that is locked out as a whole, one place is enough to tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_slack_locks_the_app_itself_an_answer_in_a_direct_message_waits() {
+    let scene = scene().await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    scene.anthropic.push(Behaviour::answer("On **Friday**."));
+    scene.slack.dm("U1", "When is the launch?");
+    until_async("a request", || (scene.anthropic.requests().len() == 1).then_some(())).await;
+    let methods = ["chat.postMessage", "chat.update", "auth.test"];
+    for method in methods {
+        scene.slack.fault(method, Fault::Error("ekm_access_denied"));
+    }
+    scene.anthropic.release();
+    until_async("it waits", || gateway.log().contains("the turn is delayed and will be retried").then_some(())).await;
+    for method in methods {
+        scene.slack.heal(method);
+    }
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!(shown(&scene.slack, &dm_channel("U1")), ["On **Friday**."]);
+    assert_eq!(scene.home.events("turn.parked"), [] as [serde_json::Value; 0]);
+    scene.behaved();
+}
+
 /// Once, whom their channel kept out never heard that their question was parked.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_told_in_person() {

@@ -297,6 +297,15 @@ pub trait Front: Send + Sync {
         None
     }
 
+    /// Returns for how long nothing that people said can have arrived, if nothing can now; shorter interruptions of that
+    /// silence may be part of it. What was written since may not come again.
+    fn deaf_for(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Notes that nothing had arrived for so long when this run began, and that this was not reported yet.
+    fn was_deaf(&self, _ago: Duration) {}
+
     /// Reads back what was asked in a conversation while no gateway was running. Takes as long as the
     /// front's rate limits require.
     ///

@@ -45,7 +45,7 @@ pub use outage::AWAY_AFTER;
 use broadcast::Circle;
 use health_check::HealthCheck;
 use manager::Manager;
-use outage::Reading;
+use outage::{Reading, Silence};
 
 /// How often the heartbeat is written.
 pub const BEAT_EVERY: Duration = Duration::from_secs(30);
@@ -96,9 +96,19 @@ impl Presence {
         let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home) });
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
+        let silence = outage::silence_at_start(presence.signs.silent_since_ms(), back, now_ms);
+        if let Silence::Long(lasted) = silence
+            && presence.may_read()
+        {
+            presence.ports.store.came_back(owed_after_silence(lasted, now_ms)).await?;
+        }
         let online = presence.came_back(back, now_ms).await?;
+        if let Silence::Short(lasted) = silence {
+            presence.ports.front.was_deaf(lasted);
+        }
         // From here on, a kill counts as a crash of this run, and no longer as the end of the
         // previous one.
+        presence.signs.set_silent_since(presence.silent_since_ms(now_ms));
         presence.signs.beat(now_ms);
         presence.signs.remove_marker();
         presence.ports.ledger.note(online);
@@ -149,8 +159,8 @@ impl Presence {
     /// What cannot be done now is retried one heartbeat later.
     async fn keep_making_good(&self) -> Infallible {
         loop {
-            // Of several hosts, only the first does this.
-            if self.ports.store.is_first() {
+            // Of several hosts, only one does this. One that is deaf would put it off.
+            if self.ports.store.is_first_to_hear() {
                 self.make_good().await;
             }
             tokio::time::sleep(BEAT_EVERY).await;
@@ -181,7 +191,7 @@ impl Presence {
     async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
         let announce = (back.is_owed() && self.may_broadcast())
             .then(|| Announce { reason: back.reason.name().to_owned(), is_news: back.is_told });
-        let read = back.is_long && self.ports.front.reaches_absent() && self.ports.settings.read_missed;
+        let read = back.is_long && self.may_read();
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
         // An earlier outage that was not announced yet is part of this one.
         let mut owed = self.ports.store.came_back(outage).await?;
@@ -232,10 +242,24 @@ impl Presence {
         self.ports.settings.broadcast && self.ports.front.reaches_absent()
     }
 
+    fn may_read(&self) -> bool {
+        self.ports.settings.read_missed && self.ports.front.reaches_absent()
+    }
+
+    /// Returns since when nothing can have arrived, if nothing can now.
+    fn silent_since_ms(&self, now_ms: i64) -> Option<i64> {
+        let lasted = self.ports.front.deaf_for()?;
+        Some(now_ms.saturating_sub(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     fn beat(&self) {
         let (signs, now_ms) = (self.signs.clone(), self.ports.clock.now_ms());
+        let silent_since_ms = self.silent_since_ms(now_ms);
         // The disk may be slow; nothing waits for it.
-        self.ports.tasks.spawn(offload(move || signs.beat(now_ms)));
+        self.ports.tasks.spawn(offload(move || {
+            signs.set_silent_since(silent_since_ms);
+            signs.beat(now_ms);
+        }));
     }
 }
 

@@ -111,7 +111,13 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     }
     let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
     if !off.is_empty() {
-        Box::pin(called_off::end(services, off, &said, batch.take_given_up())).await?;
+        let mut given_up = batch.take_given_up();
+        if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up)).await {
+            // The next attempt ends them with what there was.
+            *batch.said().lock().unwrap_or_else(PoisonError::into_inner) = said;
+            batch.give_up(given_up);
+            return Err(error);
+        }
     }
     let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
     let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
@@ -176,8 +182,16 @@ async fn answer(
     };
     let (shown, made) = tokio::join!(show, make);
     let (work, outcome) = made?;
-    shown?;
-    record::record(services, work, outcome, learnt).await
+    // If it cannot be stored, people may call the question off before it is asked again.
+    let attempt = Box::new(record::given_up(&work));
+    let recorded = match shown {
+        Ok(_) => record::record(services, work, outcome, learnt, attempt.events.clone()).await,
+        Err(error) => Err(error),
+    };
+    if recorded.is_err() {
+        batch.give_up(*attempt);
+    }
+    recorded
 }
 
 /// Runs `doing` to its end, or gives it up if people have changed something about the turn. A turn that was given up is

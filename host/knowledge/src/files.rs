@@ -181,14 +181,18 @@ impl AtomFiles {
         Ok(Lock { _file: file })
     }
 
+    /// The path at which an atom is saved.
+    pub fn path_of(&self, atom: &Atom) -> PathBuf {
+        self.root.join(&atom.meta.scope).join(format!("{}.md", atom.meta.id))
+    }
+
     /// Saves a new atom and returns its path.
     ///
     /// # Errors
     /// [`FileError::Exists`] if this very atom was saved before; otherwise if it cannot be written.
     pub fn save_new(&self, atom: &Atom) -> Result<PathBuf, FileError> {
-        let folder = self.root.join(&atom.meta.scope);
-        make_private_dir(&folder)?;
-        let path = folder.join(format!("{}.md", atom.meta.id));
+        make_private_dir(&self.root.join(&atom.meta.scope))?;
+        let path = self.path_of(atom);
         let failed = |source| io_error(&path, "written", source);
         let staged = home::stage_private_file(&path, render(atom, &path)?.as_bytes()).map_err(failed)?;
         match staged.persist_noclobber(&path) {

@@ -1,7 +1,8 @@
 //! A bad arm over Slack's protocol: it sends more than the model takes, and the model does not say how much that is.
 
 use pmk_stand_ins::{
-    anthropic::{Anthropic, Behaviour},
+    anthropic::{self, Anthropic, Behaviour},
+    postgres,
     slack::{Slack, dm_channel},
 };
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::{failing, users, write};
 use crate::{
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, rules},
+    workspace::{Gateway, command, rules},
 };
 
 /// Everybody says something long, and gets an answer; how many there are by then. The model answers once it has heard
@@ -149,4 +150,51 @@ async fn a_turn_that_was_stopped_or_deleted_was_in_no_arm() {
     let bad = &status["arms"][1];
     assert_eq!((&bad["turns"], &bad["failed"], &bad["called_off"]), (&json!(2), &json!(2), &json!(2)), "{bad:#}");
     assert!(bad["tokens_in"].as_u64() > Some(0) && bad["latency_ms"].as_u64() > Some(0), "{bad:#}");
+}
+
+/// The disk is full for answers.
+const FULL: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$;
+    CREATE TRIGGER no_room BEFORE UPDATE OF answered_at ON turn FOR EACH ROW EXECUTE FUNCTION refuse()";
+
+/// Once, what an attempt had come to was in no figure, and what it had said was not shown, if the answer could not be
+/// stored before somebody stopped it, or could not be stored as stopped at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_could_not_be_stored_before_it_was_stopped_was_in_no_figure() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.database();
+    let database = store.rsplit('/').next().expect("a name");
+    let slack = Slack::start(rules().unlimited()).await;
+    let (anthropic, home) = (Anthropic::start().await, Home::new());
+    let arms = json!([{"name": "a", "weight": 0}, {"name": "bad", "policy": {"files": [failing(&home)]}}]);
+    let experiment = json!({"name": "full", "start": "2026-01-01T00:00:00Z", "control": "a", "arms": arms});
+    home.write("gateway.json", json!({"version": 1, "language": "en", "experiment": experiment}).to_string());
+    let mut command = command(&home, &slack, &["--model", "anthropic-api", "--store", &store]);
+    command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
+    command.env("PMK_LOG", "debug");
+    let gateway = Gateway::spawn(&home, command);
+    assert!(slack.await_connected(PATIENCE).await);
+    home.await_events("experiment.on", 1);
+    server.psql(database, FULL).expect("a trigger");
+    let delayed = |times: usize| {
+        let is_delayed =
+            |line: &&str| line.contains("the turn is delayed and") || line.contains("this turn is delayed");
+        (gateway.log().lines().filter(is_delayed).count() >= times).then_some(())
+    };
+    for _ in 0..3 {
+        anthropic.push(Behaviour::answer("It is on Friday."));
+    }
+    let asked = slack.dm("U1", "When is the launch?");
+    // The fourth comes seconds later.
+    until_async("three attempts", || delayed(3)).await;
+    slack.dm("U1", "stop");
+    until_async("an end that cannot be stored either", || delayed(4)).await;
+    assert_eq!(anthropic.requests().len(), 3, "it was stopped");
+    server.psql(database, "DROP TRIGGER no_room ON turn").expect("room");
+    let reply = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert!(reply.shown().starts_with("It is on Friday.") && reply.shown().ends_with(" Stopped"), "{}", reply.shown());
+    home.await_events("token.usage", 1);
+    assert!(gateway.terminate().success());
+    let spent = home.events("token.usage");
+    assert!(spent.len() == 1 && spent[0]["arm"] == "bad", "{spent:#?}");
 }

@@ -51,6 +51,36 @@ async fn a_verdict_counts_while_the_notice_of_another_channel_cannot_be_posted()
     assert_eq!(team.atoms().iter().filter(approved).count(), 1);
 }
 
+/// Once, an atom that was rejected while its notice could not be posted was saved again with the next attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_atom_that_was_rejected_before_its_notice_was_posted_came_back() {
+    let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.home.await_events("turn.processed", 1);
+    // What tells the asker goes out, and the notice does not.
+    team.slack.fault_after("chat.postMessage", 1, usize::MAX, Fault::Status(503));
+    team.reply(CONTACT, &asked);
+    team.passed_on(&asked).await;
+    let pending = || team.home.run(&["--json", "atoms", "list", "--pending"], "").ok().json();
+    let id = until_async("the atom", || pending()[0]["id"].as_str().map(str::to_owned)).await;
+    let tried = || team.slack.call_count("chat.postMessage");
+    let before = tried();
+    until_async("another attempt", || (tried() > before).then_some(())).await;
+    team.home.run(&["atoms", "reject", &id], "").ok();
+    let before = tried();
+    until_async("an attempt since", || (tried() > before).then_some(())).await;
+    assert_eq!(team.atoms(), []);
+    gateway.kill();
+    let gateway = team.connect().await;
+    team.slack.heal("chat.postMessage");
+    team.message("rejection", |message| in_thread(message, &asked) && message.text.contains(ENGLISH.rejected)).await;
+    team.home.await_events("turn.processed", 2);
+    assert_eq!(team.atoms(), []);
+    assert!(gateway.terminate().success());
+    team.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
     let team = Team::under(rules_for_kills(), &CHINESE, "auto").await;

@@ -6,7 +6,7 @@ use pmk_stand_ins::slack::{Fault, Message, Sent, Slack, dm_channel};
 
 use serde_json::json;
 
-use super::{MINUTE, age, made_good, talking_with};
+use super::{MINUTE, age, made_good, online, talking_with};
 use crate::{
     moments::Moments,
     support::{Home, PATIENCE, until_async},
@@ -271,4 +271,29 @@ async fn a_stop_that_was_found_by_reading_back_stopped_nothing() {
     for stop in &stops {
         assert_eq!(answers(&scene.slack, stop), [] as [&str; 0]);
     }
+}
+
+/// Once, a gateway that was killed while Slack could not be reached had heard everything, by its fresh heartbeat: what was
+/// asked before it had been unreachable for four minutes was not found by the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_the_silence_before_a_kill_was_lost() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let silence = || std::fs::read_to_string(home.path().join("gateway/silence")).ok();
+    let at_start = silence().expect("it was not connected then");
+    slack.fault("link", Fault::Status(503));
+    slack.drop_connections();
+    until_async("a beat in the silence", || silence().filter(|since| *since != at_start)).await;
+    gateway.kill();
+    // As if it had gone on for minutes before that, but not for four.
+    let since = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(5);
+    home.write("gateway/silence", format!("{since}\n"));
+    let open = slack.talked(4 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    slack.heal("link");
+    let gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&home), (1, 1, 0));
+    assert!(gateway.terminate().success());
+    assert_eq!(online(&home).last(), Some(&("fast-recovery".into(), false)), "nobody is told");
 }

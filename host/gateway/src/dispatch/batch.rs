@@ -26,7 +26,7 @@ const MAX_DEBOUNCES: usize = 10;
 
 /// What an attempt that was given up had come to. It counts if its messages are not asked again; a further attempt
 /// comes to its own.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
     pub outturn: TurnOutcome,

@@ -69,6 +69,7 @@ mod invoked;
 mod limiter;
 mod lines;
 mod link;
+mod locked;
 mod markdown;
 mod mrkdwn;
 mod places;
@@ -413,6 +414,14 @@ impl Front for Slack {
 
     fn connection(&self) -> Option<Connection> {
         Some(self.hearing.connection(self.timings.connections))
+    }
+
+    fn deaf_for(&self) -> Option<Duration> {
+        self.hearing.deaf_for()
+    }
+
+    fn was_deaf(&self, ago: Duration) {
+        self.hearing.was_deaf(ago);
     }
 
     fn reaches_absent(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::{
     chat::{Inbound, MessageBody},
     front::{Delivery, FrontError},
     services::Services,
-    store::Parked,
+    store::{Parked, Purpose},
     turn::placeholder,
 };
 
@@ -76,10 +76,19 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // The author is unknown.
         return true;
     };
-    if let Err(error) = services.front.clear(&message.event_id).await {
-        tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
+    for event_id in [&message.event_id].into_iter().chain(&parked.event_ids) {
+        if let Err(error) = services.front.clear(event_id).await {
+            tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
+        }
+        services.front.over(event_id).await;
     }
-    services.front.over(&message.event_id).await;
+    let withdrawals = match services.store.unsent_withdrawals(parked.inbox).await {
+        Ok(withdrawals) => withdrawals,
+        Err(error) => return not_yet(parked, &error),
+    };
+    if let Err(error) = take_away(services, parked, message, withdrawals).await {
+        return not_yet(parked, &error);
+    }
     if parked.answered {
         return true;
     }
@@ -111,6 +120,28 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Err(FrontError::Refused { what, .. }) => in_person(services, parked, message, &speech, what).await,
         Err(error) => not_yet(parked, &error),
     }
+}
+
+/// Removes the placeholders of which nothing becomes an answer or the notice.
+async fn take_away(
+    services: &Services,
+    parked: &Parked,
+    Inbound { reply_to, .. }: &Inbound,
+    withdrawals: Vec<Purpose>,
+) -> Result<(), FrontError> {
+    let mut shown = parked.placeholder.clone().filter(|_| parked.answered).into_iter().collect::<Vec<_>>();
+    for withdrawal in withdrawals {
+        let Purpose::Withdraw { event_id, ts, placeholder } = withdrawal else { continue };
+        let found = match placeholder {
+            None => placeholder::find(services, (&event_id, reply_to, &ts), true).await?,
+            known => known,
+        };
+        shown.extend(found.filter(|found| !shown.contains(found)));
+    }
+    for placeholder in shown {
+        placeholder::withdraw(services, reply_to, &placeholder).await?;
+    }
+    Ok(())
 }
 
 /// Tells the person by direct message, since the message's conversation refuses the notice.

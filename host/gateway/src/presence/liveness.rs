@@ -1,5 +1,5 @@
-//! What a run leaves in its home about itself: `gateway/heartbeat`, when it last ran, and `gateway/shutdown`, if it
-//! ended because it was asked to.
+//! What a run leaves in its home about itself: `gateway/heartbeat`, when it last ran; `gateway/silence`, since when nothing
+//! from the front can have reached it, if nothing could; and `gateway/shutdown`, if it ended because it was asked to.
 
 use std::{
     fs, io,
@@ -21,6 +21,7 @@ use super::BEAT_EVERY;
 #[derive(Clone, Debug)]
 pub struct LivenessFiles {
     heartbeat: PathBuf,
+    silence: PathBuf,
     marker: PathBuf,
     /// Whether the operator was told that the heartbeat cannot be written.
     told: Arc<AtomicBool>,
@@ -79,7 +80,8 @@ impl LivenessFiles {
     /// Returns the paths; nothing is opened yet.
     pub fn of(home: &Path) -> Self {
         let folder = home::gateway_dir(home);
-        LivenessFiles { heartbeat: folder.join("heartbeat"), marker: folder.join("shutdown"), told: Arc::default() }
+        let [heartbeat, silence, marker] = ["heartbeat", "silence", "shutdown"].map(|name| folder.join(name));
+        LivenessFiles { heartbeat, silence, marker, told: Arc::default() }
     }
 
     /// Reads both files. A file that cannot be read says nothing, but a marker that exists counts.
@@ -101,6 +103,26 @@ impl LivenessFiles {
                 tracing::warn!("cannot write `{path}`, so this gateway will appear to be down: {error}");
             }
             Err(_) => {}
+        }
+    }
+
+    /// Returns since when nothing had reached the last run when it ended, in milliseconds since the epoch, if nothing
+    /// could.
+    pub fn silent_since_ms(&self) -> Option<i64> {
+        text(&self.silence).and_then(|text| time(&text))
+    }
+
+    /// Writes since when nothing can have arrived; `None` if something can.
+    pub fn set_silent_since(&self, since_ms: Option<i64>) {
+        let kept = match since_ms {
+            Some(since_ms) => put(&self.silence, &format!("{}\n", shown(since_ms))),
+            None => match fs::remove_file(&self.silence) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
+        };
+        if let Err(error) = kept {
+            tracing::debug!(%error, "the next run will not know for how long nothing has arrived");
         }
     }
 
@@ -184,6 +206,17 @@ mod tests {
         assert_eq!(signs.read(), Seen { beat_ms: Some(1_777_342_416_133), end });
         signs.remove_marker();
         assert_eq!(signs.read().end, End::Crash);
+    }
+
+    #[test]
+    fn a_silence_is_left_to_the_next_run_until_it_is_over() {
+        let (_home, signs) = signs();
+        assert_eq!(signs.silent_since_ms(), None);
+        signs.set_silent_since(None);
+        signs.set_silent_since(Some(1_777_342_416_133));
+        assert_eq!(signs.silent_since_ms(), Some(1_777_342_416_133));
+        signs.set_silent_since(None);
+        assert_eq!(signs.silent_since_ms(), None);
     }
 
     #[test]

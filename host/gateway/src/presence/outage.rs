@@ -104,6 +104,30 @@ pub(super) fn at_start(seen: Seen, now_ms: i64) -> Back {
     Back::after(offline.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))), was_asked, now_ms)
 }
 
+/// For how long nothing that people said can have arrived when a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Slack may have given up resending, although the gateway was not away for so long.
+    Long(Duration),
+    /// Not yet; it goes on until the run is connected.
+    Short(Duration),
+    /// That follows from how long the gateway was away.
+    AsAway,
+}
+
+/// Evaluates since when the last run had heard nothing, if it did not when it ended.
+pub(super) fn silence_at_start(silent_since_ms: Option<i64>, back: Back, now_ms: i64) -> Silence {
+    let lasted = |since_ms: i64| u64::try_from(now_ms - since_ms).ok().map(Duration::from_millis);
+    let of_last = silent_since_ms.and_then(lasted);
+    let away = back.since_ms.and_then(lasted);
+    match (of_last.max(away), back.is_long) {
+        (Some(_), true) if of_last <= away => Silence::AsAway,
+        (Some(whole), _) if whole >= SENT_AGAIN_FOR => Silence::Long(whole),
+        (Some(whole), false) => Silence::Short(whole),
+        (_, _) => Silence::AsAway,
+    }
+}
+
 /// The clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -179,6 +203,30 @@ mod tests {
         ] {
             assert_eq!(start(beat, end), expected, "{beat:?} {end:?}");
         }
+    }
+
+    /// Regression: the heart of a run that nothing reaches beats, so its silence was forgotten with it.
+    #[test]
+    fn a_silence_that_the_last_run_was_in_was_forgotten() {
+        use Silence::*;
+        let (minute, minutes) = (Duration::from_secs(60), |minutes: i64| minutes * MINUTE);
+        for (silent, beat, expected) in [
+            (None, minutes(1), Short(minute)),
+            (Some(minutes(3)), minutes(1), Short(3 * minute)),
+            (Some(minutes(4)), minutes(1), Long(4 * minute)),
+            (Some(minutes(9)), minutes(5), Long(9 * minute)),
+            (None, minutes(5), AsAway),
+            // Left by an earlier one.
+            (Some(minutes(3)), minutes(5), AsAway),
+            // The clock was set back.
+            (Some(minutes(-3)), minutes(1), Short(minute)),
+        ] {
+            let back = at_start(Seen { beat_ms: Some(NOW - beat), end: End::Crash }, NOW);
+            assert_eq!(silence_at_start(silent.map(|ago| NOW - ago), back, NOW), expected, "{silent:?} {beat}");
+        }
+        let first = at_start(Seen::default(), NOW);
+        assert_eq!(silence_at_start(None, first, NOW), AsAway);
+        assert_eq!(silence_at_start(Some(NOW - MINUTE), first, NOW), AsAway, "everything is read");
     }
 
     fn at(wall_s: i64, up_s: u64) -> Reading {

@@ -62,8 +62,8 @@ const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at,
 const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host WHERE until - lease_ms <= pmk_now()";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
-/// and whether it is leaving.
-const LOOK: &str = concat!("SELECT id, NOT ", lasts!(), ", lease_ms = 0, leaving FROM host ORDER BY id");
+/// whether it is leaving, and whether it receives nothing from the front.
+const LOOK: &str = concat!("SELECT id, NOT ", lasts!(), ", lease_ms = 0, leaving, deaf FROM host ORDER BY id");
 /// Renews a lease from before the database's clock was set back; until then it is not renewed by what is written.
 const SET_BACK: &str = "UPDATE host SET until = pmk_now() + lease_ms, heard_since = pmk_now()
      WHERE id = ?1 AND until > pmk_now() + 2 * lease_ms";
@@ -155,11 +155,22 @@ impl HostState {
     }
 }
 
+/// A host at one look.
+struct Seen {
+    host: i64,
+    is_silent: bool,
+    has_left: bool,
+    leaves: bool,
+    is_deaf: bool,
+}
+
 /// What a host knows of the others.
 #[derive(Debug)]
 pub(super) struct Peers {
     /// Whether this host does the work that one host does for all. True where there is no other.
     is_first: AtomicBool,
+    /// As before, for work for which it must receive what people say: not while it does not, and another host does.
+    is_first_to_hear: AtomicBool,
     count: Arc<AtomicUsize>,
     /// Whether any other host may have open work, including those that are leaving and those that are gone.
     any: AtomicBool,
@@ -172,6 +183,7 @@ impl Peers {
         let is_alone = matches!(conn, Connection::Sqlite(_));
         Peers {
             is_first: AtomicBool::new(is_alone),
+            is_first_to_hear: AtomicBool::new(is_alone),
             count: Arc::default(),
             any: AtomicBool::new(false),
             leaving: Mutex::default(),
@@ -255,6 +267,12 @@ impl Store {
         self.shared.others.is_first.load(Ordering::Acquire)
     }
 
+    /// The same for work that needs a host which receives what people say: one that does not leaves it to the first that
+    /// does, if there is one.
+    pub fn is_first_to_hear(&self) -> bool {
+        self.shared.others.is_first_to_hear.load(Ordering::Acquire)
+    }
+
     /// Whether other hosts share the store, as of the last look.
     pub fn has_other_hosts(&self) -> bool {
         self.shared.others.count.load(Ordering::Acquire) > 0
@@ -322,31 +340,36 @@ impl Store {
     pub async fn look_after_hosts(&self) -> Result<bool, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(false) };
         let (own, home) = (link.host(), link.home().clone());
-        let seen: Vec<(i64, bool, bool, bool)> = self
+        let seen: Vec<Seen> = self
             .read(|conn| {
                 let mut statement = conn.prepare_cached(LOOK)?;
-                let seen = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+                let seen = statement.query_map([], |row| {
+                    let (host, is_silent, has_left) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                    Ok(Seen { host, is_silent, has_left, leaves: row.get(3)?, is_deaf: row.get(4)? })
+                })?;
                 Ok(seen.collect::<Result<_, _>>()?)
             })
             .await?;
-        let others = || seen.iter().filter(|(host, ..)| *host != own);
+        let others = || seen.iter().filter(|seen| seen.host != own);
         // A silent host may still be alive until somebody has declared it gone: after the database was unreachable,
         // all are silent.
-        let there = || others().filter(|(.., has_left, leaves)| !has_left && !leaves).map(|(host, ..)| *host);
-        let before = there().next();
+        let there = || others().filter(|seen| !seen.has_left && !seen.leaves);
+        let is_first = there().next().is_none_or(|seen| own < seen.host);
+        let is_deaf = seen.iter().any(|seen| seen.host == own && seen.is_deaf);
+        let hears = there().find(|seen| !seen.is_deaf);
+        let is_first_to_hear = hears.map_or(is_first || !is_deaf, |seen| !is_deaf && own < seen.host);
         self.shared.others.count.store(there().count(), Ordering::Release);
         self.shared.others.any.store(others().next().is_some(), Ordering::Release);
-        self.shared.others.is_first.store(before.is_none_or(|host| own < host), Ordering::Release);
+        self.shared.others.is_first.store(is_first, Ordering::Release);
+        self.shared.others.is_first_to_hear.store(is_first_to_hear, Ordering::Release);
         // A host that is itself silent cannot judge the others.
-        let is_heard = seen.iter().any(|(host, is_silent, ..)| *host == own && !is_silent);
+        let is_heard = seen.iter().any(|seen| seen.host == own && !seen.is_silent);
         if !is_heard {
             self.write(move |conn| Ok(conn.prepare_cached(SET_BACK)?.run([own])?)).await?;
         }
-        let gone: Vec<i64> = others()
-            .filter(|(_, is_silent, has_left, _)| *has_left || (*is_silent && is_heard))
-            .map(|(host, ..)| *host)
-            .collect();
-        let leaving: Vec<i64> = others().filter(|(.., leaves)| *leaves).map(|(host, ..)| *host).collect();
+        let gone: Vec<i64> =
+            others().filter(|seen| seen.has_left || (seen.is_silent && is_heard)).map(|seen| seen.host).collect();
+        let leaving: Vec<i64> = others().filter(|seen| seen.leaves).map(|seen| seen.host).collect();
         let has_handed_on = {
             let mut before = self.shared.others.leaving.lock().unwrap_or_else(PoisonError::into_inner);
             let is_new = leaving.iter().any(|host| !before.contains(host));

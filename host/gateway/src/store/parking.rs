@@ -2,12 +2,14 @@
 //! the inbox until somebody reopens it.
 
 use pmk_core::SessionKey;
+use serde::Deserialize;
 
 use super::{
-    Parked, Pending, Store, StoreError, Unparked,
+    Parked, Pending, Purpose, Store, StoreError, Unparked,
     error::Fault,
     escalations, lease,
     sql::{self, Connection, OptionalExtension, Row, params},
+    turns::UNSENT_PARTS,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{chat::Inbound, ledger::Event};
@@ -15,10 +17,13 @@ use crate::{chat::Inbound, ledger::Event};
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
      RETURNING session_id";
-/// A placeholder that was replaced by the answer or its first part no longer counts. A question counts as answered
-/// if the only unsent parts are for other readers or remove something.
+/// A placeholder no longer counts that was replaced by the answer or its first part, or by a notice; a first part that
+/// passes an answer on replaces none. A question counts as answered if the only unsent parts are for other readers or
+/// remove something.
 const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
-            CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.part = 0 AND o.sent_at IS NOT NULL)
+            CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NOT NULL
+                    AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
+                        IN ('notice', CASE WHEN o.part = 0 THEN 'reply' ELSE 'notice' END))
                  THEN NULL ELSE t.placeholder END,
             EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
@@ -86,6 +91,24 @@ impl Store {
         self.read(move |conn| Ok(parked(conn, Wanted::One(inbox))?.pop())).await
     }
 
+    /// Returns those parts of a parked question's answer that were to remove placeholders, as far as they can be read.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn unsent_withdrawals(&self, inbox: InboxId) -> Result<Vec<Purpose>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(UNSENT_PARTS)?;
+            let mut rows = statement.query([inbox.0])?;
+            let mut withdrawals = Vec::new();
+            while let Some(row) = rows.next()? {
+                let how = row.get_ref(2)?.as_str().ok().and_then(|how| serde_json::from_str::<Purposeful>(how).ok());
+                withdrawals.extend(how.map(|how| how.purpose).filter(|it| matches!(it, Purpose::Withdraw { .. })));
+            }
+            Ok(withdrawals)
+        })
+        .await
+    }
+
     /// Notes that the person was told.
     ///
     /// # Errors
@@ -140,6 +163,12 @@ impl Store {
         })
         .await
     }
+}
+
+/// What an unsent part is for.
+#[derive(Deserialize)]
+struct Purposeful {
+    purpose: Purpose,
 }
 
 /// Which parked questions to read.

@@ -63,6 +63,8 @@ pub(super) const UNSENT_PARTS: &str =
 pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4, body = NULL WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
+pub(super) const HOW: &str = "SELECT how FROM outbox WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
+pub(super) const SET_HOW: &str = "UPDATE outbox SET how = ?3 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
 /// What is still to be sent of a turn: a row for each part that was not sent, and at least one row.
 pub(super) const OUTSTANDING: &str = "SELECT t.session_id, t.delivered_at IS NOT NULL, o.part
      FROM turn t LEFT JOIN outbox o ON o.turn_id = t.id AND o.sent_at IS NULL WHERE t.id = ?1";
@@ -350,6 +352,32 @@ impl Store {
             self.shared.undelivered.keep(turn, known);
         }
         Ok(())
+    }
+
+    /// Notes that this home has saved the atom on which a part asks for a verdict. If that part is tried again, the file is
+    /// not written again: somebody may have deleted it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn atom_saved(&self, turn: TurnId, part: u32) -> Result<(), StoreError> {
+        let home = self.atoms_home();
+        self.write(move |conn| {
+            let mut statement = conn.prepare_cached(HOW)?;
+            let mut rows = statement.query(params![turn.0, part])?;
+            let Some(row) = rows.next()? else { return Ok(()) };
+            let mut how: How = codec::from_json(row.get_ref(0)?, &format!("a part of turn {turn}"))?;
+            if let Purpose::Notice { saved_in, .. } = &mut how.purpose {
+                *saved_in = Some(home.clone());
+                conn.prepare_cached(SET_HOW)?.run(params![turn.0, part, codec::to_json(&how)])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The name of this home among those whose hosts share the store.
+    pub fn atoms_home(&self) -> String {
+        self.shared.link.as_ref().map(|link| link.home().clone()).unwrap_or_default()
     }
 
     /// Returns who asked the questions that a turn has answered along with its own, and the ids of their messages.

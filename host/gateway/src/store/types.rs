@@ -395,6 +395,9 @@ pub enum Purpose {
     Notice {
         /// The file's text.
         atom: String,
+        /// Where an earlier attempt has saved the file, whatever became of it since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved_in: Option<String>,
     },
 }
 

@@ -73,7 +73,7 @@ pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Opt
     match atom.render() {
         Ok(file) => Some(Outgoing {
             speech: services.messages.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
-            purpose: Purpose::Notice { atom: file },
+            purpose: Purpose::Notice { atom: file, saved_in: None },
             ..Outgoing::default()
         }),
         Err(error) => {

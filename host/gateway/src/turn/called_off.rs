@@ -14,12 +14,13 @@ use crate::{
 };
 
 /// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
-/// to: that counts, or policies under which people stop more answers would look the better for it.
+/// to: that counts, or policies under which people stop more answers would look the better for it. It is taken once it is
+/// stored.
 pub(super) async fn end(
     services: &Services,
     turns: Vec<OpenTurn>,
     said: &str,
-    mut given_up: GivenUp,
+    given_up: &mut GivenUp,
 ) -> Result<(), TurnError> {
     let (mut stopped, deleted): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
@@ -30,12 +31,15 @@ pub(super) async fn end(
             services.front.resumed(&turn.inbound).await;
         }
         // It was an attempt at all of them.
-        let GivenUp { usage, outturn, events } =
-            if stopped.is_empty() { std::mem::take(&mut given_up) } else { GivenUp::default() };
+        let counts = stopped.is_empty();
+        let GivenUp { usage, outturn, events } = if counts { given_up.clone() } else { GivenUp::default() };
         if outturn.tags != Tags::default() {
             services.store.spent(turn.turn, usage, &outturn).await?;
         }
         services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
+        if counts {
+            *given_up = GivenUp::default();
+        }
         record::judge(services, &outturn).await;
     }
     match stopped.pop() {
@@ -50,7 +54,7 @@ async fn stop(
     mut turn: OpenTurn,
     also: Vec<OpenTurn>,
     said: &str,
-    given_up: GivenUp,
+    given_up: &mut GivenUp,
 ) -> Result<Answered, TurnError> {
     let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
     batching::merge(&mut turn, &also);
@@ -69,10 +73,11 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let outturn = TurnOutcome { asked_by, ..given_up.outturn };
+    let GivenUp { usage, outturn, events } = given_up.clone();
+    let outturn = TurnOutcome { asked_by, ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
-        usage: given_up.usage,
+        usage,
         also: also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         pieces,
         atoms: vec![],
@@ -85,13 +90,14 @@ async fn stop(
         outturn: outturn.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
-        events: given_up.events,
+        events,
         receipts: Receipts::default(),
         revision: turn.live.revision,
         placeholder: None,
     };
     let now_ms = services.now_ms();
     services.store.record(turn.turn, recorded, now_ms).await?;
+    *given_up = GivenUp::default();
     record::judge(services, &outturn).await;
     Ok(Answered::recorded(&turn, outturn.tags, turn.placeholder.clone(), parts, report, now_ms))
 }

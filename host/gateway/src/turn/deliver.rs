@@ -210,7 +210,9 @@ async fn deliver_part(
         kind,
     };
     match purpose {
-        Purpose::Notice { atom } => notice::ask(services, delivery, atom, doubt).await,
+        Purpose::Notice { atom, saved_in } => {
+            notice::ask(services, answered.turn, delivery, (atom, saved_in.as_deref()), doubt).await
+        }
         _ => Ok(send(services, delivery, doubt).await?),
     }
 }

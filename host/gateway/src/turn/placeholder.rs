@@ -141,7 +141,7 @@ pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), F
 
 /// Searches for the placeholder of an attempt with unknown outcome. If the front cannot search, a second one is
 /// posted.
-pub(super) async fn find(
+pub(crate) async fn find(
     services: &Services,
     (event_id, reply_to, ts): (&str, &ReplyTo, &str),
     is_streamed: bool,

@@ -14,7 +14,7 @@ use crate::{
     dispatch::GivenUp,
     exchange::Cut,
     ledger::{
-        Event,
+        Event, TaggedEvent,
         report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     policies::experiment::signals::Reask,
@@ -34,11 +34,13 @@ pub(super) enum Ending {
     },
 }
 
+/// Stores an answer. `events` are those of the turn so far.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
     outcome: Ending,
     learnt: Option<Box<Atom>>,
+    mut events: Vec<TaggedEvent>,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
     let (reply, keep_live) = match outcome {
@@ -90,6 +92,7 @@ pub(super) async fn record(
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
     let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
+    events.extend(work.ports.journal.take());
     let recorded = Recorded {
         messages: work.exchange.window.of_this_turn().cloned().collect(),
         usage: work.exchange.tally.usage,
@@ -103,7 +106,7 @@ pub(super) async fn record(
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
-        events: work.ports.journal.take(),
+        events,
         receipts: work.ports.scribe.take(),
         pieces: batching::pieces(work.turn, &work.also[..work.merged]),
         revision: work.exchange.window.revision(),
@@ -197,7 +200,7 @@ fn outturn(work: &Work<'_>) -> TurnOutcome {
     }
 }
 
-/// Returns what an attempt that ends without an answer has come to.
+/// Returns what an attempt has come to that ends without an answer, unless its answer is stored.
 pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
     GivenUp { usage: work.exchange.tally.usage, outturn: outturn(work), events: work.ports.journal.take() }
 }

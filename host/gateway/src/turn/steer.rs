@@ -42,7 +42,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 continue;
             }
             Admission::CalledOff(turn) => {
-                called_off::end(services, vec![turn], "", GivenUp::default()).await?;
+                called_off::end(services, vec![turn], "", &mut GivenUp::default()).await?;
                 continue;
             }
             Admission::Nothing => continue,

@@ -138,7 +138,8 @@ impl SlackRules {
     }
 }
 
-/// A fault of a method. `link` stands for the opening of a WebSocket.
+/// A fault of a method. `link` stands for the opening of a WebSocket, and the error of `hello` for the reason why one is
+/// closed as soon as it is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It responds with this HTTP status.

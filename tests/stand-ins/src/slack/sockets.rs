@@ -99,6 +99,9 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
     if socket.send(Frame::text(hello.to_string())).await.is_err() {
         return;
     }
+    if let Some(Fault::Error(reason)) = inner.state().fault("hello") {
+        commands.send(Command::Disconnect(reason.to_owned())).ok();
+    }
     inner.state().sockets.push(Socket { id, commands });
     inner.changed.notify_waiters();
     converse(&inner, &mut socket, &mut orders).await;

@@ -171,6 +171,17 @@ impl Connectivity {
         }
     }
 
+    /// Notes that the bot was deaf for so long before this run, of which nothing was reported.
+    pub(super) fn was_deaf(&self, ago: Duration) {
+        self.state().gaps.began_before(ago, Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// Returns for how long the bot has been deaf, if it is; with silences before that count together with this one.
+    pub(super) fn deaf_for(&self) -> Option<Duration> {
+        self.state().gaps.goes_on_for(Instant::now())
+    }
+
     /// Returns whether messages may be lost now, because the bot has been deaf for long.
     pub(super) fn may_be_missing(&self) -> bool {
         self.state().gaps.is_long(Instant::now())

@@ -73,6 +73,10 @@ pub(super) enum Cause {
     AwaitsToken {
         code: String,
     },
+    /// Slack refuses everything for the keys of the workspace, which may be given back at any time.
+    Locked {
+        code: String,
+    },
     RateLimited {
         retry_after: Duration,
     },
@@ -259,7 +263,7 @@ impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CallFailure { method, token, cause } = self;
         match cause {
-            Cause::Code { code, needed: None } | Cause::AwaitsToken { code } => {
+            Cause::Code { code, needed: None } | Cause::AwaitsToken { code } | Cause::Locked { code } => {
                 write!(f, "`{method}` with {token} failed: Slack says `{code}`")
             }
             Cause::Code { code, needed: Some(needed) } => {
@@ -309,9 +313,9 @@ impl CallFailure {
 
     /// Returns whether the bot may not read the conversation at all.
     pub(super) fn is_about_the_place(&self) -> bool {
-        self.code().is_some_and(|code| {
-            matches!(code, "missing_scope" | "not_in_channel" | "channel_not_found") || OF_APP_OR_PLACE.contains(&code)
-        })
+        let Cause::Code { code, .. } = &self.cause else { return false };
+        matches!(&**code, "missing_scope" | "not_in_channel" | "channel_not_found")
+            || OF_APP_OR_PLACE.contains(&&**code)
     }
 
     /// Returns whether Slack or the limiter has not carried the call out because of a rate limit.
@@ -321,7 +325,7 @@ impl CallFailure {
 
     /// Returns whether the call certainly had no effect.
     pub(super) fn was_not_made(&self) -> bool {
-        self.was_put_off() || matches!(self.cause, Cause::NotForUs(_))
+        self.was_put_off() || matches!(self.cause, Cause::NotForUs(_) | Cause::Locked { .. })
     }
 
     /// Returns how long to wait, if Slack says so.
@@ -361,14 +365,15 @@ impl CallFailure {
             | Cause::Unreadable
             | Cause::Unreachable(_)
             | Cause::NotForUs(_)
-            | Cause::AwaitsToken { .. } => false,
+            | Cause::AwaitsToken { .. }
+            | Cause::Locked { .. } => false,
         }
     }
 
     /// Returns Slack's own error code.
     pub(super) fn code(&self) -> Option<&str> {
         match &self.cause {
-            Cause::Code { code, .. } | Cause::AwaitsToken { code } => Some(code),
+            Cause::Code { code, .. } | Cause::AwaitsToken { code } | Cause::Locked { code } => Some(code),
             _ => None,
         }
     }
@@ -380,7 +385,7 @@ impl CallFailure {
             Cause::Code { code, needed } if self.kind() == Some(Kind::Credentials) => {
                 hint(code, self.token, needed.as_deref())
             }
-            Cause::AwaitsToken { code } => hint(code, self.token, None),
+            Cause::AwaitsToken { code } | Cause::Locked { code } => hint(code, self.token, None),
             Cause::RateLimited { .. } | Cause::NotForUs(_) => "wait a minute and try again".to_owned(),
             Cause::Code { code, .. } if matches!(&**code, "ratelimited" | "rate_limited") => {
                 "wait a minute and try again".to_owned()
@@ -421,9 +426,12 @@ impl CallFailure {
             // A status says something about the connection to Slack; only "too large" is about the
             // message.
             Cause::Status(413) => FrontError::Refused { what, may_pass: false },
-            Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) | Cause::Broken(_) => {
-                FrontError::Transient { what, retry_after: None }
-            }
+            Cause::Locked { .. }
+            | Cause::Status(_)
+            | Cause::TimedOut(_)
+            | Cause::Unreadable
+            | Cause::Unreachable(_)
+            | Cause::Broken(_) => FrontError::Transient { what, retry_after: None },
         }
     }
 }
@@ -455,6 +463,9 @@ mod tests {
         for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
             assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
         }
+        let locked = || failure(Cause::Locked { code: "ekm_access_denied".to_owned() });
+        assert!(matches!(locked().while_running(), FrontError::Transient { .. }));
+        assert!(!locked().is_final() && !locked().is_about_the_place() && !locked().is_about_content());
     }
 
     /// Regression: what one channel does not allow was taken for a token that Slack does not accept anywhere.

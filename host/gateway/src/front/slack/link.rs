@@ -38,6 +38,8 @@ const MAX_UNSENT: usize = 32;
 /// The longest frame. Slack cuts messages at 40,000 characters; with its blocks, and every character escaped, that
 /// is less than one megabyte.
 const MAX_FRAME_BYTES: usize = 4 << 20;
+/// Why Slack closes a connection if the app has more than ten.
+const TOO_MANY: &str = "too_many_websockets";
 /// How long to wait for Slack's close frame; nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
@@ -58,8 +60,10 @@ pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     unsent: Option<(usize, Instant)>,
     /// Set after the hello.
     presence: Option<Presence<'a>>,
-    /// Slack has announced that it will close the connection.
+    /// Slack has announced that it will close the connection,
     leaving: bool,
+    /// because the app has too many.
+    is_one_too_many: bool,
 }
 
 /// Why [`Link::serve`] returned.
@@ -131,6 +135,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             unsent: None,
             presence: None,
             leaving: false,
+            is_one_too_many: false,
         }
     }
 
@@ -148,6 +153,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     /// Returns how long the connection has been open.
     pub(super) fn age(&self) -> Duration {
         self.opened.elapsed()
+    }
+
+    /// Returns whether Slack closes the connection because the app has too many.
+    pub(super) fn is_one_too_many(&self) -> bool {
+        self.is_one_too_many
     }
 
     /// Takes messages in and acknowledges them, until `until` completes or the connection ends.
@@ -281,6 +291,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             return Err(LinkError::Refused { what: format!("Slack ended Socket Mode: `{reason}`"), hint });
         }
         tracing::debug!(reason, "Slack will close a connection");
+        self.is_one_too_many |= reason == TOO_MANY;
         if std::mem::replace(&mut self.leaving, true) { Ok(Step::Go) } else { Ok(Step::Leave) }
     }
 

@@ -87,7 +87,15 @@ impl<'a> Sockets<'a> {
                 }
             };
             let served = link.serve(halted).await;
-            backoff.served(link.age());
+            if link.is_one_too_many() {
+                let wait = backoff.one_too_many(link.age());
+                tracing::warn!(
+                    "Slack closes a connection because this app has too many; opening another in {:.1} s",
+                    wait.as_secs_f64()
+                );
+            } else {
+                backoff.served(link.age());
+            }
             let _turn = match served {
                 ServeOutcome::Until(None) => {
                     retiring.push(link.retire());
@@ -222,10 +230,12 @@ impl Refusal {
 }
 
 /// The pause before the next attempt: longer after each failed one, with jitter so that many hosts do not
-/// come back at the same time. A connection that received a hello resets it, however soon it was closed.
+/// come back at the same time. A connection that received a hello resets it, however soon it was closed, unless it was
+/// one too many: then the next one is, too.
 struct Backoff {
     steps: ExponentialBuilder,
     next: ExponentialBackoff,
+    longest: Duration,
     spacing: Duration,
     wait: Duration,
 }
@@ -237,13 +247,23 @@ impl Backoff {
             .with_max_delay(timings.retry_max)
             .with_jitter()
             .without_max_times();
-        Backoff { next: steps.build(), steps, spacing: timings.spacing, wait: Duration::ZERO }
+        let Timings { retry_max: longest, spacing, .. } = *timings;
+        Backoff { next: steps.build(), steps, longest, spacing, wait: Duration::ZERO }
     }
 
     /// Notes that a connection worked for this long.
     fn served(&mut self, age: Duration) {
         self.next = self.steps.build();
         self.wait = self.spacing.saturating_sub(age);
+    }
+
+    /// Notes that a connection is closed after that long because the app has too many. Returns the pause.
+    fn one_too_many(&mut self, age: Duration) -> Duration {
+        if age > self.longest {
+            // It was not when it was opened.
+            self.next = self.steps.build();
+        }
+        self.failed(Some(self.spacing.saturating_sub(age)))
     }
 
     fn failed(&mut self, retry_after: Option<Duration>) -> Duration {
@@ -274,6 +294,17 @@ mod tests {
             let wait = backoff.wait();
             assert!(wait <= Duration::from_millis(1_500), "{wait:?} deaf after cut {cut}, right after the hello");
         }
+    }
+
+    /// Regression: each was followed by the next one and a half seconds later, for ever.
+    #[test]
+    fn connections_of_which_there_were_too_many_were_opened_again_at_once() {
+        let timings = Timings::default();
+        let mut backoff = Backoff::new(&timings);
+        let waits: Vec<Duration> = (0..8).map(|_| backoff.one_too_many(Duration::from_millis(20))).collect();
+        assert!(waits[0] >= Duration::from_millis(1_480), "{waits:?}");
+        assert!(waits.iter().rev().take(2).all(|wait| *wait >= timings.retry_max), "{waits:?}");
+        assert!(backoff.one_too_many(Duration::from_secs(3_600)) <= Duration::from_secs(1), "it worked for an hour");
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,6 +31,7 @@ use super::{
     dry_run::DryRun,
     failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
     limiter::{Lane, Limiter, Priority},
+    locked::{LOCKED, Locked},
     renewal::Renewal,
     token::Token,
     tokens::{TokenPair, Tokens},
@@ -87,6 +88,8 @@ pub(super) struct Web {
     pub(super) time_limit: Duration,
     /// The buttons that Slack refuses.
     pub(super) refused: Refused,
+    /// Whether Slack refuses messages everywhere.
+    locked: Locked,
     /// In a dry run: answers calls that write.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
@@ -249,6 +252,7 @@ impl Web {
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
             refused: Refused::default(),
+            locked: Locked::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits, config.sharers.clone()),
             standing: config.standing.clone(),
@@ -488,7 +492,11 @@ impl Web {
             answer = self.once(request(), self.tokens.now().of(token)).await;
         }
         let cause = match answer {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => {
+                self.locked.accepts(lane);
+                return Ok(answer);
+            }
+            Err(Cause::Code { code, .. }) if code == LOCKED && self.is_locked(lane).await => Cause::Locked { code },
             Err(Cause::Code { code, .. }) if token == Token::Bot && self.awaits_token(&code) => {
                 Cause::AwaitsToken { code }
             }
@@ -503,6 +511,20 @@ impl Web {
     /// Returns whether this refusal of the bot token ends as soon as a new one is written.
     fn awaits_token(&self, code: &str) -> bool {
         is_about_the_token(code) && self.tokens.source.as_ref().is_some_and(|source| source.may_replace_bot())
+    }
+
+    /// Returns whether a call that is refused for the keys of its place would be refused everywhere: at another place, one
+    /// was; or Slack says so of the app itself.
+    async fn is_locked(&self, lane: &Lane) -> bool {
+        if matches!(lane.method, AUTH_TEST | OPEN) {
+            return false;
+        }
+        if self.locked.refuses(lane) {
+            return true;
+        }
+        let test = self.client.get(self.address.method(AUTH_TEST));
+        let tested = self.once::<IgnoredAny>(test, self.tokens.now().of(Token::Bot)).await;
+        matches!(tested, Err(Cause::Code { code, .. }) if code == LOCKED)
     }
 
     /// Returns whether a call may be made; checking that has the time limit of a call.

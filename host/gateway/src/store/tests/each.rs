@@ -13,6 +13,7 @@ mod following;
 pub(super) mod group_commit;
 mod leases;
 mod moves;
+mod parking;
 mod presence;
 mod presses;
 mod receipts;

@@ -111,7 +111,7 @@ async fn where_a_message_goes_survives_a_crash() {
         speech: MessageBody { text: "<@U2> help".into(), pings: vec!["U2".into()] },
         thread_ts: Some("1.1".into()),
         to: Some("U2".into()),
-        purpose: Purpose::Notice { atom: "---".into() },
+        purpose: Purpose::Notice { atom: "---".into(), saved_in: None },
         offers: Offers::Opinion,
     };
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];

@@ -374,6 +374,32 @@ async fn where_the_database_was_away_for_a_while_one_host_is_the_first_all_the_s
     assert!(first.is_first() && !second.is_first());
 }
 
+/// Regression: while the first host could not reach Slack, what everybody had missed was read back by nobody.
+#[tokio::test]
+async fn the_first_host_put_off_for_all_what_needs_one_that_hears() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    for (deaf, expected) in [
+        ([true, true], [true, false]),
+        ([true, false], [false, true]),
+        ([false, false], [true, false]),
+        ([false, true], [true, false]),
+    ] {
+        first.says_deaf(deaf[0]).await.unwrap();
+        second.says_deaf(deaf[1]).await.unwrap();
+        first.look_after_hosts().await.unwrap();
+        second.look_after_hosts().await.unwrap();
+        assert_eq!([first.is_first_to_hear(), second.is_first_to_hear()], expected, "{deaf:?}");
+        assert!(first.is_first() && !second.is_first(), "{deaf:?}");
+    }
+    second.says_deaf(false).await.unwrap();
+    second.leaves().await.unwrap();
+    first.says_deaf(true).await.unwrap();
+    first.look_after_hosts().await.unwrap();
+    assert!(first.is_first_to_hear(), "the other one is leaving");
+}
+
 #[tokio::test]
 async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_host_works_on() {
     let Some([one, other]) = two() else { return };

@@ -125,6 +125,8 @@ const BY_INDEX: &[&str] = &[
     turns::SPENT,
     turns::UNSENT_PARTS,
     turns::PART_SENT,
+    turns::HOW,
+    turns::SET_HOW,
     turns::OUTSTANDING,
     turns::EMPTY_PARTS,
     turns::DELIVERED,

@@ -2,18 +2,43 @@
 
 use std::path::Path;
 
-use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
+use pmk_knowledge::{
+    Atom, LibraryError, Notice,
+    atom::Status,
+    files::{AtomFiles, FileError, read_text},
+    moderation,
+};
 
 use super::post::{UncertainDelivery, send};
-use crate::{chat::MessageBody, front::Delivery, services::Services, turn::TurnError};
+use crate::{chat::MessageBody, front::Delivery, ids::TurnId, services::Services, turn::TurnError};
+
+/// What people have made of an atom by now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Pending,
+    Approved,
+    /// Its file was deleted.
+    Rejected,
+}
+
+impl Standing {
+    fn of(atom: Option<&Atom>) -> Standing {
+        match atom.map(|atom| atom.meta.status) {
+            Some(Status::Approved) => Standing::Approved,
+            Some(Status::Pending) => Standing::Pending,
+            None => Standing::Rejected,
+        }
+    }
+}
 
 /// Saves an atom and asks for a verdict on it. If the notice replaces a placeholder, the atom's file
 /// names the notice before anybody can react to it; otherwise no reaction is judged until the file names
-/// it.
+/// it. The file is saved once: an atom that is rejected before the notice is posted stays rejected.
 pub(super) async fn ask(
     services: &Services,
+    turn: TurnId,
     delivery: Delivery<'_>,
-    file: &str,
+    (file, saved_in): (&str, Option<&str>),
     doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
@@ -24,25 +49,36 @@ pub(super) async fn ask(
         }
     };
     let id = atom.meta.id.clone();
-    let path = services
+    // The atoms of another home may not have arrived here yet.
+    let is_saved = saved_in.is_some_and(|home| home == services.store.atoms_home());
+    let (path, mut standing) = services
         .library
-        .with(move |library| match library.files().save_new(&atom) {
-            // Saved just before a crash.
-            Err(FileError::Exists { path }) => Ok(path),
-            saved => Ok(saved?),
+        .with(move |library| {
+            let (files, path) = (library.files(), library.files().path_of(&atom));
+            match is_saved {
+                true => Ok((path.clone(), standing(&path)?)),
+                false => save(files, &atom).map(|()| (path, Standing::Pending)),
+            }
         })
         .await?;
+    if !is_saved {
+        services.store.atom_saved(turn, delivery.number).await?;
+    }
     let channel = &delivery.reply_to.channel;
     let _judging = services.judging.lock(channel).await;
-    let mut is_approved = false;
     if let Some(placeholder) = delivery.replaces {
-        is_approved = note_notice(services, &path, channel, placeholder).await?;
+        standing = note_notice(services, &path, channel, placeholder).await?;
     }
-    // If it was approved between a crash and now, the message says so.
-    let approved = MessageBody { text: services.messages.atom_approved(&id), pings: vec![] };
-    let said = match is_approved {
-        true => Delivery { speech: &approved, buttons: &[], ..delivery.clone() },
-        false => delivery.clone(),
+    // If somebody has judged it meanwhile, the message says so.
+    let judged = match standing {
+        Standing::Pending => None,
+        Standing::Approved => Some(services.messages.atom_approved(&id)),
+        Standing::Rejected => Some(services.messages.atom_rejected(&id)),
+    };
+    let judged = judged.map(|text| MessageBody { text, pings: vec![] });
+    let said = match &judged {
+        Some(speech) => Delivery { speech, buttons: &[], ..delivery.clone() },
+        None => delivery.clone(),
     };
     let Some(message_ts) = send(services, said, doubt).await? else { return Ok(None) };
     if delivery.replaces != Some(&*message_ts) {
@@ -51,12 +87,31 @@ pub(super) async fn ask(
     Ok(Some(message_ts))
 }
 
-/// Notes in an atom's file which message asks for a verdict. Returns whether the atom is already
-/// approved.
-async fn note_notice(services: &Services, path: &Path, channel: &str, message_ts: &str) -> Result<bool, TurnError> {
+fn save(files: &AtomFiles, atom: &Atom) -> Result<(), LibraryError> {
+    match files.save_new(atom) {
+        // Saved just before a crash.
+        Ok(_) | Err(FileError::Exists { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns what people have made of an atom that was saved there.
+fn standing(path: &Path) -> Result<Standing, LibraryError> {
+    match read_text(path) {
+        Ok(text) => {
+            let atom = Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })?;
+            Ok(Standing::of(Some(&atom)))
+        }
+        Err(error) if error.is_missing() => Ok(Standing::Rejected),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Notes in an atom's file which message asks for a verdict. Returns what people have made of it by now.
+async fn note_notice(services: &Services, path: &Path, channel: &str, message_ts: &str) -> Result<Standing, TurnError> {
     let notice = Notice { channel_id: channel.to_owned(), message_ts: message_ts.to_owned() };
     let path = path.to_owned();
     let atom =
         services.library.with(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
-    Ok(atom.is_some_and(|atom| atom.meta.status == Status::Approved))
+    Ok(Standing::of(atom.as_ref()))
 }

@@ -287,3 +287,19 @@ async fn what_fell_into_two_short_silences_was_lost() {
     let _open = hearing.opened();
     assert_eq!(Told::missing(&hearing), [] as [u64; 0], "Slack has sent everything again in between");
 }
+
+/// Regression: a process that began during a silence counted from its own beginning.
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_in_a_silence_across_a_restart_was_forgotten() {
+    let hearing = hearing();
+    hearing.was_deaf(Duration::from_secs(200));
+    assert_eq!((hearing.deaf_for(), Told::missing(&hearing)), (Some(Duration::from_secs(200)), vec![]));
+    pass(39 * SECOND).await;
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0]);
+    pass(2 * SECOND).await;
+    let open = hearing.opened();
+    assert_eq!((hearing.deaf_for(), Told::missing(&hearing)), (None, vec![241]));
+    drop(open);
+    pass(7 * SECOND).await;
+    assert_eq!(hearing.deaf_for(), Some(Duration::from_secs(7)), "what was written before is looked for");
+}

@@ -1,0 +1,60 @@
+//! What is known of a parked question.
+
+use super::*;
+
+const KEY: &str = "slack:dm:U1";
+
+fn part(purpose: Purpose) -> Outgoing {
+    Outgoing { purpose, ..Outgoing::reply("a part") }
+}
+
+fn withdrawal(placeholder: Option<&str>) -> Purpose {
+    Purpose::Withdraw { event_id: "Ev0".into(), ts: "1.0".into(), placeholder: placeholder.map(str::to_owned) }
+}
+
+/// Parks a question with a placeholder of whose answer the first parts were sent.
+async fn parked(store: &Store, event_id: &str, parts: &[Purpose], sent: u32) -> Parked {
+    let inbox = accept(store, KEY, event_id).await;
+    let open = ask(store, inbox).await;
+    let parts = parts.iter().cloned().map(part).collect();
+    let recorded = Recorded { parts, placeholder: Some("9.9".into()), ..recorded("q", "a") };
+    store.record(open.turn, Recorded { revision: open.live.revision, ..recorded }, NOW).await.unwrap();
+    for number in 0..sent {
+        store.part_sent(open.turn, (number, None), vec![], NOW).await.unwrap();
+    }
+    store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked")
+}
+
+/// Regression: the first part that was sent counted as what has replaced the placeholder, although one that passes an
+/// answer on does not.
+#[tokio::test]
+async fn the_placeholder_of_a_parked_question_is_there_until_a_part_has_replaced_it() {
+    let home = home();
+    let store = open(&home);
+    let notice = || Purpose::Notice { atom: "a file".into(), saved_in: None };
+    let (reply, passed_on) = (|| Purpose::Reply, || Purpose::PassedOn);
+    for (at, (parts, sent, is_there, answered)) in [
+        (vec![reply(), reply()], 0, true, false),
+        (vec![reply(), reply()], 1, false, false),
+        (vec![passed_on(), passed_on(), notice()], 1, true, false),
+        (vec![passed_on(), notice()], 1, true, true),
+        (vec![passed_on(), notice(), withdrawal(None)], 2, false, true),
+        (vec![passed_on(), reply()], 1, true, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let parked = parked(&store, &format!("Ev{at}"), &parts, sent).await;
+        let found = (parked.placeholder.is_some(), parked.answered);
+        assert_eq!(found, (is_there, answered), "{parts:?}, of which {sent} were sent");
+    }
+}
+
+#[tokio::test]
+async fn a_parked_question_names_the_placeholders_that_its_answer_was_to_remove() {
+    let home = home();
+    let store = open(&home);
+    let parts = [withdrawal(Some("1.1")), Purpose::Reply, withdrawal(Some("1.2")), withdrawal(None)];
+    let Parked { inbox, .. } = parked(&store, "Ev1", &parts, 1).await;
+    assert_eq!(store.unsent_withdrawals(inbox).await.unwrap(), parts[2..]);
+}
