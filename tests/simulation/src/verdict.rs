@@ -316,11 +316,11 @@ impl Verdict<'_> {
         if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
             breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
         }
-        // A placeholder that could not be searched for is deleted with what is parked, and so is that of a question which
-        // is answered along.
+        // A placeholder that could not be searched for is deleted with what is parked; that of a question which is answered
+        // along was to be removed.
         let is_along =
             |parked: &Parked| parked.message.as_ref().is_some_and(|message| message.ts != question.inbound.ts);
-        let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none() || is_along(parked));
+        let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none() && !is_along(parked));
         if self.posts.iter().any(|post| waits(&post)) && !is_kept {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
