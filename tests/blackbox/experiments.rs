@@ -42,6 +42,43 @@ fn failing(home: &Home) -> String {
     home.write("failing.wasm", Component::pruning("unreachable").build()).display().to_string()
 }
 
+/// Once, the figures of both were added up as if nothing had happened.
+#[test]
+fn an_arm_whose_file_was_changed_is_compared_as_a_new_one() {
+    let home = Home::new();
+    let holds = |policy: &str| home.write("arm.wasm", std::fs::read(component(policy)).expect("a component"));
+    write(&home, "less", &json!([{"name": "a"}, {"name": "b", "policy": {"files": ["arm.wasm"]}}]));
+    let mut round = 0;
+    let mut ask = |users: &[String]| {
+        round += 1;
+        let input: Vec<String> =
+            users.iter().map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}"))).collect();
+        home.run(&["run", "--model", "sim"], &input.join("\n")).ok()
+    };
+    let status = || home.run(&["--json", "experiment", "status"], "").ok().json();
+    let everybody = users(60);
+    holds("strict");
+    ask(&everybody[..20]);
+    ask(&everybody[..30]);
+    let before = status();
+    assert_eq!(
+        (&before["arms"][1]["policies_changed_at"], &before["arms"][1]["compared"]["policies_changed"]),
+        (&Value::Null, &json!(false)),
+        "a restart changes nothing"
+    );
+    holds("recall");
+    let told = ask(&everybody).stderr;
+    assert!(told.contains("an arm has other policies than before"), "{told}");
+    let after = status();
+    let of = |status: &Value, key: &str| ["arm", "control"].map(|of| status["arms"][1][key][of].as_u64().unwrap_or(0));
+    assert!(after["arms"][1]["policies_changed_at"].is_string() && after["arms"][0]["policies_changed_at"].is_null());
+    assert_eq!(of(&before, "compared").iter().sum::<u64>(), 30);
+    assert_eq!(of(&after, "compared").iter().sum::<u64>(), 30, "the others were drawn before");
+    assert_eq!(after["arms"][1]["compared"]["policies_changed"], json!(true));
+    let page = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(page.contains("\n  b has had other policies since 20"), "{page}");
+}
+
 #[test]
 fn a_conversation_keeps_its_arm_over_restarts_and_other_weights() {
     let home = Home::new();

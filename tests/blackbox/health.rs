@@ -266,7 +266,7 @@ fn stop_ends_it_in_an_orderly_way_and_says_when_there_is_none() {
 }
 
 /// A signal is sent to a process and stops its threads one after the other.
-fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     let mut threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     threads.all(|thread| {
         let stat = fs::read_to_string(thread.expect("a thread").path().join("stat")).unwrap_or_default();
@@ -274,7 +274,7 @@ fn is_stopped(pid: u32) -> bool {
     })
 }
 
-fn signal(pid: u32, signal: &str) {
+pub(crate) fn signal(pid: u32, signal: &str) {
     let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status();
     assert!(sent.expect("kill is installed").success());
 }

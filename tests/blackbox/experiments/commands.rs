@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::{asks, users, write};
 use crate::{
+    health::{is_stopped, signal},
     operator::terminal::{Terminal, admin_log},
     readers::in_chinese,
-    support::{Home, Running, component},
+    support::{Home, Running, component, until},
 };
 
 /// Without what differs from run to run and from build to build.
@@ -209,4 +210,33 @@ fn settings_that_an_arm_did_without_are_told() {
     home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
     assert!(promoted.stderr.contains("no longer has settings for `standard`"), "{}", promoted.stderr);
+}
+
+/// Once, the arm was said to decide in every conversation. Where the experiment was started again before the gateway had
+/// looked, it went on as if nothing had been promoted.
+#[test]
+fn a_promotion_that_the_gateway_cannot_hear_of_yet_is_followed_once_it_goes_on() {
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    for again in [false, true] {
+        let home = Home::new();
+        home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+        let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+        home.await_events("experiment.on", 1);
+        signal(gateway.pid(), "STOP");
+        until("every thread has stopped", || is_stopped(gateway.pid()).then_some(()));
+        let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
+        assert_eq!(promoted.json()["serves"], json!(false));
+        assert!(promoted.stderr.contains("the running gateway does not answer"), "{}", promoted.stderr);
+        if again {
+            home.run(&["experiment", "start"], "").ok();
+        }
+        signal(gateway.pid(), "CONT");
+        let over = home.await_events("experiment.off", 1);
+        assert_eq!(over[0]["promoted"], json!("b"), "{over:#?}");
+        let status = home.run(&["status"], "").stdout;
+        assert!(status.contains("  policies     strict 1.0.0"), "{status}");
+        home.await_events("experiment.on", 1 + usize::from(again));
+        assert!(gateway.end().0.success());
+    }
 }

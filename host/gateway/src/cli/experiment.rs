@@ -129,24 +129,59 @@ impl Start {
     }
 }
 
-/// Returns what the running gateway uses, if there is one and it does not use these policies with these settings in
-/// time. A choice of `policy use` stays in effect if gateway.json does not change. An experiment that ended at once may
-/// never have started in the gateway, for which the promotion is then a change of `policy` like any other, and those
-/// wait for a restart.
-fn others_than(context: &Context, promoted: &Stack) -> Option<String> {
+/// Why the arm does not serve in time, if a gateway is running.
+enum Lag {
+    /// It uses these policies, or the arm's with other settings. A choice of `policy use` stays in effect if gateway.json
+    /// does not change. An experiment that ended at once may never have started in the gateway, for which the promotion
+    /// is then a change of `policy` like any other, and those wait for a restart.
+    Others(String),
+    /// Nobody knows what it uses. If it had begun the experiment, it follows once it goes on.
+    Silent,
+}
+
+impl Lag {
+    /// What to tell the operator who has promoted an arm with these files.
+    fn failure(&self, context: &Context, files: &[PathBuf]) -> Failure {
+        let applying = applying(context, files);
+        match self {
+            Lag::Others(others) => Failure::new(others).hint(format!(
+                "apply it now with `{applying}`, which takes its settings from gateway.json, or restart the gateway"
+            )),
+            Lag::Silent => {
+                let status = home::command(&context.home, "status");
+                Failure::new("the running gateway does not answer").hint(format!(
+                    "once it answers again, `{status}` shows what it uses; if that is not the arm's policies, apply them \
+                     with `{applying}` or restart the gateway"
+                ))
+            }
+        }
+    }
+}
+
+/// Waits until the running gateway, if there is one, uses these policies with these settings. Returns why it does not.
+fn lag(context: &Context, promoted: &Stack) -> Option<Lag> {
     let (layers, settings) = (identities(promoted), promoted.changed_settings());
     let begun = Instant::now();
     loop {
-        let report = look(&context.home).ok()?.report?;
-        let (serving, is_set_alike) = (report.policies, report.settings.is_none_or(|theirs| theirs == settings));
-        if serving.is_empty() || (serving == layers && is_set_alike) {
-            return None;
-        }
+        let gateway = look(&context.home).ok()?;
+        gateway.pid?;
+        let lag = match gateway.report {
+            None => Lag::Silent,
+            Some(report) => {
+                let (serving, is_set_alike) =
+                    (report.policies, report.settings.is_none_or(|theirs| theirs == settings));
+                match serving == layers {
+                    _ if serving.is_empty() => return None,
+                    true if is_set_alike => return None,
+                    true => {
+                        Lag::Others(format!("the running gateway still uses `{}` with other settings", names(&serving)))
+                    }
+                    false => Lag::Others(format!("the running gateway still uses `{}`", names(&serving))),
+                }
+            }
+        };
         if begun.elapsed() > FOLLOWS_WITHIN {
-            return Some(match serving == layers {
-                true => format!("the running gateway still uses `{}` with other settings", names(&serving)),
-                false => format!("the running gateway still uses `{}`", names(&serving)),
-            });
+            return Some(lag);
         }
         std::thread::sleep(FOLLOWS_WITHIN / 50);
     }
@@ -322,13 +357,9 @@ impl Promote {
         if let Some(stopped) = stopped.get(&self.arm) {
             context.warn(&format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason));
         }
-        let others = promoted.and_then(|(loaded, policy)| Some((others_than(context, &loaded)?, policy)));
-        if let Some((others, policy)) = &others {
-            let hint = format!(
-                "apply it now with `{}`, which takes its settings from gateway.json, or restart the gateway",
-                applying(context, &policy.files)
-            );
-            context.warn_of("it does not decide in every conversation yet", &Failure::new(others).hint(hint));
+        let lag = promoted.and_then(|(loaded, policy)| Some((lag(context, &loaded)?, policy)));
+        if let Some((lag, policy)) = &lag {
+            context.warn_of("it does not decide in every conversation yet", &lag.failure(context, &policy.files));
         }
         let survives = start.map(|start| start.by != Source::CommandLine);
         if survives == Some(false) {
@@ -336,6 +367,6 @@ impl Promote {
             let hint = Failure::new(why).hint("start it without `--policy` next time");
             context.warn_of("it does not decide after a restart", &hint);
         }
-        Ok(Promoted { config, serves: others.is_none(), survives })
+        Ok(Promoted { config, serves: lag.is_none(), survives })
     }
 }

@@ -50,7 +50,8 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
                AND u.answered_at <= ?2 AND v.likes = 0),
-            CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT)
+            CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT),
+            a.drawn_at
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
        AND coalesce(t.answered_at, t.delivered_at) <= ?2
@@ -79,6 +80,8 @@ pub struct ArmConversation {
     pub arm: String,
     /// The weights it was drawn with.
     pub weights: Weights,
+    /// When it drew the arm.
+    pub drawn_at_ms: i64,
     /// The control has taken it over from this arm; the figures exclude the time since.
     pub moved: bool,
     pub turns: u64,
@@ -107,13 +110,37 @@ pub struct Design {
 }
 
 /// An arm as it is configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesignedArm {
     pub name: String,
     /// Its share of new conversations.
     pub weight: u32,
     /// It decides, but its decisions are not carried out.
     pub shadow: bool,
+    /// Identifies the components and settings of the arm; `None` where they are not known, as in what older programs
+    /// have stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<String>,
+    /// Since when it has these policies, if it had others before: a file was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at_ms: Option<i64>,
+}
+
+impl Design {
+    /// Returns the arm of that name.
+    pub fn arm(&self, name: &str) -> Option<&DesignedArm> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Notes which arms have other policies than before.
+    fn following(mut self, before: &Design, now_ms: i64) -> Design {
+        for arm in &mut self.arms {
+            let Some(was) = before.arm(&arm.name) else { continue };
+            let is_another = was.policies.is_some() && arm.policies.is_some() && was.policies != arm.policies;
+            arm.changed_at_ms = if is_another { Some(now_ms) } else { was.changed_at_ms };
+        }
+        self
+    }
 }
 
 /// An arm that was stopped.
@@ -153,15 +180,20 @@ impl Store {
         self.read(move |conn| find_arm(conn, &experiment, session)).await
     }
 
-    /// Stores the configuration of an experiment that begins, for when gateway.json contains another one.
+    /// Stores the configuration of an experiment that begins, for when gateway.json contains another one. Returns it
+    /// with the times at which arms got other policies than when it last began.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn keep_design(&self, experiment: &str, design: &Design) -> Result<(), StoreError> {
-        let (experiment, design) = (experiment.to_owned(), codec::to_json(design));
+    pub async fn keep_design(&self, experiment: &str, design: &Design, now_ms: i64) -> Result<Design, StoreError> {
+        let (experiment, design) = (experiment.to_owned(), design.clone());
         self.write(move |conn| {
-            conn.prepare_cached(KEEP_DESIGN)?.run(params![experiment, design])?;
-            Ok(())
+            let design = match find_design(conn, &experiment)? {
+                Some(before) => design.clone().following(&before, now_ms),
+                None => design.clone(),
+            };
+            conn.prepare_cached(KEEP_DESIGN)?.run(params![experiment, codec::to_json(&design)])?;
+            Ok(design)
         })
         .await
     }
@@ -172,15 +204,7 @@ impl Store {
     /// The store cannot be read.
     pub async fn design(&self, experiment: &str) -> Result<Option<Design>, StoreError> {
         let experiment = experiment.to_owned();
-        self.read(move |conn| {
-            let mut statement = conn.prepare_cached(DESIGN)?;
-            let mut rows = statement.query([experiment])?;
-            match rows.next()? {
-                Some(row) => Ok(Some(codec::from_json(row.get_ref(0)?, "the design of an experiment")?)),
-                None => Ok(None),
-            }
-        })
-        .await
+        self.read(move |conn| find_design(conn, &experiment)).await
     }
 
     /// Stores the arm that a conversation has drawn, and returns the one that acts: the one it already has, or the
@@ -333,9 +357,19 @@ fn arm_figures(conn: &Connection, experiment: &str, until_ms: i64) -> Result<Vec
             likes: count(10)?,
             dislikes: count(11)?,
             called_off: count(12)?,
+            drawn_at_ms: row.get(13)?,
         });
     }
     Ok(conversations)
+}
+
+fn find_design(conn: &Connection, experiment: &str) -> Result<Option<Design>, Fault> {
+    let mut statement = conn.prepare_cached(DESIGN)?;
+    let mut rows = statement.query([experiment])?;
+    match rows.next()? {
+        Some(row) => Ok(Some(codec::from_json(row.get_ref(0)?, "the design of an experiment")?)),
+        None => Ok(None),
+    }
 }
 
 fn find_arm(conn: &Connection, experiment: &str, session: SessionId) -> Result<Option<String>, Fault> {

@@ -63,7 +63,7 @@ impl Status {
                 return Err(Failure::new(format!("experiment `{name}` does not exist"))
                     .hint("without a name, the experiment in gateway.json is shown, or else the last one"));
             }
-            let design = written.as_ref().map(figures::design).or(began_as);
+            let design = written.as_ref().map(|it| figures::written_design(it, began_as.as_ref())).or(began_as);
             let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
             Ok(Some((figures, written)))
         })?;
@@ -155,8 +155,20 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         if arm.stopped.is_some() {
             page.text(&format!("  {}\n", page.translated("only turns answered before it was stopped are compared")));
         }
-        let Some(Compared { arm: of_arm, control: of_control, weights_changed }) = arm.compared else { continue };
+        let Some(Compared { arm: of_arm, control: of_control, weights_changed, policies_changed }) = arm.compared
+        else {
+            continue;
+        };
         let [of_arm, of_control] = [of_arm, of_control].map(|count| count.to_string());
+        if policies_changed {
+            let pair = figures.arms.iter().filter(|it| it.arm == arm.arm || it.role == Role::Control);
+            let last = pair.filter_map(|it| Some((it.policies_changed_at.as_ref()?, &it.arm))).max();
+            let (at, changed) = last.map_or(("?", "?"), |(at, changed)| (at, changed));
+            let told = "{} has had other policies since {}, so only conversations drawn since are compared: {} has {}, \
+                        {} has {}";
+            let told = page.filled(told, &[changed, at, &arm.arm, &of_arm, control, &of_control]);
+            page.text(&format!("  {told}\n"));
+        }
         if weights_changed {
             let told = "the weights have changed, so only conversations drawn with the newest are compared: {} has {}, \
                         {} has {}";

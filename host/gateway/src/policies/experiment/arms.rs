@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use pmk_core::text::hex;
 use pmk_policy::Stack;
 use pmk_system::error::Failure;
+use sha2::{Digest, Sha256};
 
 use crate::{
     config::{ArmConfig, ExperimentConfig, PolicyConfig},
-    policies::{Origin, TurnPolicies, to_send},
+    policies::{Origin, TurnPolicies, identities, to_send},
     store::{LayerUpload, SentLayer, assignment::Weights},
 };
 
@@ -31,6 +33,18 @@ impl Arm {
     /// Returns the components of the arm's policies, if it has its own.
     pub fn to_send(&self) -> Option<Vec<LayerUpload>> {
         self.policies.as_ref().map(|policies| to_send(policies.stack()))
+    }
+
+    /// Identifies the policies of the arm: their components, and the settings that gateway.json gives them. The serving
+    /// policies are not told apart.
+    pub fn mark(&self, config: &ArmConfig) -> String {
+        let Some(policies) = &self.policies else { return "serving".to_owned() };
+        let mut digest = Sha256::new();
+        for layer in identities(policies.stack()) {
+            digest.update(format!("{} {}\n", layer.name, layer.sha256));
+        }
+        digest.update(serde_json::to_vec(&config.policy.as_ref().map(|policy| &policy.settings)).unwrap_or_default());
+        hex(&digest.finalize())
     }
 
     /// Whether the arm's policies are exactly these layers.

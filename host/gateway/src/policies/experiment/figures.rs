@@ -8,12 +8,12 @@
 //! at any time. The price is that they are wider than those of a test that is looked at once. All figures of all arms
 //! share [`LEVEL`].
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::allocation;
+use super::{allocation, arms::Arms};
 use crate::{
     config::{ArmConfig, ExperimentConfig},
     store::{ArmConversation, Design, DesignedArm, StoppedArm, assignment::share},
@@ -66,6 +66,8 @@ pub struct ArmFigures {
     pub moved: u64,
     /// Since when, and why, the arm gets no more conversations.
     pub stopped: Option<Stopped>,
+    /// Since when it has had its policies, if it had others before.
+    pub policies_changed_at: Option<String>,
     /// What is compared with the control.
     pub compared: Option<Compared>,
     /// The differences from the control.
@@ -79,6 +81,8 @@ pub struct Compared {
     pub control: u64,
     /// Others were drawn with other weights, and are left out.
     pub weights_changed: bool,
+    /// Others were drawn when one of the two had other policies, and are left out.
+    pub policies_changed: bool,
 }
 
 /// When and why the guard rail stopped an arm.
@@ -135,8 +139,47 @@ const FIGURES: [Figure; 7] = [
 
 /// Returns the design of an experiment, as it is stored with the conversations.
 pub fn design(config: &ExperimentConfig) -> Design {
-    let arm = |arm: &ArmConfig| DesignedArm { name: arm.name.clone(), weight: arm.share(), shadow: arm.shadow };
+    let arm = |arm: &ArmConfig| DesignedArm {
+        name: arm.name.clone(),
+        weight: arm.share(),
+        shadow: arm.shadow,
+        ..DesignedArm::default()
+    };
     Design { control: config.control.clone(), arms: config.arms.iter().map(arm).collect() }
+}
+
+/// Returns the design of an experiment whose arms have been loaded.
+pub fn loaded_design(config: &ExperimentConfig, arms: &Arms) -> Design {
+    let mut design = design(config);
+    for (designed, config) in design.arms.iter_mut().zip(&config.arms) {
+        designed.policies = arms.get(&config.name).map(|arm| arm.mark(config));
+    }
+    design
+}
+
+/// Returns the design as it stands in gateway.json, with what is known of each arm since the experiment last began.
+pub fn written_design(config: &ExperimentConfig, began_as: Option<&Design>) -> Design {
+    let mut design = design(config);
+    for arm in &mut design.arms {
+        let known = began_as.and_then(|design| design.arm(&arm.name));
+        (arm.policies, arm.changed_at_ms) = known.map_or((None, None), |it| (it.policies.clone(), it.changed_at_ms));
+    }
+    design
+}
+
+/// Returns the conversations that were drawn since an arm and the control have had their policies, as far as those
+/// changed by then: with other policies, it is another arm.
+pub fn since_changed<'a>(
+    conversations: &'a [ArmConversation],
+    design: &Design,
+    arm: &str,
+    by_ms: i64,
+) -> Cow<'a, [ArmConversation]> {
+    let changed_at = |name: &str| design.arm(name)?.changed_at_ms.filter(|at_ms| *at_ms <= by_ms);
+    match changed_at(arm).max(changed_at(&design.control)) {
+        Some(since) => conversations.iter().filter(|it| it.drawn_at_ms >= since).cloned().collect(),
+        None => conversations.into(),
+    }
 }
 
 /// Computes the figures of an experiment, with the arms of its stored design if there is one.
@@ -164,19 +207,26 @@ pub fn figures(
     let arms = names.iter().map(|&name| {
         let mut arm = sums(name, role(name), conversations);
         arm.weight = designed(name).filter(|arm| !arm.shadow).map(|arm| arm.weight);
-        arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms, .. }| Stopped {
-            at: Timestamp::from_millisecond(*at_ms).map_or_else(|_| "?".into(), |at| at.to_string()),
-            reason: reason.clone(),
-        });
-        if let (Role::Arm, Some(control)) = (arm.role, &control) {
-            let conversations = stopped.get(name).map_or(conversations, |stopped| &stopped.conversations);
-            let (compared, differences) = differences(conversations, name, control, rivals);
+        arm.stopped = stopped
+            .get(name)
+            .map(|StoppedArm { reason, at_ms, .. }| Stopped { at: moment(*at_ms), reason: reason.clone() });
+        arm.policies_changed_at = designed(name).and_then(|arm| arm.changed_at_ms).map(moment);
+        if let (Role::Arm, Some(design)) = (arm.role, design) {
+            let (all, by_ms) =
+                stopped.get(name).map_or((conversations, i64::MAX), |stopped| (&stopped.conversations, stopped.at_ms));
+            let alike = since_changed(all, design, name, by_ms);
+            let (mut compared, differences) = differences(&alike, name, &design.control, rivals);
+            compared.policies_changed = alike.len() < all.len();
             (arm.compared, arm.differences) = (Some(compared), differences);
         }
         arm
     });
     let is_mismatched = allocation::is_mismatched(conversations);
     Figures { experiment: experiment.to_owned(), arms: arms.collect(), control, is_mismatched }
+}
+
+fn moment(at_ms: i64) -> String {
+    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.to_string())
 }
 
 fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures {
@@ -201,6 +251,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         latency_ms: sum(|it| it.latency_ms).checked_div(turns),
         moved: of().filter(|it| it.moved).count() as u64,
         stopped: None,
+        policies_changed_at: None,
         compared: None,
         differences: vec![],
     }
@@ -223,6 +274,7 @@ fn comparable<'a>(
         arm: of_arm.len() as u64,
         control: of_control.len() as u64,
         weights_changed: newest.is_some() && of_arm.len() + of_control.len() < answered.count(),
+        policies_changed: false,
     };
     (compared, [of_arm, of_control])
 }
@@ -429,19 +481,45 @@ mod tests {
         let now = [aged("a", [1, 9], 2, 20), aged("b", [1, 9], 2, 180)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true });
+        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, policies_changed: false });
         // An arm that is added later has no part in the conversations of before.
         let then = aged("a", [1, 0], 10, 40);
         let now = [aged("a", [1, 1], 2, 20), aged("b", [1, 1], 2, 20)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true });
+        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, policies_changed: false });
         // Twice the weights are the same weights, and those of a third arm change nothing between these two.
         let then = [aged("a", [1, 1], 10, 12), aged("b", [1, 1], 10, 12)].concat();
         let mut now = [aged("a", [2, 2], 2, 12), aged("b", [2, 2], 2, 12)].concat();
         now.iter_mut().for_each(|it| it.weights.extend([("c".into(), 5)]));
         let (compared, _) = differences(&[then, now].concat(), "b", "a", 1);
-        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false });
+        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, policies_changed: false });
+    }
+
+    #[test]
+    fn an_arm_with_other_policies_is_compared_since_it_has_them() {
+        let drawn = |arm: &str, drawn_at_ms: i64, overflowed: u64| ArmConversation {
+            drawn_at_ms,
+            ..conversation(arm, overflowed)
+        };
+        let of = |at_ms: i64, bad: u64| (0..12).flat_map(move |_| [drawn("a", at_ms, 0), drawn("b", at_ms, bad)]);
+        let conversations: Vec<ArmConversation> = of(1, 5).chain(of(5, 0)).collect();
+        let found = |changed: &str, stopped: &BTreeMap<String, StoppedArm>| {
+            let mut design = design(&experiment("less", &["a", "b"]));
+            design.arms.iter_mut().filter(|arm| arm.name == changed).for_each(|arm| arm.changed_at_ms = Some(5));
+            let figures = figures("less", Some(&design), &conversations, stopped);
+            let arm = &figures.arms[1];
+            let compared = arm.compared.expect("a comparison");
+            (arm.differences[1].finding, compared.arm, compared.policies_changed, arm.turns)
+        };
+        let none = BTreeMap::new();
+        assert_eq!(found("neither", &none), (Finding::More, 24, false, 120));
+        for changed in ["a", "b"] {
+            assert_eq!(found(changed, &none), (Finding::NoDifferenceShown, 12, true, 120));
+        }
+        let stopped = StoppedArm { reason: "worse".into(), at_ms: 4, conversations: of(1, 5).collect() };
+        let stopped = [("b".to_owned(), stopped)].into();
+        assert_eq!(found("b", &stopped), (Finding::More, 12, false, 120), "that was before");
     }
 
     #[test]

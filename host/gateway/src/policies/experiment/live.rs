@@ -28,7 +28,7 @@ use crate::{
     messages::Messages,
     operator::admins::Admins,
     policies::{Policies, Promotion, TurnPolicies},
-    store::{OpenTurn, Store, StoreError, assignment},
+    store::{Design, OpenTurn, Store, StoreError, assignment},
 };
 
 /// How long other hosts have to send arms whose files cannot be loaded here before the admins are told: those hosts may
@@ -92,6 +92,7 @@ enum Again {
 pub(super) struct ActiveExperiment {
     pub(super) config: ExperimentConfig,
     pub(super) arms: Arms,
+    design: Design,
     /// The `policy` section of gateway.json when the experiment began.
     base: PolicyConfig,
     stopped: Mutex<BTreeSet<String>>,
@@ -235,14 +236,20 @@ impl RunningExperiment {
     }
 
     async fn begin(&self, config: ExperimentConfig, arms: Arms, trial: &Arc<Trial>) {
-        let stopped = async {
-            self.ports.store.keep_design(&config.name, &figures::design(&config)).await?;
-            self.ports.store.stopped_arms(&config.name).await
+        let now_ms = self.ports.clock.now_ms();
+        let kept = async {
+            let design = figures::loaded_design(&config, &arms);
+            let design = self.ports.store.keep_design(&config.name, &design, now_ms).await?;
+            Ok((design, self.ports.store.stopped_arms(&config.name).await?))
         };
-        let stopped = match stopped.await {
-            Ok(stopped) => stopped.into_keys().collect(),
+        let (design, stopped) = match kept.await {
+            Ok((design, stopped)) => (design, stopped.into_keys().collect()),
             Err(error) => return self.later(trial, &error),
         };
+        for changed in design.arms.iter().filter(|arm| arm.changed_at_ms == Some(now_ms)) {
+            let arm = &changed.name;
+            tracing::warn!(arm, "an arm has other policies than before: it is compared in new conversations only");
+        }
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
             let (policy, sha256) = policies.top();
@@ -253,8 +260,15 @@ impl RunningExperiment {
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
-        self.state().on =
-            Some(Arc::new(ActiveExperiment { config, arms, base, stopped: Mutex::new(stopped), shadows, sat_out }));
+        self.state().on = Some(Arc::new(ActiveExperiment {
+            config,
+            arms,
+            design,
+            base,
+            stopped: Mutex::new(stopped),
+            shadows,
+            sat_out,
+        }));
         self.ports.ledger.note(on);
         // The gateway may have crashed between a turn and the check that should have followed it.
         for arm in rivals {
@@ -274,7 +288,7 @@ impl RunningExperiment {
     /// Returns the experiment that is on.
     pub(super) fn on(&self) -> Option<Arc<ActiveExperiment>> {
         let on = self.state().on.clone()?;
-        self.wanted().is_some_and(|name| name == on.config.name).then_some(on)
+        self.wanted().is_some_and(|wanted| on.is(&wanted)).then_some(on)
     }
 
     /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.
@@ -287,18 +301,16 @@ impl RunningExperiment {
         if wanted.is_none() {
             state.tried = None;
         }
-        let Some(on) = state.on.take_if(|on| wanted.is_none_or(|name| name != on.config.name)) else { return };
+        let Some(on) = state.on.take_if(|on| wanted.is_none_or(|wanted| !on.is(&wanted))) else { return };
         drop(state);
         if let Some(promotion) = on.end(&self.ports, &self.ports.watched.trial().policy) {
             self.promoted.send_replace(Some(Arc::new(promotion)));
         }
     }
 
-    /// Returns the name of the experiment that should be on according to gateway.json.
-    fn wanted(&self) -> Option<String> {
-        let trial = self.ports.watched.trial();
-        let is_on = trial.experiment.as_ref().filter(|config| config.is_on(self.ports.clock.now_ms()));
-        is_on.map(|config| config.name.clone())
+    /// Returns the experiment that should be on according to gateway.json.
+    fn wanted(&self) -> Option<ExperimentConfig> {
+        self.ports.watched.trial().experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -316,6 +328,12 @@ pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
 }
 
 impl ActiveExperiment {
+    /// Whether this is that experiment, whatever has changed in it. One that was started again is another one: the first
+    /// may have ended with a promotion in the meantime.
+    fn is(&self, wanted: &ExperimentConfig) -> bool {
+        self.config.name == wanted.name && self.config.start == wanted.start
+    }
+
     /// Returns the arm that acts for a conversation that was assigned `drawn`: the control, if that arm was stopped or
     /// is gone.
     fn acting(&self, drawn: &str) -> Option<&Arm> {
@@ -339,6 +357,7 @@ impl ActiveExperiment {
     async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
         let (experiment, control) = (&self.config.name, &self.config.control);
         let conversations = ports.store.arm_conversations(experiment).await?;
+        let conversations = figures::since_changed(&conversations, &self.design, arm, i64::MAX);
         let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
             return Ok(());
         };

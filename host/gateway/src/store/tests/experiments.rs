@@ -32,11 +32,38 @@ async fn an_experiment_is_known_as_it_was_when_it_last_began() {
     let store = open(&home);
     assert_eq!(store.design("less").await.unwrap(), None);
     for weight in [1, 2] {
-        let arm = DesignedArm { name: "a".into(), weight, shadow: false };
+        let arm = DesignedArm { name: "a".into(), weight, ..DesignedArm::default() };
         let design = Design { control: "a".into(), arms: vec![arm] };
-        store.keep_design("less", &design).await.unwrap();
+        store.keep_design("less", &design, NOW).await.unwrap();
         assert_eq!(store.design("less").await.unwrap(), Some(design));
     }
+}
+
+/// A file that was changed while the gateway was off was taken for the same arm.
+#[tokio::test]
+async fn an_arm_with_other_policies_is_known_to_have_changed() {
+    let home = home();
+    let store = open(&home);
+    let begins = |policies: [Option<&str>; 2], now_ms| {
+        let arm = |(name, policies): (&str, Option<&str>)| DesignedArm {
+            name: name.into(),
+            policies: policies.map(str::to_owned),
+            ..DesignedArm::default()
+        };
+        let arms = ["a", "b"].into_iter().zip(policies).map(arm).collect();
+        let (store, design) = (store.clone(), Design { control: "a".into(), arms });
+        async move {
+            let kept = store.keep_design("less", &design, now_ms).await.unwrap();
+            assert_eq!(store.design("less").await.unwrap().as_ref(), Some(&kept));
+            kept.arms.into_iter().map(|arm| arm.changed_at_ms).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(begins([None, None], NOW).await, [None, None], "as an older program stored it");
+    assert_eq!(begins([Some("s"), Some("1")], NOW + 1).await, [None, None]);
+    assert_eq!(begins([Some("s"), Some("1")], NOW + 2).await, [None, None]);
+    assert_eq!(begins([Some("s"), Some("2")], NOW + 3).await, [None, Some(NOW + 3)]);
+    assert_eq!(begins([Some("s"), Some("2")], NOW + 4).await, [None, Some(NOW + 3)]);
+    assert_eq!(begins([Some("t"), Some("1")], NOW + 5).await, [Some(NOW + 5), Some(NOW + 5)], "back is a change, too");
 }
 
 #[tokio::test]
@@ -92,6 +119,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     let expected = ArmConversation {
         arm: "b".into(),
         weights: drawn("b").weights,
+        drawn_at_ms: NOW,
         turns: 2,
         failed: 1,
         overflowed: 1,
@@ -162,7 +190,7 @@ async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
             asked(arm, number, 10_000, NOW + 2).await;
         }
     }
-    let of = |name: &str| DesignedArm { name: name.into(), weight: 1, shadow: false };
+    let of = |name: &str| DesignedArm { name: name.into(), weight: 1, ..DesignedArm::default() };
     let design = Design { control: "a".into(), arms: vec![of("a"), of("b")] };
     let (known, stopped) = (store.arm_conversations("less").await.unwrap(), store.stopped_arms("less").await.unwrap());
     let figures = figures::figures("less", Some(&design), &known, &stopped);
