@@ -39,6 +39,7 @@ pub fn built_in() -> Vec<Named> {
         ("seed pair larger than anything else", Writer::new(7).seed(60_000).turns(6).asks()),
         ("one huge turn", Writer::new(8).turns(3).working(12, 6_000)),
         ("huge messages", Writer::new(9).turns(5).huge_turn(120_000).turns(5).asks()),
+        ("long messages in both scripts", Writer::new(14).long_turns(50, 1_500).asks()),
         ("huge question", Writer::new(10).turns(5).asks_much(40_000)),
         ("summary and marker", Writer::new(11).seed(2_000).marker(41).summary(3_000).turns(20).retrieval().asks()),
         ("nobody asks", Writer::new(12).turns(20).stored()),
@@ -110,6 +111,10 @@ mod tests {
             Arc::clone(&found.unwrap_or_else(|| panic!("no history `{name}`")).transcript)
         };
         assert!(of("nothing at all").is_empty());
+        let long = of("long messages in both scripts");
+        let chars: Vec<u32> = long.entries()[..100].iter().map(|entry| entry.chars).collect();
+        assert!(chars.iter().all(|chars| (1_480..1_520).contains(chars)), "{chars:?}");
+        assert!(long.tokens()[0] < 600 && long.tokens()[2] > 1_200, "{:?}", long.tokens());
         assert_eq!((of("a first question").len(), of("english").turns(), of("chinese").turns()), (1, 60, 60));
         assert_eq!(of("seed pair").seed_end(), 2);
         assert_eq!(of("summary and marker").dropped_turns(), 41);

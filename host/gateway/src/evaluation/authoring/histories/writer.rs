@@ -61,6 +61,10 @@ impl Writer {
         Writer { rng: Rng::new(seed), words: ENGLISH, joiner: " ", calls: 0, messages: Vec::new() }
     }
 
+    fn in_english(self) -> Writer {
+        Writer { words: ENGLISH, joiner: " ", ..self }
+    }
+
     pub fn in_chinese(self) -> Writer {
         Writer { words: CHINESE, joiner: "", ..self }
     }
@@ -91,6 +95,18 @@ impl Writer {
         for _ in 0..turns {
             self.question();
             self.answer();
+        }
+        self
+    }
+
+    /// Adds turns whose question and answer have that many characters each, in English and in Chinese by turns.
+    pub fn long_turns(mut self, turns: usize, chars: usize) -> Writer {
+        for turn in 0..turns {
+            self = if turn % 2 == 0 { self.in_english() } else { self.in_chinese() };
+            for (role, origin) in [(Role::User, Origin::User), (Role::Assistant, Origin::Assistant)] {
+                let text = self.text(chars);
+                self.say(role, origin, text);
+            }
         }
         self
     }
