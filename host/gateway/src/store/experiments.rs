@@ -1,6 +1,6 @@
 //! The arm of each conversation in an experiment, and the outcomes of its turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pmk_core::{Place, SessionKey};
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,10 @@ const STOP_ARM: &str = "INSERT INTO stopped_arm (experiment, arm, stopped_at, re
 const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment = ?1 AND coalesce(moved_to, arm) = ?2";
 const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHERE experiment = ?1 ORDER BY arm";
 const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
+const DRAWN_ARMS: &str = "SELECT DISTINCT arm FROM arm WHERE experiment = ?1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
 /// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those that
-/// ended after a time. One that was deleted while it waited ends without an answer.
+/// ended outside of a span of time. One that was deleted while it waited ends without an answer.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
             CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
@@ -46,15 +47,15 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
             CAST(coalesce(sum(CASE WHEN t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
-               AND u.answered_at <= ?2 AND v.likes = 1),
+               AND u.answered_at BETWEEN ?2 AND ?3 AND v.likes = 1),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
-               AND u.answered_at <= ?2 AND v.likes = 0),
+               AND u.answered_at BETWEEN ?2 AND ?3 AND v.likes = 0),
             CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT),
             a.drawn_at
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
-       AND coalesce(t.answered_at, t.delivered_at) <= ?2
+       AND coalesce(t.answered_at, t.delivered_at) BETWEEN ?2 AND ?3
      LEFT JOIN inbox i ON i.id = t.id
      WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id ORDER BY a.drawn_at, a.session_id";
 
@@ -121,9 +122,9 @@ pub struct DesignedArm {
     /// have stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<String>,
-    /// Since when it has these policies, if it had others before: a file was changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_at_ms: Option<i64>,
+    /// When it got other policies than it had before, as by a changed file; the last time it was these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes_ms: Vec<i64>,
 }
 
 impl Design {
@@ -132,12 +133,25 @@ impl Design {
         self.arms.iter().find(|arm| arm.name == name)
     }
 
-    /// Notes which arms have other policies than before.
-    fn following(mut self, before: &Design, now_ms: i64) -> Design {
+    /// Returns the last change of the policies of an arm or the control until then: which, and when.
+    pub fn last_change(&self, arm: &str, until_ms: i64) -> Option<(&str, i64)> {
+        let pair = [arm, &self.control].into_iter().filter_map(|name| self.arm(name));
+        let changes = pair.flat_map(|arm| arm.changes_ms.iter().map(|at_ms| (arm.name.as_str(), *at_ms)));
+        changes.filter(|(_, at_ms)| *at_ms <= until_ms).max_by_key(|(_, at_ms)| *at_ms)
+    }
+
+    /// Notes which arms have other policies than before. What an arm that was left out for a while had is not known.
+    fn following(mut self, before: &Design, drawn: &BTreeSet<String>, now_ms: i64) -> Design {
         for arm in &mut self.arms {
-            let Some(was) = before.arm(&arm.name) else { continue };
-            let is_another = was.policies.is_some() && arm.policies.is_some() && was.policies != arm.policies;
-            arm.changed_at_ms = if is_another { Some(now_ms) } else { was.changed_at_ms };
+            let was = before.arm(&arm.name);
+            arm.changes_ms = was.map(|was| was.changes_ms.clone()).unwrap_or_default();
+            let is_another = match was {
+                Some(was) => was.policies.is_some() && arm.policies.is_some() && was.policies != arm.policies,
+                None => drawn.contains(&arm.name),
+            };
+            if is_another {
+                arm.changes_ms.push(now_ms);
+            }
         }
         self
     }
@@ -189,7 +203,7 @@ impl Store {
         let (experiment, design) = (experiment.to_owned(), design.clone());
         self.write(move |conn| {
             let design = match find_design(conn, &experiment)? {
-                Some(before) => design.clone().following(&before, now_ms),
+                Some(before) => design.clone().following(&before, &drawn_arms(conn, &experiment)?, now_ms),
                 None => design.clone(),
             };
             conn.prepare_cached(KEEP_DESIGN)?.run(params![experiment, codec::to_json(&design)])?;
@@ -267,7 +281,7 @@ impl Store {
             let rows = statement.query_map([&experiment], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             let stopped: Vec<(String, String, i64)> = rows.collect::<Result<_, _>>()?;
             let as_then = stopped.into_iter().map(|(arm, reason, at_ms)| {
-                let conversations = arm_figures(conn, &experiment, at_ms)?;
+                let conversations = arm_figures(conn, &experiment, [i64::MIN, at_ms])?;
                 Ok((arm, StoppedArm { reason, at_ms, conversations }))
             });
             as_then.collect()
@@ -292,13 +306,13 @@ impl Store {
         self.read(|conn| Ok(conn.prepare_cached(NEWEST)?.query_row([], |row| row.get(0)).optional()?)).await
     }
 
-    /// Returns the figures of every conversation of an experiment.
+    /// Returns the figures of every conversation of an experiment, of the turns that were answered since then.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn arm_conversations(&self, experiment: &str) -> Result<Vec<ArmConversation>, StoreError> {
+    pub async fn arm_conversations(&self, experiment: &str, since_ms: i64) -> Result<Vec<ArmConversation>, StoreError> {
         let experiment = experiment.to_owned();
-        self.read(move |conn| arm_figures(conn, &experiment, i64::MAX)).await
+        self.read(move |conn| arm_figures(conn, &experiment, [since_ms, i64::MAX])).await
     }
 
     /// Stores a person's vote on the answer that a message is part of. Writes a ledger event.
@@ -336,10 +350,14 @@ impl Store {
     }
 }
 
-/// Returns the conversations of an experiment, with the turns that were answered until then.
-fn arm_figures(conn: &Connection, experiment: &str, until_ms: i64) -> Result<Vec<ArmConversation>, Fault> {
+/// Returns the conversations of an experiment, with the turns that were answered in a span of time.
+fn arm_figures(
+    conn: &Connection,
+    experiment: &str,
+    [since_ms, until_ms]: [i64; 2],
+) -> Result<Vec<ArmConversation>, Fault> {
     let mut statement = conn.prepare_cached(CONVERSATIONS)?;
-    let mut rows = statement.query(params![experiment, until_ms])?;
+    let mut rows = statement.query(params![experiment, since_ms, until_ms])?;
     let mut conversations = Vec::new();
     while let Some(row) = rows.next()? {
         let count = |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
@@ -361,6 +379,11 @@ fn arm_figures(conn: &Connection, experiment: &str, until_ms: i64) -> Result<Vec
         });
     }
     Ok(conversations)
+}
+
+fn drawn_arms(conn: &Connection, experiment: &str) -> Result<BTreeSet<String>, Fault> {
+    let mut statement = conn.prepare_cached(DRAWN_ARMS)?;
+    Ok(statement.query_map([experiment], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 fn find_design(conn: &Connection, experiment: &str) -> Result<Option<Design>, Fault> {

@@ -15,7 +15,7 @@ use super::super::{
 use crate::{
     config::{Config, ExperimentConfig},
     policies::experiment::figures::{
-        self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role,
+        self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
     },
     store::{Store, StoreError},
 };
@@ -55,7 +55,7 @@ impl Status {
             let (conversations, stopped, began_as) = match &store {
                 Some(store) => {
                     let stopped = store.stopped_arms(&name).await?;
-                    (store.arm_conversations(&name).await?, stopped, store.design(&name).await?)
+                    (store.arm_conversations(&name, i64::MIN).await?, stopped, store.design(&name).await?)
                 }
                 None => Default::default(),
             };
@@ -155,21 +155,18 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         if arm.stopped.is_some() {
             page.text(&format!("  {}\n", page.translated("only turns answered before it was stopped are compared")));
         }
-        let Some(Compared { arm: of_arm, control: of_control, weights_changed, policies_changed }) = arm.compared
+        let Some(Compared { arm: of_arm, control: of_control, weights_changed, policies_changed }) = &arm.compared
         else {
             continue;
         };
         let [of_arm, of_control] = [of_arm, of_control].map(|count| count.to_string());
-        if policies_changed {
-            let pair = figures.arms.iter().filter(|it| it.arm == arm.arm || it.role == Role::Control);
-            let last = pair.filter_map(|it| Some((it.policies_changed_at.as_ref()?, &it.arm))).max();
-            let (at, changed) = last.map_or(("?", "?"), |(at, changed)| (at, changed));
+        if let Some(PoliciesChanged { arm: changed, at }) = policies_changed {
             let told = "{} has had other policies since {}, so only conversations drawn since are compared: {} has {}, \
                         {} has {}";
             let told = page.filled(told, &[changed, at, &arm.arm, &of_arm, control, &of_control]);
             page.text(&format!("  {told}\n"));
         }
-        if weights_changed {
+        if *weights_changed {
             let told = "the weights have changed, so only conversations drawn with the newest are compared: {} has {}, \
                         {} has {}";
             let told = page.filled(told, &[&arm.arm, &of_arm, control, &of_control]);

@@ -8,7 +8,7 @@
 //! at any time. The price is that they are wider than those of a test that is looked at once. All figures of all arms
 //! share [`LEVEL`].
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -75,14 +75,21 @@ pub struct ArmFigures {
 }
 
 /// How many conversations of an arm and of the control are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Compared {
     pub arm: u64,
     pub control: u64,
     /// Others were drawn with other weights, and are left out.
     pub weights_changed: bool,
-    /// Others were drawn when one of the two had other policies, and are left out.
-    pub policies_changed: bool,
+    /// Others were drawn before one of the two got other policies, and are left out.
+    pub policies_changed: Option<PoliciesChanged>,
+}
+
+/// Which of the two got other policies last, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PoliciesChanged {
+    pub arm: String,
+    pub at: String,
 }
 
 /// When and why the guard rail stopped an arm.
@@ -162,24 +169,10 @@ pub fn written_design(config: &ExperimentConfig, began_as: Option<&Design>) -> D
     let mut design = design(config);
     for arm in &mut design.arms {
         let known = began_as.and_then(|design| design.arm(&arm.name));
-        (arm.policies, arm.changed_at_ms) = known.map_or((None, None), |it| (it.policies.clone(), it.changed_at_ms));
+        (arm.policies, arm.changes_ms) =
+            known.map(|it| (it.policies.clone(), it.changes_ms.clone())).unwrap_or_default();
     }
     design
-}
-
-/// Returns the conversations that were drawn since an arm and the control have had their policies, as far as those
-/// changed by then: with other policies, it is another arm.
-pub fn since_changed<'a>(
-    conversations: &'a [ArmConversation],
-    design: &Design,
-    arm: &str,
-    by_ms: i64,
-) -> Cow<'a, [ArmConversation]> {
-    let changed_at = |name: &str| design.arm(name)?.changed_at_ms.filter(|at_ms| *at_ms <= by_ms);
-    match changed_at(arm).max(changed_at(&design.control)) {
-        Some(since) => conversations.iter().filter(|it| it.drawn_at_ms >= since).cloned().collect(),
-        None => conversations.into(),
-    }
 }
 
 /// Computes the figures of an experiment, with the arms of its stored design if there is one.
@@ -210,13 +203,18 @@ pub fn figures(
         arm.stopped = stopped
             .get(name)
             .map(|StoppedArm { reason, at_ms, .. }| Stopped { at: moment(*at_ms), reason: reason.clone() });
-        arm.policies_changed_at = designed(name).and_then(|arm| arm.changed_at_ms).map(moment);
+        arm.policies_changed_at = designed(name).and_then(|arm| arm.changes_ms.last().copied()).map(moment);
         if let (Role::Arm, Some(design)) = (arm.role, design) {
             let (all, by_ms) =
                 stopped.get(name).map_or((conversations, i64::MAX), |stopped| (&stopped.conversations, stopped.at_ms));
-            let alike = since_changed(all, design, name, by_ms);
+            // With other policies, it is another arm. What a conversation has become until then is due to the former ones.
+            let change = design.last_change(name, by_ms);
+            let since_ms = change.map_or(i64::MIN, |(_, at_ms)| at_ms);
+            let alike: Vec<_> = all.iter().filter(|it| it.drawn_at_ms >= since_ms).cloned().collect();
             let (mut compared, differences) = differences(&alike, name, &design.control, rivals);
-            compared.policies_changed = alike.len() < all.len();
+            compared.policies_changed = change
+                .filter(|_| alike.len() < all.len())
+                .map(|(arm, at_ms)| PoliciesChanged { arm: arm.to_owned(), at: moment(at_ms) });
             (arm.compared, arm.differences) = (Some(compared), differences);
         }
         arm
@@ -274,7 +272,7 @@ fn comparable<'a>(
         arm: of_arm.len() as u64,
         control: of_control.len() as u64,
         weights_changed: newest.is_some() && of_arm.len() + of_control.len() < answered.count(),
-        policies_changed: false,
+        policies_changed: None,
     };
     (compared, [of_arm, of_control])
 }
@@ -481,19 +479,19 @@ mod tests {
         let now = [aged("a", [1, 9], 2, 20), aged("b", [1, 9], 2, 180)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, policies_changed: false });
+        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, policies_changed: None });
         // An arm that is added later has no part in the conversations of before.
         let then = aged("a", [1, 0], 10, 40);
         let now = [aged("a", [1, 1], 2, 20), aged("b", [1, 1], 2, 20)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, policies_changed: false });
+        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, policies_changed: None });
         // Twice the weights are the same weights, and those of a third arm change nothing between these two.
         let then = [aged("a", [1, 1], 10, 12), aged("b", [1, 1], 10, 12)].concat();
         let mut now = [aged("a", [2, 2], 2, 12), aged("b", [2, 2], 2, 12)].concat();
         now.iter_mut().for_each(|it| it.weights.extend([("c".into(), 5)]));
         let (compared, _) = differences(&[then, now].concat(), "b", "a", 1);
-        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, policies_changed: false });
+        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, policies_changed: None });
     }
 
     #[test]
@@ -504,22 +502,27 @@ mod tests {
         };
         let of = |at_ms: i64, bad: u64| (0..12).flat_map(move |_| [drawn("a", at_ms, 0), drawn("b", at_ms, bad)]);
         let conversations: Vec<ArmConversation> = of(1, 5).chain(of(5, 0)).collect();
-        let found = |changed: &str, stopped: &BTreeMap<String, StoppedArm>| {
+        let found = |changed: &str, changes: &[i64], stopped: &BTreeMap<String, StoppedArm>| {
             let mut design = design(&experiment("less", &["a", "b"]));
-            design.arms.iter_mut().filter(|arm| arm.name == changed).for_each(|arm| arm.changed_at_ms = Some(5));
+            design.arms.iter_mut().filter(|arm| arm.name == changed).for_each(|arm| arm.changes_ms = changes.to_vec());
             let figures = figures("less", Some(&design), &conversations, stopped);
             let arm = &figures.arms[1];
-            let compared = arm.compared.expect("a comparison");
-            (arm.differences[1].finding, compared.arm, compared.policies_changed, arm.turns)
+            let compared = arm.compared.as_ref().expect("a comparison");
+            let since = compared.policies_changed.as_ref().map(|changed| changed.arm.clone());
+            (arm.differences[1].finding, compared.arm, since, arm.turns)
         };
         let none = BTreeMap::new();
-        assert_eq!(found("neither", &none), (Finding::More, 24, false, 120));
+        assert_eq!(found("neither", &[], &none), (Finding::More, 24, None, 120));
         for changed in ["a", "b"] {
-            assert_eq!(found(changed, &none), (Finding::NoDifferenceShown, 12, true, 120));
+            assert_eq!(found(changed, &[5], &none), (Finding::NoDifferenceShown, 12, Some(changed.into()), 120));
         }
-        let stopped = StoppedArm { reason: "worse".into(), at_ms: 4, conversations: of(1, 5).collect() };
+        let stopped =
+            StoppedArm { reason: "worse".into(), at_ms: 6, conversations: of(1, 0).chain(of(5, 5)).collect() };
         let stopped = [("b".to_owned(), stopped)].into();
-        assert_eq!(found("b", &stopped), (Finding::More, 12, false, 120), "that was before");
+        assert_eq!(found("b", &[7], &stopped), (Finding::More, 24, None, 120), "that was later");
+        for changes in [&[5][..], &[5, 7]] {
+            assert_eq!(found("b", changes, &stopped), (Finding::More, 12, Some("b".into()), 120));
+        }
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl RunningExperiment {
             Ok((design, stopped)) => (design, stopped.into_keys().collect()),
             Err(error) => return self.later(trial, &error),
         };
-        for changed in design.arms.iter().filter(|arm| arm.changed_at_ms == Some(now_ms)) {
+        for changed in design.arms.iter().filter(|arm| arm.changes_ms.last() == Some(&now_ms)) {
             let arm = &changed.name;
             tracing::warn!(arm, "an arm has other policies than before: it is compared in new conversations only");
         }
@@ -356,8 +356,9 @@ impl ActiveExperiment {
 
     async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
         let (experiment, control) = (&self.config.name, &self.config.control);
-        let conversations = ports.store.arm_conversations(experiment).await?;
-        let conversations = figures::since_changed(&conversations, &self.design, arm, i64::MAX);
+        // Who is in trouble from then on depends on the draw alone, whatever the former policies have done.
+        let since_ms = self.design.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms);
+        let conversations = ports.store.arm_conversations(experiment, since_ms).await?;
         let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
             return Ok(());
         };

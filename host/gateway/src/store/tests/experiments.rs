@@ -55,15 +55,21 @@ async fn an_arm_with_other_policies_is_known_to_have_changed() {
         async move {
             let kept = store.keep_design("less", &design, now_ms).await.unwrap();
             assert_eq!(store.design("less").await.unwrap().as_ref(), Some(&kept));
-            kept.arms.into_iter().map(|arm| arm.changed_at_ms).collect::<Vec<_>>()
+            kept.arms.into_iter().map(|arm| arm.changes_ms).collect::<Vec<_>>()
         }
     };
-    assert_eq!(begins([None, None], NOW).await, [None, None], "as an older program stored it");
-    assert_eq!(begins([Some("s"), Some("1")], NOW + 1).await, [None, None]);
-    assert_eq!(begins([Some("s"), Some("1")], NOW + 2).await, [None, None]);
-    assert_eq!(begins([Some("s"), Some("2")], NOW + 3).await, [None, Some(NOW + 3)]);
-    assert_eq!(begins([Some("s"), Some("2")], NOW + 4).await, [None, Some(NOW + 3)]);
-    assert_eq!(begins([Some("t"), Some("1")], NOW + 5).await, [Some(NOW + 5), Some(NOW + 5)], "back is a change, too");
+    let never = Vec::<i64>::new;
+    assert_eq!(begins([None, None], NOW).await, [never(), never()], "as an older program stored it");
+    assert_eq!(begins([Some("s"), Some("1")], NOW + 1).await, [never(), never()]);
+    assert_eq!(begins([Some("s"), Some("1")], NOW + 2).await, [never(), never()]);
+    assert_eq!(begins([Some("s"), Some("2")], NOW + 3).await, [never(), vec![NOW + 3]]);
+    assert_eq!(begins([Some("s"), Some("2")], NOW + 4).await, [never(), vec![NOW + 3]]);
+    assert_eq!(begins([Some("t"), Some("1")], NOW + 5).await, [vec![NOW + 5], vec![NOW + 3, NOW + 5]], "back, too");
+    let session = turn(&store, KEY, "Ev1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    let a = DesignedArm { name: "a".into(), policies: Some("t".into()), ..DesignedArm::default() };
+    store.keep_design("less", &Design { control: "a".into(), arms: vec![a] }, NOW + 6).await.unwrap();
+    assert_eq!(begins([Some("t"), Some("1")], NOW + 7).await[1], [NOW + 7], "it was left out");
 }
 
 #[tokio::test]
@@ -99,7 +105,7 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
     assert_eq!(store.stopped_arms("less").await.unwrap()["b"].reason, "worse");
     let late = turn(&store, "slack:dm:U3", "Ev3").await.session;
     assert_eq!(store.draw("less", late, drawn("b"), "a", NOW).await.unwrap(), "a", "drawn just before");
-    let known = store.arm_conversations("less").await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     let moved: Vec<(&str, bool)> = known.iter().map(|one| (one.arm.as_str(), one.moved)).collect();
     assert_eq!(moved, [("b", true), ("a", false), ("b", true)], "the drawn arm is remembered");
 }
@@ -115,7 +121,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
     // From the time after the arm was stopped.
     answered(&store, KEY, "Ev3", outturn("a", true, true), "1.3").await;
-    let known = store.arm_conversations("less").await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     let expected = ArmConversation {
         arm: "b".into(),
         weights: drawn("b").weights,
@@ -129,6 +135,8 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
         ..ArmConversation::default()
     };
     assert_eq!(known, [expected]);
+    let since = store.arm_conversations("less", NOW + 1_000_000_000).await.unwrap();
+    assert_eq!([since[0].turns, since[0].failed, since[0].tokens_in], [0; 3], "none was answered since");
 }
 
 #[tokio::test]
@@ -156,7 +164,7 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     assert!(matches!(others, Vote::Counted(_)), "{others:?}");
     let another_mind = store.vote(&reaction("U1", "C1", "1.1"), false, NOW).await.unwrap();
     assert!(matches!(another_mind, Vote::Counted(_)), "{another_mind:?}");
-    let known = store.arm_conversations("less").await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
 }
 
@@ -192,7 +200,8 @@ async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
     }
     let of = |name: &str| DesignedArm { name: name.into(), weight: 1, ..DesignedArm::default() };
     let design = Design { control: "a".into(), arms: vec![of("a"), of("b")] };
-    let (known, stopped) = (store.arm_conversations("less").await.unwrap(), store.stopped_arms("less").await.unwrap());
+    let (known, stopped) =
+        (store.arm_conversations("less", i64::MIN).await.unwrap(), store.stopped_arms("less").await.unwrap());
     let figures = figures::figures("less", Some(&design), &known, &stopped);
     let found = &figures.arms[1].differences;
     assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:#?}");
