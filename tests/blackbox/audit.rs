@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     readers::in_chinese,
-    support::{Home, question},
+    support::{Home, finish, question},
 };
 
 /// Events of the last hours, one of every kind that is counted.
@@ -70,6 +70,31 @@ fn lines_of_the_ledger_that_wait_in_the_store_are_flagged() {
     home.run(&["run", "--model", "sim"], "").ok();
     let page = home.run(&["audit"], "").ok().stdout;
     assert!(!page.contains("not counted yet") && page.contains("turns                    1\n"), "{page}");
+}
+
+/// They are never counted.
+#[test]
+fn lines_of_a_dry_run_that_wait_in_the_store_are_not_flagged() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("gateway/events.lock")).expect("a folder in the way");
+    let mut run = home.command(&["run", "--model", "sim"]);
+    run.env("PMK_DRY_RUN", "1");
+    finish(run, &question("Ev1", "hello")).ok();
+    let page = home.run(&["audit"], "").ok().stdout;
+    assert!(!page.contains("not counted yet"), "{page}");
+}
+
+/// The page ended with an error, although its files are there.
+#[test]
+fn the_ledger_is_counted_where_a_service_manager_has_the_password_of_the_store() {
+    let home = Home::new();
+    ledger(&home);
+    let password = json!({"file": "pmk-store-password"});
+    let config = json!({"version": 1, "store": "postgres://pmk@127.0.0.1:1/pmk", "storePassword": password});
+    home.write("gateway.json", config.to_string());
+    let audit = home.run(&["audit"], "").ok();
+    assert!(audit.stderr.contains("the store is skipped: "), "{}", audit.stderr);
+    assert!(audit.stdout.contains("Conversations"), "{}", audit.stdout);
 }
 
 /// It ended with an error, although its files are there.

@@ -220,7 +220,14 @@ async fn a_credential_that_only_the_service_gets_is_not_called_missing() {
     assert!(shown.starts_with("exit status: 0"), "{shown}");
     assert!(shown.contains("- store         not checked here: systemd passes db to"), "{shown}");
     assert!(shown.contains("-p LoadCredential=bot -p LoadCredential=db -p LoadCredential=key pmk-host"), "{shown}");
-    config.as_object_mut().expect("an object").retain(|key, _| !key.starts_with("store"));
+    // The arms of an experiment may be in no file here, but with the host that sent them to that store.
+    let arm = json!({"name": "b", "policy": {"files": ["elsewhere.wasm"]}});
+    config["experiment"] = json!({"name": "less", "control": "a", "arms": [{"name": "a"}, arm]});
+    clinic.home.write("gateway.json", config.to_string());
+    let shown = clinic.complaints(command()).await;
+    assert!(shown.starts_with("exit status: 0"), "{shown}");
+    assert!(shown.contains("- policies      not checked here: systemd passes db to"), "{shown}");
+    config.as_object_mut().expect("an object").retain(|key, _| !key.starts_with("store") && key != "experiment");
     clinic.home.write("gateway.json", config.to_string());
     // With what the service manager passes, they are looked at.
     let rules = clinic.slack.rules();
@@ -408,6 +415,32 @@ async fn a_file_of_the_home_that_a_gateway_could_not_use_is_told() {
     }
     let shown = clinic.complaints(clinic.command(&["--offline"])).await;
     assert!(!shown.contains('✗'), "{shown}");
+}
+
+/// The first was taken for a folder that is not there yet; with the second, a gateway starts and answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_of_atoms_is_judged_as_a_start_judges_it() {
+    let clinic = Clinic::new(rules()).await;
+    std::fs::create_dir(clinic.home.path().join("prompts")).expect("a folder");
+    clinic.home.write("prompts/biz.md", "  ");
+    let knowledge = clinic.home.path().join("knowledge");
+    std::os::unix::fs::symlink(clinic.home.path().join("nowhere"), &knowledge).expect("a link");
+    let refused = clinic.home.run(&["run", "--model", "sim"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+    assert!(shown.contains("✗ home          cannot create a file in `HOME/knowledge`: "), "{shown}");
+    assert!(shown.contains("biz.md"), "it hid what else is wrong: {shown}");
+    std::fs::remove_file(&knowledge).expect("removed");
+    std::fs::remove_file(clinic.home.path().join("prompts/biz.md")).expect("removed");
+    // The administrator may write everywhere.
+    if !is_root() {
+        std::fs::create_dir(&knowledge).expect("a folder");
+        std::fs::set_permissions(&knowledge, Permissions::from_mode(0o500)).expect("a mode");
+        clinic.home.run(&["run", "--model", "sim"], "").ok();
+        let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+        assert!(shown.starts_with("exit status: 0"), "{shown}");
+        assert!(shown.contains("! home          cannot create a file in `HOME/knowledge`: "), "{shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,6 +124,23 @@ fn what_a_service_manager_hands_over_is_awaited() {
     assert_eq!(document["next"], "systemctl enable --now pmk-host");
 }
 
+/// Nobody was told to put it anywhere, and the unit did not pass it on: the service could not start.
+#[test]
+fn the_password_of_a_store_that_a_service_manager_hands_over_is_awaited() {
+    let home = home();
+    let password = json!({"file": "pmk-store-password"});
+    let config = json!({"version": 1, "store": "postgres://pmk@127.0.0.1:1/pmk", "storePassword": password});
+    home.write("gateway.json", config.to_string());
+    let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+    let told = home.run(&flags, "").ok().stderr;
+    assert!(told.contains("Put pmk-store-password in /etc/credstore"), "{told}");
+    let document = home.run(&[&flags[..], &["--json"]].concat(), "").ok().json();
+    assert_eq!(document["credentials"], json!(["pmk-store-password"]));
+    assert_eq!((&document["next"], &document["note"]), (&json!("systemctl enable --now pmk-host"), &json!(null)));
+    let unit = include_str!("../../packaging/pmk-host.service");
+    assert!(unit.lines().any(|line| line == "LoadCredential=pmk-store-password"), "{unit}");
+}
+
 /// systemd has no credential in a folder, and nothing expands `~`: the service could not start.
 #[test]
 fn a_path_that_is_neither_whole_nor_a_credential_is_refused() {
@@ -148,6 +165,31 @@ fn a_gateway_that_runs_is_to_be_started_again_after_a_change() {
     let told = home.run(&flags, "").ok();
     let told = shown(&home, &told.stderr);
     assert!(told.contains("Next: pmk-host --home HOME stop && pmk-host --home HOME run\n"), "{told}");
+}
+
+/// It was to be restarted as a service, which it is not.
+#[test]
+fn a_gateway_that_was_started_by_hand_is_stopped_before_its_service_starts() {
+    let home = home();
+    let [app, bot] = ["pmk-slack-app-token", "pmk-slack-bot-token"].map(|name| json!({"file": name}));
+    home.write("gateway.json", json!({"version": 1, "slack": {"appToken": app, "botToken": bot}}).to_string());
+    let next = |supervised: bool| {
+        let mut run = home.command(&["run", "--model", "sim", "--front", "console"]);
+        if supervised {
+            run.env("INVOCATION_ID", "0123456789abcdef0123456789abcdef");
+        }
+        let mut gateway = Running::start(run);
+        gateway.say(&question(if supervised { "Ev2" } else { "Ev1" }, "hello"));
+        gateway.next_of("turn");
+        let flags = ["--json", "init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+        let document = home.run(&flags, "").ok().json();
+        [&document["next"], &document["note"]].map(|said| shown(&home, said.as_str().unwrap_or("none")))
+    };
+    let again = "pmk-host --home HOME stop && systemctl enable --now pmk-host\n";
+    assert_eq!(next(false), [again, "none\n"]);
+    let [command, note] = next(true);
+    assert_eq!(command, "none\n", "prose is no command");
+    assert!(note.starts_with("restart the service that runs the gateway") && note.ends_with(again), "{note}");
 }
 
 /// A gateway that was started by hand has none of the tokens in the environment of the service.

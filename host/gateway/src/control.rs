@@ -13,10 +13,11 @@
 //! | `{"command":"status"}` | nothing; returns the status of the gateway |
 //! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are retried; without `key`, those of all |
 //!
-//! A completed swap is answered with `{"type":"swapped"}` and the fields of [`Swapped`], a start with `{"type":"start"}` and the
-//! fields of [`StartLook`], retried messages with `{"type":"retried","messages":N,"unreadable":N}`, the status with
-//! `{"type":"status"}` and the fields of [`Report`]. An error is answered with `{"type":"error","message":…,"hint":…}`, as everywhere else, and changes nothing. Later
-//! versions may add requests and fields; an unknown request is an error, an unknown field of an answer must be ignored.
+//! A completed swap is answered with `{"type":"swapped"}` and the fields of [`Swapped`], a start with `{"type":"start"}`
+//! and the fields of [`StartLook`], retried messages with `{"type":"retried","messages":N,"unreadable":N}`, the status
+//! with `{"type":"status"}` and the fields of [`Report`]. An error is answered with
+//! `{"type":"error","message":…,"hint":…}`, as everywhere else, and changes nothing. Later versions may add requests and
+//! fields; an unknown request is an error, an unknown field of an answer must be ignored.
 //!
 //! The socket belongs to the process that holds the home's lock. One left behind by a crash does not answer and is
 //! replaced at the next start; an orderly stop removes it.

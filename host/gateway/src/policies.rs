@@ -15,7 +15,7 @@ pub(crate) use hosts::{labelled, to_send};
 pub use load::{Loader, Named, Origin, open_for_authoring};
 pub use loading::{load, load_unseen};
 pub use shared_choice::{OnHost, Outcome};
-pub use swap::{NextStart, Ports, Promotion, Source, StartLook, Swapped, Swapper, identities, names};
+pub use swap::{NextStart, Ports, Promotion, Source, StartLook, StartRefusal, Swapped, Swapper, identities, names};
 pub use watch::follow;
 
 use std::{

@@ -231,7 +231,8 @@ impl AtomFiles {
     }
 }
 
-fn folder(home: &Path) -> PathBuf {
+/// The folder of a home.
+pub fn folder(home: &Path) -> PathBuf {
     home.join("knowledge")
 }
 

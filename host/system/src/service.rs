@@ -47,9 +47,19 @@ impl ServiceManager {
     }
 }
 
-/// The unit of the system's manager, systemd, that a process belongs to, without the `.service`.
+/// The unit of the system's manager, systemd, that has started a process, without the `.service`. What a shell below a
+/// service starts is in the unit of that service, which is another one.
 pub fn unit_of(pid: u32) -> Option<String> {
-    unit_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+    let read = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    if !is_of_the_manager(&read("status")?) {
+        return None;
+    }
+    unit_in(&read("cgroup")?)
+}
+
+/// Whether the parent of a process is the system's manager, by the text of `/proc/PID/status`.
+fn is_of_the_manager(status: &str) -> bool {
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).is_some_and(|parent| parent.trim() == "1")
 }
 
 /// Reads it from the text of `/proc/PID/cgroup`. What a person's own manager has started is in a slice of that person.
@@ -82,7 +92,14 @@ fn watchdog() -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::unit_in;
+    use super::{is_of_the_manager, unit_in};
+
+    #[test]
+    fn what_a_shell_below_a_service_starts_is_not_that_service() {
+        let status = |parent: u32| format!("Name:\tpmk-host\nTgid:\t70\nPid:\t70\nPPid:\t{parent}\nTracerPid:\t1\n");
+        assert!(is_of_the_manager(&status(1)));
+        assert!(!is_of_the_manager(&status(11)) && !is_of_the_manager(""));
+    }
 
     #[test]
     fn the_unit_of_a_process_is_that_of_the_systems_manager() {

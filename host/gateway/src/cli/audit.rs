@@ -79,27 +79,46 @@ struct Stored {
     unwritten: u64,
 }
 
-/// Reads it from the store; the default if there is none yet.
+/// Reads it from the store; the default if there is none yet, or if it cannot be reached: the ledger is all the more
+/// useful then.
 fn stored(context: &Context) -> Result<Stored, Failure> {
-    match Store::open_existing(context.place()?) {
-        Ok(store) => {
-            let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
-            let unwritten = export::unwritten(&home::gateway_dir(&context.home), &store, is_running)
-                .map_err(|error| Failure::new(format!("cannot read the ledger: {error}")))?;
-            block_on(async {
-                let parked = store.parked().await?.len() as u64;
-                let (pending, learnt) = (store.escalations().await?, store.calibrations().await?);
-                Ok(Stored { pending, learnt, parked, unwritten })
-            })
-        }
+    let place = match context.place() {
+        Err(failure) if context.awaited_password().is_some() => return Ok(skipped(context, &failure)),
+        place => place?,
+    };
+    let read = match Store::open_existing(place) {
+        Ok(store) => block_on(async { Ok(read(&store).await) })?
+            .map(|stored| Stored { unwritten: unwritten(context, &store), ..stored }),
+        Err(error) => Err(error),
+    };
+    match read {
+        Ok(stored) => Ok(stored),
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
-        // The ledger is all the more useful then.
         Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. } | StoreError::Away { .. })) => {
-            context.warn_of("the store is skipped", &error.into());
-            Ok(Stored::default())
+            Ok(skipped(context, &error.into()))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+async fn read(store: &Store) -> Result<Stored, StoreError> {
+    let parked = store.parked().await?.len() as u64;
+    Ok(Stored { pending: store.escalations().await?, learnt: store.calibrations().await?, parked, unwritten: 0 })
+}
+
+/// Counts the lines of the ledger that are not in its files.
+fn unwritten(context: &Context, store: &Store) -> u64 {
+    let is_running = HomeLock::is_held(&context.home).unwrap_or(false);
+    export::unwritten(&home::gateway_dir(&context.home), store, is_running).unwrap_or_else(|error| {
+        context.warn(&format!("cannot read the ledger: {error}"));
+        0
+    })
+}
+
+/// Says that the store is skipped, and why.
+fn skipped(context: &Context, why: &Failure) -> Stored {
+    context.warn_of("the store is skipped", why);
+    Stored::default()
 }
 
 fn page(audit: &Audit, language: Language) -> String {

@@ -24,7 +24,7 @@ use crate::{
     database::Database,
     diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::{Messages, terminal},
-    policies::{Loader, experiment::arms::Sent},
+    policies::Loader,
     stderr::Spinner,
     store::Place,
 };
@@ -95,10 +95,12 @@ fn parts(
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
     let (home, place) = (home.to_owned(), place.cloned());
     let answers = move || answers(model.as_deref(), environment, &answering);
+    // Arms are sent to the other hosts through the store, and may be in no file here.
+    let sent = if config.experiment.is_some() { &passed.to_store[..] } else { &[] };
     Parts {
         slack: passed.or(&passed.to_slack, move || access(&slack)),
         model: passed.or(&passed.to_model, answers),
-        policies: Box::new(move || decide(&layers.loader(&home)?, &deciding, place)),
+        policies: passed.or(sent, move || decide(&layers.loader(&home)?, &deciding, place)),
         mra: mra::config(&config),
     }
 }
@@ -203,10 +205,12 @@ fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -
     Ok(Answering { model, is_unnamed: matches!(chosen, Chosen::StandIn) })
 }
 
-/// Loads the layers of a start; the arms of an experiment are only test-loaded.
+/// Loads the layers of a start; the arms of an experiment are only test-loaded. If the store cannot be asked which of
+/// them other hosts have sent, which is reported as its fault, the arms are not tried.
 fn decide(loader: &Loader, config: &Config, place: Option<Place>) -> Result<(Stack, Vec<String>), Failure> {
     let loaded = loader.look(&config.policy)?;
-    try_arms(loader, config, &place.map_or_else(Sent::default, |place| sent_arms(config.experiment.as_ref(), place)))?;
+    let sent = place.and_then(|place| sent_arms(config.experiment.as_ref(), place).ok());
+    sent.map_or(Ok(()), |sent| try_arms(loader, config, &sent))?;
     Ok(loaded)
 }
 

@@ -26,7 +26,7 @@ use crate::{
     embedded,
     operator::admin,
     policies::{
-        Loader, Named, Origin, Source, StartLook,
+        Loader, Named, Origin, Source, StartLook, StartRefusal,
         experiment::{
             arms::{Arms, Load},
             shared_arms::Shared,
@@ -192,7 +192,8 @@ fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -
     let loader = Loader::open(&context.home, Named::default())?;
     let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
     let experiment = experiment.clone().within(&context.home);
-    let sent = sent_arms(Some(&experiment), context.place()?);
+    // A database that cannot be asked is reported where it is used.
+    let sent = sent_arms(Some(&experiment), context.place()?).unwrap_or_default();
     Arms::load(&experiment, base, &load, &sent)
 }
 
@@ -310,14 +311,16 @@ impl Promote {
         let Ok(Reply::Start(look)) = control::ask_within(&context.home, &request, TRIED_WITHIN) else {
             return Ok(None);
         };
-        match &look.refused {
-            None => Ok(Some(look)),
-            Some(why) => Err(Failure::new(format!(
-                "the gateway, started again with the same options, would refuse `{}`: {why}",
-                self.arm
-            ))
-            .hint("restart it without that option first; gateway.json was not changed")),
-        }
+        let Some(StartRefusal { why, hint, by_options }) = look.refused else { return Ok(Some(look)) };
+        let refused = Failure::new(format!(
+            "the gateway, started again with the same options, would refuse `{}`: {why}",
+            self.arm
+        ));
+        Err(match hint {
+            _ if by_options => refused.hint("restart it without that option first; gateway.json was not changed"),
+            Some(hint) => refused.hint(hint),
+            None => refused,
+        })
     }
 
     /// Ends the experiment. The arm must load, or the next start would fail.

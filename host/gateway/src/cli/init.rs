@@ -111,14 +111,16 @@ impl InitCommand {
         let parted = config::edit(&context.home, |root| write(root, &answers, store))
             .map_err(|error: EditError| Failure::new(&error).hint(error.hint()))?;
         let (config, _) = Config::load(&context.home)?;
-        let awaited = Awaited::by(&answers, &config);
+        let awaited = Awaited::by(context, &answers, &config);
         let path = home::config_file(&context.home);
         if context.json {
             let findings = examine(context, &answers, &config, awaited.clone(), self.offline, Language::English)?;
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
+            let next = next::after(context, &answers, &config, &findings);
+            let note = next.note(&Messages::new(Language::English));
             return print_json(&json!({
-                "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
-                "next": next::command(context, &answers, &config, &findings, &Messages::new(Language::English)),
+                "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(),
+                "manifest": manifest, "findings": findings, "next": next.command(), "note": note,
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -137,7 +139,7 @@ impl InitCommand {
         }
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
-        let next = next::command(context, &answers, &config, &findings, &messages);
+        let next = next::after(context, &answers, &config, &findings).said(&messages);
         note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
         Ok(())
     }

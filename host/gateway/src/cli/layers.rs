@@ -20,7 +20,7 @@ use crate::{
             shared_arms::Shared,
         },
     },
-    store::{Place, Store},
+    store::{Place, Store, StoreError},
 };
 
 #[derive(Debug, Default, Args)]
@@ -77,13 +77,18 @@ pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<
 }
 
 /// Returns the arms that a host of the database has sent, if there is a database: they take precedence over the files
-/// here. Problems with the database are reported elsewhere.
-pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Sent {
-    let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Sent::default() };
+/// here.
+///
+/// # Errors
+/// The database cannot be asked.
+pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Result<Sent, Failure> {
+    let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Ok(Sent::default()) };
     let home = place.home.clone();
-    let asked = block_on(async {
-        let store = Store::open_existing(place)?;
-        Ok(Shared { store: &store, home: &home, config: experiment }.to_load().await?)
-    });
-    asked.unwrap_or_default()
+    block_on(async {
+        match Store::open_existing(place) {
+            Ok(store) => Ok(Shared { store: &store, home: &home, config: experiment }.to_load().await?),
+            Err(StoreError::Missing { .. }) => Ok(Sent::default()),
+            Err(error) => Err(error.into()),
+        }
+    })
 }

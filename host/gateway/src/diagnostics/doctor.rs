@@ -97,7 +97,7 @@ pub struct Subject {
 pub struct Parts {
     pub slack: Part<Access>,
     pub model: Part<Answering>,
-    pub policies: Getting<(Stack, Vec<String>)>,
+    pub policies: Part<(Stack, Vec<String>)>,
     pub mra: mra::Config,
 }
 
@@ -119,9 +119,9 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     });
     let (about_parts, about_home, about_running, about_tls) =
         tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
-    let OfHome { home: mut findings, prompts, store } = about_home;
+    let OfHome { home: home::Looked { mut findings, is_bad }, prompts, store } = about_home;
     // If the file cannot be read because of the home, only the home is reported.
-    let is_read = config.is_ok() || !is_bad(&findings);
+    let is_read = config.is_ok() || !is_bad;
     findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
     findings.extend(prompts);
     findings.push(store);
@@ -133,20 +133,16 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
 
 /// The findings about the home and its contents.
 struct OfHome {
-    home: Vec<Finding>,
+    home: home::Looked,
     prompts: Vec<Finding>,
     store: Finding,
 }
 
 fn look_in(home: &Path, place: Part<Place>, config_is_bad: bool, messages: &Messages) -> OfHome {
     let about_home = home::look(home, messages);
-    let home_is_bad = is_bad(&about_home);
+    let home_is_bad = about_home.is_bad;
     let prompts = if home_is_bad { vec![] } else { prompts::look(home, messages) };
     OfHome { home: about_home, prompts, store: store::look(place, home_is_bad, config_is_bad, messages) }
-}
-
-fn is_bad(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.state == State::Bad)
 }
 
 async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Vec<Finding> {

@@ -50,8 +50,9 @@ const LOCK_FILE: &str = "events.lock";
 const LAST_LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// How long a gateway that can write takes to write what waits.
+/// How long a gateway that can write takes at most to write what waits, and how often that is looked at.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Returns which of the files that a gateway would write to now could not be written, and why. Nothing is changed.
 pub fn unwritable(folder: &Path, now: Timestamp) -> Vec<(PathBuf, io::Error)> {
@@ -59,7 +60,7 @@ pub fn unwritable(folder: &Path, now: Timestamp) -> Vec<(PathBuf, io::Error)> {
     if !folder.is_dir() {
         return vec![];
     }
-    let month = format!("{}-{}.log", Series::Events.name(), Month::of(now));
+    let month = Month::of(now).file(Series::Events);
     let tried = [LOCK_FILE, &month].map(|name| folder.join(name)).map(|path| {
         let opened = file::is_there(&path).and_then(|is_there| match is_there {
             true => File::options().read(true).append(true).open(&path).map(drop),
@@ -70,23 +71,42 @@ pub fn unwritable(folder: &Path, now: Timestamp) -> Vec<(PathBuf, io::Error)> {
     tried.into_iter().filter_map(|(path, opened)| Some((path, opened.err()?))).collect()
 }
 
-/// Returns how many lines wait in the queue and are in no file. If a gateway is running, it gets the time to write them.
+/// Returns how many lines wait in the queue and are in no file, apart from those of dry runs, which are never counted.
+/// If a gateway is running, it gets the time to write them.
 ///
 /// # Errors
 /// The queue cannot be read.
 pub fn unwritten(folder: &Path, queue: &dyn LedgerQueue, is_running: bool) -> Result<u64, String> {
-    let first = || -> Result<(Option<i64>, u64), String> {
-        // Where a file cannot be read, it cannot be counted from it either.
-        let last = compare(folder, queue).map_or(0, |agreed| agreed.last);
-        Ok((queue.waiting(last, 1)?.first().map(|line| line.id), queue.count(last)?))
-    };
-    let (waits, count) = first()?;
-    if waits.is_none() || !is_running {
+    // Where a file cannot be read, it cannot be counted from it either.
+    let written = || compare(folder, queue).map_or(0, |agreed| agreed.last);
+    let first = |last| queue.waiting(last, 1).map(|lines| lines.first().map(|line| line.id));
+    let last = written();
+    let waits = first(last)?;
+    let count = events_after(last, queue)?;
+    if count == 0 || !is_running {
         return Ok(count);
     }
-    thread::sleep(WRITTEN_WITHIN);
-    let (still_waits, count) = first()?;
-    Ok(if still_waits == waits { count } else { 0 })
+    let deadline = Instant::now() + WRITTEN_WITHIN;
+    while Instant::now() < deadline {
+        thread::sleep(LOOK_AGAIN);
+        if first(written())? != waits {
+            return Ok(0);
+        }
+    }
+    Ok(count)
+}
+
+/// Counts the lines after this one that are of no dry run.
+fn events_after(mut last: i64, queue: &dyn LedgerQueue) -> Result<u64, String> {
+    let mut count = 0;
+    loop {
+        let lines = queue.waiting(last, PAGE)?;
+        count += lines.iter().filter(|line| Month::of_file(Series::Events, &line.file).is_some()).count() as u64;
+        match lines.last() {
+            Some(line) if lines.len() == PAGE => last = line.id,
+            _ => return Ok(count),
+        }
+    }
 }
 
 /// The queue of lines that are not in their files yet: the store.

@@ -1,9 +1,9 @@
 //! An event as one line of JSON.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Event, Tags};
+use super::{Event, Month, Tags};
 
 /// An event, and the policies whose decisions it is about. It gets its time from the write that it is stored with.
 #[derive(Clone, Debug)]
@@ -61,11 +61,10 @@ impl Line {
     /// Renders an event that is written now.
     pub fn new(series: Series, TaggedEvent { event, tags }: &TaggedEvent, now_ms: i64) -> Line {
         let at = Timestamp::from_millisecond(now_ms).unwrap_or_default();
-        let month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
         let document = Document { at: format!("{at:.3}"), event, tags };
         let mut text = serde_json::to_string(&document).expect("an event has string keys only");
         text.push('\n');
-        Line { at_ms: now_ms, file: format!("{}-{month}.log", series.name()), text }
+        Line { at_ms: now_ms, file: Month::of(at).file(series), text }
     }
 }
 

@@ -37,6 +37,11 @@ impl Month {
         (1..=12).contains(&month).then_some(Month { since: year * 12 + month - 1 })
     }
 
+    /// Returns the name of the file of this series for this month.
+    pub fn file(self, series: Series) -> String {
+        format!("{}-{self}.log", series.name())
+    }
+
     /// Returns the next month.
     pub fn next(self) -> Month {
         Month { since: self.since + 1 }

@@ -96,6 +96,11 @@ impl Loader {
         Ok(stack)
     }
 
+    /// Returns the loader of a gateway that is started without options.
+    pub(super) fn without_options(&self) -> Loader {
+        Loader { named: Named::default(), ..self.clone() }
+    }
+
     /// Checks that every `--set` is meant for a policy of these stacks.
     ///
     /// # Errors

@@ -93,7 +93,17 @@ pub struct NextStart {
 pub struct StartLook {
     pub by: Source,
     /// Why it would be refused, if it is not refused with gateway.json as it is.
-    pub refused: Option<String>,
+    pub refused: Option<StartRefusal>,
+}
+
+/// Why a start would be refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRefusal {
+    pub why: String,
+    /// What to do about it, if the options are not at fault.
+    pub hint: Option<String>,
+    /// Whether it would not be refused without the options.
+    pub by_options: bool,
 }
 
 /// What determines the policies that a start loads.
@@ -329,7 +339,11 @@ impl Swapper {
         self.aside(move |loader, now| {
             let wanted = PolicyConfig { files, settings, ..now.clone() };
             let refused = loader.look(&wanted).err().filter(|_| loader.look(now).is_ok());
-            Ok(StartLook { by: source(loader, &wanted), refused: refused.map(|failure| failure.message().to_owned()) })
+            let refused = refused.map(|failure| {
+                let (why, hint) = failure.into_parts();
+                StartRefusal { why, hint, by_options: loader.without_options().look(&wanted).is_ok() }
+            });
+            Ok(StartLook { by: source(loader, &wanted), refused })
         })
         .await
     }

@@ -1,7 +1,12 @@
 //! Variables and credentials of a service manager that will be present where the gateway runs, but are not present
 //! here.
 
-use super::{super::arguments::variable, Answers, given::Kind, key_variable, needs_no_key};
+use super::{
+    super::{arguments::variable, context::Context},
+    Answers,
+    given::Kind,
+    key_variable, needs_no_key,
+};
 use crate::config::{Config, Secret};
 
 /// The missing variables and credentials, and by which check each is needed.
@@ -14,8 +19,8 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// Determines them from the answers and the written file.
-    pub fn by(answers: &Answers, config: &Config) -> Awaited {
+    /// Determines them from the answers, the written file and the store that is used.
+    pub fn by(context: &Context, answers: &Answers, config: &Config) -> Awaited {
         let mut awaited = Awaited::default();
         let provider = answers.model.provider;
         awaited.by_model = match (key_variable(provider), &config.api_key) {
@@ -28,6 +33,7 @@ impl Awaited {
             let app = awaited.tell(Kind::App.variable(), config.slack.app_token.as_ref());
             awaited.by_slack = [bot, app].concat();
         }
+        awaited.credentials.extend(context.awaited_password());
         awaited
     }
 

@@ -23,17 +23,44 @@ enum Running {
     ByHand,
 }
 
-/// The next command: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service, also
-/// if these answers are about something else.
-pub(super) fn command(
-    context: &Context,
-    answers: &Answers,
-    config: &Config,
-    findings: &[Finding],
-    messages: &Messages,
-) -> String {
+/// What is to be done next.
+pub(super) enum Next {
+    Command(String),
+    /// Restart a service whose unit is not known, or run this command if no service runs the gateway.
+    Restart(String),
+}
+
+impl Next {
+    /// The command, if that is all there is to do.
+    pub fn command(&self) -> Option<&str> {
+        match self {
+            Next::Command(command) => Some(command),
+            Next::Restart(_) => None,
+        }
+    }
+
+    /// What to do, if that is no command.
+    pub fn note(&self, messages: &Messages) -> Option<String> {
+        match self {
+            Next::Command(_) => None,
+            Next::Restart(otherwise) => Some(messages.init_restart(otherwise)),
+        }
+    }
+
+    /// The one or the other, for people.
+    pub fn said(self, messages: &Messages) -> String {
+        match self {
+            Next::Command(command) => command,
+            Next::Restart(otherwise) => messages.init_restart(&otherwise),
+        }
+    }
+}
+
+/// The next step: `run`, or `doctor` if there are problems. A setup that awaits credentials runs as a service, also if
+/// these answers are about something else.
+pub(super) fn after(context: &Context, answers: &Answers, config: &Config, findings: &[Finding]) -> Next {
     if !doctor::is_well(findings) {
-        return home::command(&context.home, "doctor");
+        return Next::Command(home::command(&context.home, "doctor"));
     }
     let secrets = [&config.api_key, &config.slack.app_token, &config.slack.bot_token];
     let is_service = context.awaited_password().is_some()
@@ -44,15 +71,16 @@ pub(super) fn command(
         None if answers.passes_over_slack(config) => "run --front console",
         None => "run",
     };
-    let run = home::command(&context.home, run);
-    let again = || format!("{} && {run}", home::command(&context.home, "stop"));
+    let start = match is_service {
+        true => format!("systemctl enable --now {UNIT}"),
+        false => home::command(&context.home, run),
+    };
+    let again = || format!("{} && {start}", home::command(&context.home, "stop"));
     match running(context) {
-        Some(Running::Unit(unit)) => format!("systemctl restart {unit}"),
-        Some(_) if is_service => format!("systemctl restart {UNIT}"),
-        Some(Running::Supervised) => messages.init_restart(&again()),
-        Some(Running::ByHand) => again(),
-        None if is_service => format!("systemctl enable --now {UNIT}"),
-        None => run,
+        Some(Running::Unit(unit)) => Next::Command(format!("systemctl restart {unit}")),
+        Some(Running::Supervised) => Next::Restart(again()),
+        Some(Running::ByHand) => Next::Command(again()),
+        None => Next::Command(start),
     }
 }
 

@@ -3,14 +3,18 @@
 use pmk_policy::Stack;
 use pmk_system::threads::offload;
 
-use super::{Finding, Getting};
+use super::{Finding, Part, getting};
 use crate::messages::{DoctorRemark, Messages};
 
 pub(super) const NAME: &str = "policies";
 const PAGE: &str = "docs/policies.md";
 
 /// Has no time limit: compiling is limited by `policy.limits.compileCpuSeconds`.
-pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>, messages: &Messages) -> Finding {
+pub(super) async fn look(policies: Part<(Stack, Vec<String>)>, messages: &Messages) -> Finding {
+    let policies = match getting(NAME, policies, messages) {
+        Ok(policies) => policies,
+        Err(finding) => return finding,
+    };
     let (stack, odd) = match offload(policies).await {
         Ok(loaded) => loaded,
         Err(failure) => return Finding::failed(NAME, failure, PAGE, messages),
