@@ -80,13 +80,12 @@ impl<'a> Sockets<'a> {
         while let Some(mut link) = open {
             // The predecessor closes while this one already works.
             let halted = async {
-                while retiring.next().await.is_some() {}
                 tokio::select! {
                     () = halt.cancelled() => None,
                     turn = self.turn_after(&mut changes) => Some(turn),
                 }
             };
-            let served = link.serve(halted).await;
+            let served = link.serve(while_closing(&mut retiring, halted)).await;
             if link.is_one_too_many() {
                 let wait = backoff.one_too_many(link.age());
                 tracing::warn!(
@@ -106,7 +105,7 @@ impl<'a> Sockets<'a> {
                 ServeOutcome::LinkError(gone) => {
                     self.lost(link, gone);
                     changes.mark_unchanged();
-                    open = self.open(halt, &mut backoff).await;
+                    open = while_closing(&mut retiring, self.open(halt, &mut backoff)).await;
                     continue;
                 }
             };
@@ -114,7 +113,8 @@ impl<'a> Sockets<'a> {
             changes.mark_unchanged();
             let mut opening = pin!(self.open(halt, &mut backoff));
             open = loop {
-                match link.serve(&mut opening).await {
+                let served = link.serve(while_closing(&mut retiring, &mut opening)).await;
+                match served {
                     ServeOutcome::Until(successor) => {
                         retiring.push(link.retire());
                         break successor;
@@ -122,7 +122,7 @@ impl<'a> Sockets<'a> {
                     ServeOutcome::Leaving => {}
                     ServeOutcome::LinkError(gone) => {
                         self.lost(link, gone);
-                        break opening.await;
+                        break while_closing(&mut retiring, opening).await;
                     }
                 }
             };
@@ -199,6 +199,21 @@ impl<'a> Sockets<'a> {
             return Err(LinkError::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
         Link::open(url, Arc::clone(self.tls), self.reception, self.timings).await
+    }
+}
+
+/// Waits for something, while connections that are being closed store and acknowledge what they have received. A pause may
+/// be long.
+async fn while_closing<T>(
+    retiring: &mut FuturesUnordered<impl Future<Output = ()>>,
+    awaited: impl Future<Output = T>,
+) -> T {
+    let mut awaited = pin!(awaited);
+    loop {
+        tokio::select! {
+            value = &mut awaited => return value,
+            Some(()) = retiring.next() => {}
+        }
     }
 }
 
@@ -305,6 +320,29 @@ mod tests {
         assert!(waits[0] >= Duration::from_millis(1_480), "{waits:?}");
         assert!(waits.iter().rev().take(2).all(|wait| *wait >= timings.retry_max), "{waits:?}");
         assert!(backoff.one_too_many(Duration::from_secs(3_600)) <= Duration::from_secs(1), "it worked for an hour");
+    }
+
+    /// Regression: during the pause before another connection, the one that it replaces neither stored nor acknowledged
+    /// what it had received.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_closes_stood_still_while_another_was_opened() {
+        let began = Instant::now();
+        let closed = Mutex::new(vec![]);
+        let closes = |seconds| {
+            let closed = &closed;
+            async move {
+                for _ in 0..2 {
+                    sleep(Duration::from_secs(seconds)).await;
+                }
+                closed.lock().expect("no test panics with it").push(began.elapsed().as_secs());
+            }
+        };
+        let mut retiring: FuturesUnordered<_> = [3, 1, 50].into_iter().map(closes).collect();
+        while_closing(&mut retiring, sleep(Duration::from_secs(60))).await;
+        assert_eq!(*closed.lock().expect("no test panics with it"), [2, 6], "the pause is over");
+        assert_eq!((retiring.len(), began.elapsed().as_secs()), (1, 60));
+        while_closing(&mut FuturesUnordered::<std::future::Ready<()>>::new(), sleep(Duration::from_secs(60))).await;
+        assert_eq!(began.elapsed().as_secs(), 120, "there is none");
     }
 
     #[tokio::test(start_paused = true)]
