@@ -196,13 +196,24 @@ async fn while_all_of_a_workspace_is_locked_answers_wait() {
 /// Of an app that is locked out as a whole, one place is enough to tell.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_slack_locks_the_app_itself_an_answer_in_a_direct_message_waits() {
+    an_answer_in_a_direct_message_waits_out(&["chat.postMessage", "chat.update", "auth.test"]).await;
+}
+
+/// Once, whoever asked in a direct message while a workspace was locked, and nobody did anywhere else, was never told
+/// anything: there is no other place to tell them in.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asked_alone_in_a_direct_message_of_a_locked_workspace_was_never_told() {
+    an_answer_in_a_direct_message_waits_out(&["chat.postMessage", "chat.update"]).await;
+}
+
+/// Checks that a direct message is answered in the end if these methods are locked meanwhile.
+async fn an_answer_in_a_direct_message_waits_out(methods: &[&'static str]) {
     let scene = scene().await;
     let gateway = scene.start().await;
     scene.anthropic.hold();
     scene.anthropic.push(Behaviour::answer("On **Friday**."));
     scene.slack.dm("U1", "When is the launch?");
     until_async("a request", || (scene.anthropic.requests().len() == 1).then_some(())).await;
-    let methods = ["chat.postMessage", "chat.update", "auth.test"];
     for method in methods {
         scene.slack.fault(method, Fault::Error("ekm_access_denied"));
     }

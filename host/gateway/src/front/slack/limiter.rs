@@ -18,6 +18,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// Opens a direct message.
+pub(super) const OPENS_DIRECT: &str = "conversations.open";
+
 /// The window in which Slack counts by tiers: a minute, plus a margin for delays in transit.
 const MINUTE: Duration = Duration::from_secs(61);
 
@@ -116,7 +119,7 @@ fn documented(lane: &Lane) -> Option<Rate> {
         "chat.startStream" | "chat.stopStream" => 20,
         // Tier 3.
         "chat.update" | "chat.delete" | "conversations.history" | "conversations.replies" | "reactions.add" => 50,
-        "conversations.open" | "apps.connections.open" => 50,
+        OPENS_DIRECT | "apps.connections.open" => 50,
         // Tier 4.
         "chat.appendStream" | "chat.postEphemeral" | "files.getUploadURLExternal" => 100,
         "files.completeUploadExternal" | "files.info" => 100,

@@ -30,7 +30,7 @@ use super::{
     content::Content,
     dry_run::DryRun,
     failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
-    limiter::{Lane, Limiter, Priority},
+    limiter::{Lane, Limiter, OPENS_DIRECT, Priority},
     locked::{LOCKED, Locked},
     renewal::Renewal,
     token::Token,
@@ -375,7 +375,7 @@ impl Web {
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
         // As Slack documents it: a list of ids in one text. slack-morphism sends a JSON list.
         let request = json!({"users": person});
-        let opened: Opened = self.write(&Turn::answer("conversations.open"), &request).await?;
+        let opened: Opened = self.write(&Turn::answer(OPENS_DIRECT), &request).await?;
         Ok(opened.channel.id)
     }
 
@@ -496,7 +496,11 @@ impl Web {
                 self.locked.accepts(lane);
                 return Ok(answer);
             }
-            Err(Cause::Code { code, .. }) if code == LOCKED && self.is_locked(lane).await => Cause::Locked { code },
+            Err(Cause::Code { code, .. })
+                if says == Says::Something && code == LOCKED && self.is_locked(lane).await =>
+            {
+                Cause::Locked { code }
+            }
             Err(Cause::Code { code, .. }) if token == Token::Bot && self.awaits_token(&code) => {
                 Cause::AwaitsToken { code }
             }
@@ -516,9 +520,6 @@ impl Web {
     /// Returns whether a call that is refused for the keys of its place would be refused everywhere: at another place, one
     /// was; or Slack says so of the app itself.
     async fn is_locked(&self, lane: &Lane) -> bool {
-        if matches!(lane.method, AUTH_TEST | OPEN) {
-            return false;
-        }
         if self.locked.refuses(lane) {
             return true;
         }
