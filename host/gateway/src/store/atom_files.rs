@@ -21,6 +21,7 @@ pub(super) const LATEST: &str = "SELECT coalesce(max(version), 0) FROM atom_file
 pub(super) const OFFER: &str = "INSERT INTO atom_file (path, version, sha256, body) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (path) DO UPDATE SET version = excluded.version, sha256 = excluded.sha256, body = excluded.body
      WHERE CASE WHEN atom_file.body IS NULL THEN '' ELSE atom_file.sha256 END = ?5";
+pub(super) const IS_DELETED: &str = "SELECT 1 FROM atom_file WHERE path = ?1 AND body IS NULL";
 pub(super) const TAKEN: &str = "SELECT path, version FROM atom_file WHERE version > ?1";
 
 /// How many changes are read at once,
@@ -52,6 +53,15 @@ pub struct AtomOffer {
 }
 
 impl Store {
+    /// Whether an atom's file was deleted that the homes had in common.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_atom_deleted(&self, path: &str) -> Result<bool, StoreError> {
+        let path = path.to_owned();
+        self.read(move |conn| Ok(conn.prepare_cached(IS_DELETED)?.exists([path])?)).await
+    }
+
     /// Returns what has changed after that version, in order; everything after version 0. For threads that may
     /// block.
     ///

@@ -41,6 +41,9 @@ fn of_two_who_have_changed_one_file_the_second_is_refused() {
     assert_eq!(store.atoms_since(late + 4).unwrap(), []);
     assert_eq!(store.atom_texts(NOW, 3).unwrap(), [(NOW + 2, "表".into()), (late + 3, "c".into())]);
     assert_eq!(store.atom_texts(NOW, 2).unwrap(), [(late + 3, "c".into())], "none that is too long");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let is_deleted = |path: &str| runtime.block_on(store.is_atom_deleted(path)).unwrap();
+    assert!(is_deleted("erp/a.md") && !is_deleted("erp/b.md") && !is_deleted("erp/unknown.md"));
     // A deleted file can be restored, but only by a change based on the deletion.
     assert_eq!(offered(&[offer("erp/a.md", Some("three"), Some("two"))], late), [None]);
     assert_eq!(offered(&[offer("erp/a.md", Some("three"), None)], late), [Some(late + 5)]);

@@ -72,6 +72,7 @@ const BY_INDEX: &[&str] = &[
     atom_files::LATEST,
     atom_files::OFFER,
     atom_files::TAKEN,
+    atom_files::IS_DELETED,
     uses::SHOW,
     uses::DOUBT,
     asked::FORGET,

@@ -49,8 +49,12 @@ pub(super) async fn ask(
         }
     };
     let id = atom.meta.id.clone();
-    // The atoms of another home may not have arrived here yet.
-    let is_saved = saved_in.is_some_and(|home| home == services.store.atoms_home());
+    // The atoms of another home may not have arrived here yet, nor that one was deleted.
+    let is_saved = match saved_in {
+        Some(home) if home == services.store.atoms_home() => true,
+        Some(_) => services.store.is_atom_deleted(&format!("{}/{id}.md", atom.meta.scope)).await?,
+        None => false,
+    };
     let (path, mut standing) = services
         .library
         .with(move |library| {
