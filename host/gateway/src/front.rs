@@ -297,8 +297,8 @@ pub trait Front: Send + Sync {
         None
     }
 
-    /// Returns for how long nothing that people said can have arrived, if nothing can now; shorter interruptions of that
-    /// silence may be part of it. What was written since may not come again.
+    /// Returns for how long nothing that people said can have arrived, if nothing can now, or could lately; interruptions
+    /// of that silence may be part of it. If nothing can arrive from now on, what was written since may not come again.
     fn deaf_for(&self) -> Option<Duration> {
         None
     }

@@ -96,7 +96,10 @@ impl Presence {
         let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home) });
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
-        let silence = outage::silence_at_start(presence.signs.silent_since_ms(), back, now_ms);
+        // What another host hears, this one need not look for.
+        let others_hear = presence.ports.store.others_hear().await?;
+        let silent_since_ms = presence.signs.silent_since_ms().filter(|_| !others_hear);
+        let silence = outage::silence_at_start(silent_since_ms, back, now_ms);
         if let Silence::Long(lasted) = silence
             && presence.may_read()
         {
@@ -173,6 +176,8 @@ impl Presence {
         self.ports.vitals.set_leaving();
         self.ports.manager.stopping();
         let now_ms = self.ports.clock.now_ms();
+        // Until the connections are closed. The last heartbeat may be from before a silence had ended.
+        self.signs.set_silent_since(self.silent_since_ms(now_ms));
         self.signs.leave_marker(now_ms);
         // While another host is running, the gateway is not away.
         let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
@@ -246,7 +251,7 @@ impl Presence {
         self.ports.settings.read_missed && self.ports.front.reaches_absent()
     }
 
-    /// Returns since when nothing can have arrived, if nothing can now.
+    /// Returns since when nothing can have arrived, if nothing can now, or could so lately that it matters to the next run.
     fn silent_since_ms(&self, now_ms: i64) -> Option<i64> {
         let lasted = self.ports.front.deaf_for()?;
         Some(now_ms.saturating_sub(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)))

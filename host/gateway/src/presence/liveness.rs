@@ -1,5 +1,5 @@
 //! What a run leaves in its home about itself: `gateway/heartbeat`, when it last ran; `gateway/silence`, since when nothing
-//! from the front can have reached it, if nothing could; and `gateway/shutdown`, if it ended because it was asked to.
+//! from the front can have reached it, if nothing could then or shortly before; and `gateway/shutdown`, if it ended because it was asked to.
 
 use std::{
     fs, io,
@@ -112,7 +112,7 @@ impl LivenessFiles {
         text(&self.silence).and_then(|text| time(&text))
     }
 
-    /// Writes since when nothing can have arrived; `None` if something can.
+    /// Writes since when nothing can have arrived; `None` if everything has.
     pub fn set_silent_since(&self, since_ms: Option<i64>) {
         let kept = match since_ms {
             Some(since_ms) => put(&self.silence, &format!("{}\n", shown(since_ms))),

@@ -177,7 +177,8 @@ impl Connectivity {
         self.changed.notify_one();
     }
 
-    /// Returns for how long the bot has been deaf, if it is; with silences before that count together with this one.
+    /// Returns for how long the bot has been deaf, if it is or was lately; with silences before that count together with
+    /// this one.
     pub(super) fn deaf_for(&self) -> Option<Duration> {
         self.state().gaps.goes_on_for(Instant::now())
     }

@@ -34,19 +34,25 @@ impl Gaps {
         }
     }
 
-    /// Returns how long ago the silence that goes on began, or the first of those that count together with it.
+    /// Returns how long ago the silence that goes on began, or would go on if the bot became deaf now; or the first of
+    /// those that count together with it.
     pub(super) fn goes_on_for(&self, now: Instant) -> Option<Duration> {
-        self.until.is_none().then(|| self.lasted(now)).flatten()
+        self.goes_on(now).then(|| self.lasted(now)).flatten()
     }
 
     /// Notes that the bot is deaf since then.
     pub(super) fn begins(&mut self, since: Instant) {
-        let goes_on = self.until.is_none_or(|until| since.saturating_duration_since(until) < LAST_ATTEMPT);
         self.from = Some(match self.from {
-            Some(from) if goes_on => from.min(since),
+            Some(from) if self.goes_on(since) => from.min(since),
             _ => since,
         });
         self.until = None;
+    }
+
+    /// Returns whether a silence then counts together with those before: the last attempt at what fell into them may fall
+    /// into it.
+    fn goes_on(&self, then: Instant) -> bool {
+        self.until.is_none_or(|until| then.saturating_duration_since(until) < LAST_ATTEMPT)
     }
 
     /// Notes that the bot hears again. Returns how long ago the first of these silences began, if messages may be lost.

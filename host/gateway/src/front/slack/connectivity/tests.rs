@@ -303,3 +303,20 @@ async fn what_was_missed_in_a_silence_across_a_restart_was_forgotten() {
     pass(7 * SECOND).await;
     assert_eq!(hearing.deaf_for(), Some(Duration::from_secs(7)), "what was written before is looked for");
 }
+
+/// Regression: a short silence was forgotten as soon as it was over, so that the next run did not know of it: the last
+/// attempt at what had been written in it fell into the restart.
+#[tokio::test(start_paused = true)]
+async fn a_silence_that_was_over_before_a_restart_was_forgotten() {
+    let hearing = hearing();
+    let open = hearing.opened();
+    pass(3_600 * SECOND).await;
+    assert_eq!(hearing.deaf_for(), None, "Slack has sent everything again");
+    drop(open);
+    pass(180 * SECOND).await;
+    let _open = hearing.opened();
+    pass(120 * SECOND).await;
+    assert_eq!((hearing.deaf_for(), Told::missing(&hearing)), (Some(Duration::from_secs(300)), vec![]));
+    pass(240 * SECOND).await;
+    assert_eq!(hearing.deaf_for(), None, "the last attempts have come");
+}
