@@ -76,19 +76,18 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // The author is unknown.
         return true;
     };
+    for event_id in [&message.event_id].into_iter().chain(&parked.event_ids) {
+        if let Err(error) = services.front.clear(event_id).await {
+            tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
+        }
+        services.front.over(event_id).await;
+    }
     let withdrawals = match services.store.unsent_withdrawals(parked.inbox).await {
         Ok(withdrawals) => withdrawals,
         Err(error) => return not_yet(parked, &error),
     };
     if let Err(error) = take_away(services, parked, message, withdrawals).await {
         return not_yet(parked, &error);
-    }
-    // Also streams that were only found by looking for what to take away.
-    for event_id in [&message.event_id].into_iter().chain(&parked.event_ids) {
-        if let Err(error) = services.front.clear(event_id).await {
-            tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
-        }
-        services.front.over(event_id).await;
     }
     if parked.answered {
         return true;
