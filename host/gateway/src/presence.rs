@@ -96,9 +96,13 @@ impl Presence {
         let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home) });
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
-        // What another host hears, this one need not look for.
-        let others_hear = presence.ports.store.others_hear().await?;
-        let silent_since_ms = presence.signs.silent_since_ms().filter(|_| !others_hear);
+        let mut silent_since_ms = presence.signs.silent_since_ms();
+        // What another host has heard, this one need not look for.
+        if let Some(since_ms) = silent_since_ms
+            && presence.ports.store.others_hear(now_ms.saturating_sub(since_ms).max(0)).await?
+        {
+            silent_since_ms = None;
+        }
         let silence = outage::silence_at_start(silent_since_ms, back, now_ms);
         if let Silence::Long(lasted) = silence
             && presence.may_read()

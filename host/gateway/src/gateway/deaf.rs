@@ -29,7 +29,7 @@ pub(super) async fn until_others_hear_alone(services: Arc<Services>) {
             }
         }
         if deaf_since.is_some_and(|since: Instant| since.elapsed() > PATIENCE)
-            && store.others_hear().await.unwrap_or(false)
+            && store.others_hear(0).await.unwrap_or(false)
         {
             return;
         }

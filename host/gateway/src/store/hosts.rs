@@ -91,8 +91,11 @@ const HAND_ON: &str = concat!(
        AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')"
 );
 const IS_DEAF: &str = "UPDATE host SET deaf = (?2 <> 0) WHERE id = ?1";
-const ANYBODY_HEARS: &str =
-    concat!("SELECT 1 FROM host WHERE id <> ?1 AND ", lasts!(), " AND NOT deaf AND NOT leaving LIMIT 1");
+const ANYBODY_HEARS: &str = concat!(
+    "SELECT 1 FROM host WHERE id <> ?1 AND ",
+    lasts!(),
+    " AND NOT deaf AND NOT leaving AND started_at <= pmk_now() - ?2 LIMIT 1"
+);
 /// What is open in the conversations that this host works on, with their revisions. What was said on another host's
 /// terminal is answered there.
 const UNDER_WAY: &str = "SELECT s.key, s.revision, i.id, i.ts FROM session s JOIN inbox i ON i.session_id = s.id
@@ -321,14 +324,14 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(IS_DEAF)?.run([host, i64::from(deaf)])?)).await
     }
 
-    /// Whether another host receives what people say.
+    /// Whether another host that has run for at least this long receives what people say.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn others_hear(&self) -> Result<bool, StoreError> {
+    pub async fn others_hear(&self, for_ms: i64) -> Result<bool, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(false) };
         let host = link.host();
-        self.read(move |conn| Ok(conn.prepare_cached(ANYBODY_HEARS)?.exists([host])?)).await
+        self.read(move |conn| Ok(conn.prepare_cached(ANYBODY_HEARS)?.exists([host, for_ms])?)).await
     }
 
     /// Looks which hosts are there. Removes each host that was not heard of for longer than its lease: its

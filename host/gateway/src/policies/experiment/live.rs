@@ -356,7 +356,8 @@ impl ActiveExperiment {
 
     async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
         let (experiment, control) = (&self.config.name, &self.config.control);
-        // Who is in trouble from then on depends on the draw alone, whatever the former policies have done.
+        // Counting only conversations drawn since a change would leave all that existed before unguarded. What the former
+        // policies have left in those may count against the new ones.
         let since_ms = self.design.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms);
         let conversations = ports.store.arm_conversations(experiment, since_ms).await?;
         let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {

@@ -426,9 +426,10 @@ async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_
     ask(&first, accept(&first, KEY, "Ev1").await).await;
     asked(&one, |conn| conn.execute("UPDATE host SET version = '7.7.7' WHERE id = 2", []).unwrap());
     assert_eq!(second.hosts().await.unwrap()[0].state, HostState::Deaf, "it has not said that it hears");
-    assert!(!second.others_hear().await.unwrap());
+    assert!(!second.others_hear(0).await.unwrap());
     first.says_deaf(false).await.unwrap();
-    assert!(second.others_hear().await.unwrap() && !first.others_hear().await.unwrap());
+    assert!(second.others_hear(0).await.unwrap() && !first.others_hear(0).await.unwrap());
+    assert!(!second.others_hear(3_600_000).await.unwrap(), "it was not there an hour ago");
     let [works, works_too]: [Host; 2] = second.hosts().await.unwrap().try_into().unwrap();
     assert_eq!((works.turns, works_too.turns, works.state), (1, 0, HostState::Works));
     assert_eq!((&*works.home, &*works_too.home), (&*folder(&one), &*folder(&other)));
