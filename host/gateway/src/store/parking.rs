@@ -2,14 +2,13 @@
 //! the inbox until somebody reopens it.
 
 use pmk_core::SessionKey;
-use serde::Deserialize;
 
 use super::{
     Parked, Pending, Purpose, Store, StoreError, Unparked,
     error::Fault,
     escalations, lease,
     sql::{self, Connection, OptionalExtension, Row, params},
-    turns::UNSENT_PARTS,
+    turns::{How, UNSENT_PARTS},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{chat::Inbound, ledger::Event};
@@ -101,7 +100,7 @@ impl Store {
             let mut rows = statement.query([inbox.0])?;
             let mut withdrawals = Vec::new();
             while let Some(row) = rows.next()? {
-                let how = row.get_ref(2)?.as_str().ok().and_then(|how| serde_json::from_str::<Purposeful>(how).ok());
+                let how = row.get_ref(2)?.as_str().ok().and_then(|how| serde_json::from_str::<How>(how).ok());
                 withdrawals.extend(how.map(|how| how.purpose).filter(|it| matches!(it, Purpose::Withdraw { .. })));
             }
             Ok(withdrawals)
@@ -163,12 +162,6 @@ impl Store {
         })
         .await
     }
-}
-
-/// What an unsent part is for.
-#[derive(Deserialize)]
-struct Purposeful {
-    purpose: Purpose,
 }
 
 /// Which parked questions to read.

@@ -516,12 +516,12 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
 
 /// What an outgoing message consists of beside its text.
 #[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
-struct How {
+pub(super) struct How {
     pings: Vec<String>,
     thread_ts: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    purpose: Purpose,
+    pub(super) purpose: Purpose,
     #[serde(default, skip_serializing_if = "Offers::is_nothing")]
     offers: Offers,
 }
