@@ -321,7 +321,7 @@ async fn what_is_quoted_cannot_have_people_asked() {
     scene.told(&scene.slack.dm_with_file("U2", "and this?", file)).await;
     assert_eq!(scene.home.await_events("directive.echoed", 2).len(), 2);
     assert!(scene.slack.messages(&dm_channel("U9")).is_empty(), "nobody is asked");
-    assert_eq!(scene.home.events("escalate.outbound"), [] as [Value; 0]);
+    assert_eq!(scene.home.events("escalate.triggered"), [] as [Value; 0]);
     scene.behaved();
 }
 

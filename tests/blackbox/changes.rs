@@ -579,7 +579,9 @@ async fn nothing_is_left_of_an_answer_whose_question_is_deleted_while_it_is_made
     let scene = scene(json!({})).await;
     let gateway = scene.start().await;
     let text = "A paragraph of an answer.\n\n".repeat(20);
-    scene.anthropic.when(QUESTION, Behaviour::slow(text, Duration::from_secs(2)));
+    let (answer, gate) = Behaviour::gated(text);
+    scene.anthropic.when(QUESTION, answer);
+    gate.add_permits(1);
     let root = scene.slack.talk("C1", "U1", "a topic", None);
     let sent = scene.slack.mention("C1", "U1", QUESTION, Some(&root.ts));
     let grows = |message: &Message| message.streaming_since.is_some();

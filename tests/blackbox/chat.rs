@@ -136,11 +136,12 @@ fn a_slow_model_is_told_of_and_its_markdown_is_shown_as_what_it_means() {
     let home = english();
     let anthropic = Anthropic::start_blocking();
     let text = "**Done** :white_check_mark:\n\n- one &#27;[2J\n- `two`";
-    let answer = Behaviour::slow(text, std::time::Duration::from_millis(1_200));
+    let (answer, gate) = Behaviour::gated(text);
     anthropic.when("hello", answer);
     let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
     terminal.type_in(b"hello\r");
     terminal.wait_for("⏳ the model has not answered yet (3 s)", 1);
+    gate.add_permits(4);
     terminal.wait_for("✅", 1);
     terminal.wait_for("• one \u{fffd}[2J", 1);
     terminal.wait_for("standard: ", 1);
@@ -154,11 +155,14 @@ fn an_answer_is_shown_while_it_is_made_and_once() {
     let home = english();
     let anthropic = Anthropic::start_blocking();
     let text = "First of all.\n\nThen **this** :gear:\n\n```mra\nnot an answer\n\nof any kind\n```\n\nAt last.";
-    anthropic.when("hello", Behaviour::slow(text, std::time::Duration::from_millis(1_500)));
+    let (answer, gate) = Behaviour::gated(text);
+    anthropic.when("hello", answer);
     let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
     terminal.type_in(b"hello\r");
+    gate.add_permits(2);
     terminal.wait_for("First of all.", 1);
     assert!(!terminal.screen.contains("At last."), "{}", terminal.screen);
+    gate.add_permits(2);
     terminal.wait_for("At last.", 1);
     terminal.wait_for("standard: ", 1);
     for once in ["First of all.", "Then", "At last."] {

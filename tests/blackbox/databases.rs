@@ -96,7 +96,7 @@ fn a_host_at_the_end_of_its_input_waited_for_ever_for_a_conversation_that_anothe
     let Some(server) = postgres::server() else { return };
     let store = server.database();
     let (one, other) = (Home::new(), Home::new());
-    let mut works = run(&one, &store, "sim:delay=3000");
+    let mut works = run(&one, &store, "sim:delay=6000");
     works.say(&question("Ev1", "what is left of the margin?"));
     until("the turn begins", || (count(server, &store, "SELECT count(*) FROM turn") == 1).then_some(()));
     let mut waits = run(&other, &store, "sim");

@@ -148,7 +148,7 @@ fn what_comes_with_the_program_is_swapped_in_by_name() {
     // A start would take what was to persist.
     send(gateway.pid(), Signal::HUP);
     await_policy(&mut gateway, "recall");
-    assert!(home.events("policy.swap_refused").is_empty());
+    assert!(home.events("policy.refused").is_empty());
     gateway.end();
 }
 

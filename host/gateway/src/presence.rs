@@ -47,8 +47,8 @@ use health_check::HealthCheck;
 use manager::Manager;
 use outage::{Reading, Silence};
 
-/// How often the heartbeat is written.
-pub const BEAT_EVERY: Duration = Duration::from_secs(30);
+/// How often the heartbeat is written: well before [the last one is late](health), even if its proof takes a while.
+pub const BEAT_EVERY: Duration = Duration::from_secs(20);
 
 /// How long the liveness check before a heartbeat may take.
 const PROVED_WITHIN: Duration = Duration::from_secs(15);

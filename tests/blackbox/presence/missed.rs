@@ -47,7 +47,8 @@ async fn what_was_asked_in_a_long_outage_is_answered_once_and_says_how_late() {
     home.write("gateway.json", r#"{"version":1,"language":"en","blocklist":["U9"]}"#);
 
     let ago = |minutes: u32, channel: &str, user: &str, text: &str, thread: Option<&str>| {
-        slack.talked(minutes * MINUTE, channel, user, text, thread)
+        // In the middle of what is rounded to these minutes, however long all this takes.
+        slack.talked(minutes * MINUTE - MINUTE * 2 / 5, channel, user, text, thread)
     };
     let (dm, dm2, dm9) = (dm_channel("U1"), dm_channel("U2"), dm_channel("U9"));
     let late = ago(7, &dm, "U1", "Is anybody there?", None);

@@ -528,11 +528,6 @@ impl Slack {
         self.inner.state().strays.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// How many such acknowledgements there are since they were last taken.
-    pub fn strays(&self) -> usize {
-        self.inner.state().strays.as_ref().map_or(0, Vec::len)
-    }
-
     /// Waits until that socket is gone.
     pub async fn await_gone(&self, socket: u64, limit: Duration) -> bool {
         let gone = |state: &State| state.sockets.iter().all(|open| open.id != socket).then_some(());

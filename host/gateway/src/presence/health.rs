@@ -6,8 +6,11 @@ use std::time::Duration;
 use pmk_policy::{ChangedSettings, Identity};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
+use super::{AWAY_AFTER, state::Phase};
 use crate::{chat::Connection, ledger::LedgerBacklog};
+
+/// An older heartbeat is late.
+const FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// This many lost connections within a while count as too many.
 const MANY_RECONNECTS: u32 = 2;
@@ -25,7 +28,7 @@ impl Freshness {
     /// Classifies an age; `None` if there is no heartbeat.
     pub fn of(age: Option<Duration>) -> Freshness {
         match age {
-            Some(age) if age < BEAT_EVERY => Freshness::Fresh,
+            Some(age) if age < FRESH_FOR => Freshness::Fresh,
             Some(age) if age < AWAY_AFTER => Freshness::Aging,
             Some(_) | None => Freshness::Stale,
         }
@@ -36,7 +39,7 @@ impl Freshness {
     pub fn age(beat_ms: i64, now_ms: i64) -> Option<Duration> {
         match u64::try_from(now_ms.saturating_sub(beat_ms)) {
             Ok(ms) => Some(Duration::from_millis(ms)),
-            Err(_) if Duration::from_millis(beat_ms.abs_diff(now_ms)) < BEAT_EVERY => Some(Duration::ZERO),
+            Err(_) if Duration::from_millis(beat_ms.abs_diff(now_ms)) < FRESH_FOR => Some(Duration::ZERO),
             Err(_) => None,
         }
     }
@@ -207,7 +210,7 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::BEAT_EVERY, *};
 
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
         let report = Some(Report { connection, store_away: None, ledger: None, policies: vec![], settings: None });
@@ -220,6 +223,13 @@ mod tests {
         assert_eq!([of(0), of(29_999)], [Freshness::Fresh; 2]);
         assert_eq!([of(30_000), of(59_999)], [Freshness::Aging; 2]);
         assert_eq!([of(60_000), Freshness::of(None)], [Freshness::Stale; 2]);
+    }
+
+    /// Regression: each was written when the last one ceased to be fresh, so a healthy gateway was degraded until it was.
+    #[test]
+    fn a_gateway_was_degraded_for_a_moment_before_each_heartbeat() {
+        let slow_proof = Duration::from_secs(5);
+        assert_eq!(Freshness::of(Some(BEAT_EVERY + slow_proof)), Freshness::Fresh);
     }
 
     #[test]
