@@ -1,7 +1,5 @@
 //! What people change about messages that they have sent: edits, deletions, stop and again.
 
-use std::time::Duration;
-
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
     slack::{Message, Sent, SlackRules, Upload},

@@ -183,7 +183,7 @@ pub struct Progress {
 /// Tells whether this process may still post anything: where several hosts share the work, others may have taken over
 /// its turns.
 #[async_trait]
-pub trait Fencing: fmt::Debug + Send + Sync {
+pub trait Fence: fmt::Debug + Send + Sync {
     /// Returns `Ok` if this process may post.
     ///
     /// # Errors

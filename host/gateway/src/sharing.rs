@@ -3,7 +3,7 @@
 //! These are [atoms](SharedAtoms), and [the part of gateway.json](SharedConfig) that a running gateway follows.
 //! Each is compared with the store in [passes](Synced::pass): what is newer in the store is written to the home,
 //! and what was changed in the home is offered to the store. [`SyncTask`] schedules the passes. This module also
-//! lets one of several hosts post messages only while it [may](Fencing).
+//! lets one of several hosts post messages only while it [may](Fence).
 
 mod atoms;
 mod config;
@@ -22,7 +22,7 @@ use pmk_system::{clock::Clock, home::HomeLock};
 use tokio::sync::Notify;
 
 use crate::{
-    front::{Fencing, FrontError},
+    front::{Fence, FrontError},
     store::{HostFence, Store},
 };
 
@@ -30,7 +30,7 @@ use crate::{
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[async_trait]
-impl Fencing for HostFence {
+impl Fence for HostFence {
     async fn holds(&self) -> Result<(), FrontError> {
         HostFence::holds(self).await.map_err(|error| match error.is_lost() {
             true => FrontError::Closed,

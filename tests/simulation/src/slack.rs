@@ -51,7 +51,7 @@ pub struct Slack {
     /// Notified when there is more to be sent, by host.
     more: Vec<Notify>,
     /// The fence that says whether a host may still post, by host.
-    footings: Mutex<Vec<Option<Arc<HostFence>>>>,
+    fences: Mutex<Vec<Option<Arc<HostFence>>>>,
 }
 
 #[derive(Default)]
@@ -124,17 +124,17 @@ impl Slack {
             }
         }
         let more = (0..world.hosts()).map(|_| Notify::new()).collect();
-        let footings = Mutex::new(vec![None; world.hosts()]);
-        Slack { world, state: Mutex::new(state), more, footings }
+        let fences = Mutex::new(vec![None; world.hosts()]);
+        Slack { world, state: Mutex::new(state), more, fences }
     }
 
     /// A process starts posting.
-    pub fn speaks(&self, footing: HostFence) {
-        self.footings()[self.world.host()] = Some(Arc::new(footing));
+    pub fn speaks(&self, fence: HostFence) {
+        self.fences()[self.world.host()] = Some(Arc::new(fence));
     }
 
-    fn footings(&self) -> MutexGuard<'_, Vec<Option<Arc<HostFence>>>> {
-        self.footings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fences(&self) -> MutexGuard<'_, Vec<Option<Arc<HostFence>>>> {
+        self.fences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

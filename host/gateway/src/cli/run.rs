@@ -336,7 +336,7 @@ impl Run {
         let mut slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
         slack.source = Some(Arc::new(OfHome(home.to_owned())));
         slack.sharers = Sharers::of(store.hosts_at_work());
-        slack.standing = store.is_shared().then(|| Arc::new(store.footing()) as _);
+        slack.fence = store.is_shared().then(|| Arc::new(store.fence()) as _);
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),

@@ -295,7 +295,7 @@ impl Store {
     }
 
     /// Returns a fence that tells whether this host may still post messages.
-    pub fn footing(&self) -> HostFence {
+    pub fn fence(&self) -> HostFence {
         HostFence(Arc::downgrade(&self.shared))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_host::front::{Fencing, FrontError};
+use pmk_host::front::{Fence, FrontError};
 
 use super::{
     Post, Slack,
@@ -55,9 +55,9 @@ impl Slack {
 
     /// The same for a call that a host makes only while its lease holds.
     pub(super) async fn before_saying(&self, channel: Option<&str>) -> Result<Came, FrontError> {
-        let footing = self.footings()[self.world.host()].clone();
-        if let Some(footing) = footing {
-            Fencing::holds(&*footing).await?;
+        let fence = self.fences()[self.world.host()].clone();
+        if let Some(fence) = fence {
+            Fence::holds(&*fence).await?;
         }
         self.before(channel).await
     }

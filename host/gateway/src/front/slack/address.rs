@@ -18,6 +18,12 @@ const FILES: &str = "files.";
 /// The first path segment of methods, on all of Slack's hosts.
 const METHODS: &str = "api";
 
+/// The method that says whose a bot token is.
+pub(super) const AUTH_TEST: &str = "auth.test";
+
+/// The method that opens a connection.
+pub(super) const OPEN: &str = "apps.connections.open";
+
 /// An address that tokens may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiAddress {

@@ -14,10 +14,11 @@ use tokio::time::sleep;
 use super::{
     failure::{CallFailure, Cause},
     history,
+    identity::Identity,
     inbound::{self, InboundEvent},
     mrkdwn,
     places::Places,
-    web::{Identity, Turn, Web},
+    web::{Slot, Web},
 };
 use crate::{
     chat::{Addressing, ThreadMessage},
@@ -89,7 +90,7 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
     ];
     let mut waits = 0;
     loop {
-        match web.read(&Turn::courtesy(method), &parameters).await {
+        match web.read(&Slot::courtesy(method), &parameters).await {
             Err(CallFailure { cause: Cause::RateLimited { retry_after }, .. }) if waits < MAX_WAITS => {
                 waits += 1;
                 sleep(retry_after).await;

@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
+    identity::Identity,
     inbound::{MessageEvent, message},
     mrkdwn,
     places::Places,
-    web::Identity,
 };
 use crate::{
     chat::{Addressing, Change, DeletedAuthor, Deletion, Edit},

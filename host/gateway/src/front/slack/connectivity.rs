@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Timings, gaps::Gaps};
+use super::{config::Timings, gaps::Gaps};
 use crate::{
     chat::{Connection, Notice},
     front::Intake,

@@ -6,9 +6,9 @@ use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    SlackConfig,
     address::{ApiAddress, is_safe_socket},
     app::{self, OptionalFeature, Scope},
+    config::SlackConfig,
     failure::CallFailure,
     tls,
     tokens::TokenPair,

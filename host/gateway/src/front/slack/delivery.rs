@@ -14,7 +14,7 @@ use super::{
     limiter::Priority,
     markdown, mrkdwn,
     split::{self, MAX_PART_BYTES, PartLimit},
-    web::{Turn, Web},
+    web::{Slot, Web},
 };
 use crate::{
     chat::{Button, MessageBody, ReplyTo},
@@ -254,7 +254,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     if let Some(thread_ts) = thread_ts {
         request["thread_ts"] = json!(thread_ts);
     }
-    match web.write::<_, Shared>(&Turn::answer("files.completeUploadExternal"), &request).await {
+    match web.write::<_, Shared>(&Slot::answer("files.completeUploadExternal"), &request).await {
         Ok(_) => Ok(()),
         Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string(), may_pass: false }),
         Err(failure) => Err(failure.while_running()),
@@ -265,7 +265,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
 async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFailure> {
     let length = content.len().to_string();
     let parameters = [("filename", Some(name)), ("length", Some(length.as_str()))];
-    let Place { upload_url, file_id } = web.read(&Turn::answer("files.getUploadURLExternal"), &parameters).await?;
+    let Place { upload_url, file_id } = web.read(&Slot::answer("files.getUploadURLExternal"), &parameters).await?;
     web.send_file(upload_url, content).await?;
     Ok(file_id)
 }

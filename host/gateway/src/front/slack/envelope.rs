@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{
     connectivity::Connectivity,
+    identity::Identity,
     inbound::{Callback, InboundEvent, news},
     invoked::{self, Invoked},
     places::Places,
@@ -13,7 +14,6 @@ use super::{
     statuses::Statuses,
     streams::Streams,
     unstored::Unstored,
-    web::Identity,
 };
 use crate::{
     chat::{Accepted, Inbound, Invocation, Notice, Press, says_stop},

@@ -10,8 +10,8 @@ use pmk_models::classify::retry_after;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::{
+    address::{AUTH_TEST, OPEN},
     token::Token,
-    web::{AUTH_TEST, OPEN},
 };
 use crate::{front::FrontError, roots};
 

@@ -9,7 +9,7 @@ use super::{
     attached,
     failure::{CallFailure, Cause, wait_asked_for},
     token::Token,
-    web::{Turn, Web},
+    web::{Slot, Web},
 };
 use crate::{
     chat::FileSkipReason,
@@ -27,7 +27,7 @@ struct Info {
 
 /// `files.info`: a message brings nothing but the id of a file that comes from another workspace, over Slack Connect.
 pub(super) async fn description(web: &Web, id: &str) -> Result<Described, CallFailure> {
-    let info = web.read::<Info>(&Turn::answer("files.info"), &[("file", Some(id))]).await;
+    let info = web.read::<Info>(&Slot::answer("files.info"), &[("file", Some(id))]).await;
     let why = match &info {
         Ok(Info { file }) => {
             let file = attached::file(file);

@@ -10,7 +10,8 @@ use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{
     failure::CallFailure,
-    web::{Identity, Turn, Web},
+    identity::Identity,
+    web::{Slot, Web},
 };
 use crate::{chat::ReplyTo, front::Lookup};
 
@@ -178,7 +179,7 @@ pub(super) async fn find(
             ("include_all_metadata", Some("true")),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = match web.read(&Turn::answer(method), &parameters).await {
+        let page: Page = match web.read(&Slot::answer(method), &parameters).await {
             Ok(page) => page,
             Err(failure) if failure.is_final() => {
                 tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");

@@ -23,9 +23,10 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    attached, block_text, changed, mrkdwn,
+    attached, block_text, changed,
+    identity::Identity,
+    mrkdwn,
     places::{Places, ReplyIn},
-    web::Identity,
 };
 use crate::{
     chat::{Addressing, Change, Inbound, Reaction, ReplyTo, ThreadMessage, after_command},

@@ -22,7 +22,7 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    Timings,
+    config::Timings,
     connectivity::Presence,
     envelope::{Frame, InboundContext, acknowledgement},
     failure,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::json;
 use tokio::{sync::Notify, time::Instant};
 
-use super::web::{Turn, Web};
+use super::web::{Slot, Web};
 
 const METHOD: &str = "assistant.threads.setSuggestedPrompts";
 
@@ -70,7 +70,7 @@ impl Prompts {
             while let Some(channel) = self.next() {
                 // Without `thread_ts`: with it, Slack shows them to nobody and still reports success.
                 let request = json!({"channel_id": channel, "prompts": self.list});
-                if let Err(failure) = web.write::<_, IgnoredAny>(&Turn::courtesy(METHOD), &request).await {
+                if let Err(failure) = web.write::<_, IgnoredAny>(&Slot::courtesy(METHOD), &request).await {
                     tracing::debug!(%failure, "somebody is shown no prompts");
                 }
             }

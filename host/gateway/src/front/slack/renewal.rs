@@ -7,11 +7,13 @@ use slack_morphism::prelude::*;
 use tokio::time::{Instant, sleep};
 
 use super::{
+    address::{AUTH_TEST, OPEN},
     credentials,
     failure::{CallFailure, Cause},
+    identity::Identity,
     token::Token,
     tokens::{AGAIN_AFTER, LOOK_EVERY, TokenPair},
-    web::{AUTH_TEST, Identity, OPEN, Web},
+    web::Web,
 };
 
 /// The result of reading the tokens again.

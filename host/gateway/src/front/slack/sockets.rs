@@ -24,8 +24,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Timings,
     address::is_safe_socket,
+    config::Timings,
     credentials::{UNSAFE_SOCKET, UNSAFE_SOCKET_HINT},
     envelope::InboundContext,
     link::{Link, LinkError, ServeOutcome},

@@ -38,9 +38,10 @@ use super::{
     content::{self, Content},
     failure::{CallFailure, is_about_the_token},
     history,
+    identity::Identity,
     limiter::Priority,
     statuses::Statuses,
-    web::{Identity, Turn, Web},
+    web::{Slot, Web},
 };
 use crate::{
     chat::{Button, Inbound, Reaction, ReplyTo},
@@ -509,14 +510,14 @@ async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailu
         request["recipient_user_id"] = json!(place.user);
         request["recipient_team_id"] = json!(place.me.team_id);
     }
-    let turn = Turn::of("chat.startStream", Priority::Progress);
-    web.write::<_, Started>(&turn, &request).await.map(|started| started.ts)
+    let slot = Slot::of("chat.startStream", Priority::Progress);
+    web.write::<_, Started>(&slot, &request).await.map(|started| started.ts)
 }
 
 async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), CallFailure> {
     let request = json!({"channel": channel, "ts": ts, "markdown_text": content::without_mentions(text)});
-    let turn = Turn::of("chat.appendStream", Priority::Progress);
-    web.write::<_, serde::de::IgnoredAny>(&turn, &request).await.map(drop)
+    let slot = Slot::of("chat.appendStream", Priority::Progress);
+    web.write::<_, serde::de::IgnoredAny>(&slot, &request).await.map(drop)
 }
 
 /// Closes a stream with the rest of the text; returns false if Slack has not kept the tag.
@@ -538,8 +539,8 @@ async fn stop(
     if !buttons.is_empty() {
         request["blocks"] = json!([blocks::row(buttons)]);
     }
-    let turn = Turn::of("chat.stopStream", Priority::AtOnce);
-    let stopped: Stopped = web.write(&turn, &request).await?;
+    let slot = Slot::of("chat.stopStream", Priority::AtOnce);
+    let stopped: Stopped = web.write(&slot, &request).await?;
     Ok(tag.is_none() || stopped.message.is_some_and(|message| message.metadata.is_some()))
 }
 

@@ -8,9 +8,10 @@ use super::{
     backfill::{Cursor, PAGE},
     block_text,
     failure::CallFailure,
+    identity::Identity,
     limiter::Priority,
     mrkdwn,
-    web::{Identity, Turn, Web},
+    web::{Slot, Web},
 };
 use crate::chat::{ReplyTo, Thread, ThreadPost};
 
@@ -39,7 +40,7 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = web.read(&Turn::of("conversations.replies", Priority::Progress), &parameters).await?;
+        let page: Page = web.read(&Slot::of("conversations.replies", Priority::Progress), &parameters).await?;
         let objects = page.messages.iter().filter_map(Value::as_object);
         for message in objects.filter(|message| ts(message) < before) {
             let Some(one) = read(message, me) else { continue };

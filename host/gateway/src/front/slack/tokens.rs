@@ -12,7 +12,7 @@ use pmk_system::stamp::Stamp;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{sync::watch, time::Instant};
 
-use super::{token::Token, web::Identity};
+use super::{identity::Identity, token::Token};
 
 /// How often to check for new tokens.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -24,12 +24,13 @@ use serde_json::{Value, json};
 use slack_morphism::prelude::*;
 
 use super::{
-    SlackConfig,
-    address::{self, ApiAddress},
+    address::{self, AUTH_TEST, ApiAddress, OPEN},
     blocks::Refused,
+    config::SlackConfig,
     content::Content,
     dry_run::DryRun,
     failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
+    identity::Identity,
     limiter::{Lane, Limiter, OPENS_DIRECT, Priority},
     locked::{LOCKED, Locked},
     renewal::Renewal,
@@ -38,30 +39,18 @@ use super::{
 };
 use crate::{
     chat::ReplyTo,
-    front::{Fencing, FrontError},
+    front::{Fence, FrontError},
 };
 
 /// The header with the scopes of a call's token.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 
-pub(super) const AUTH_TEST: &str = "auth.test";
-pub(super) const OPEN: &str = "apps.connections.open";
 pub(super) const SET_STATUS: &str = "assistant.threads.setStatus";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Who the bot is in its workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) user: String,
-    pub(super) bot: Option<String>,
-    pub(super) name: String,
-    pub(super) team: String,
-    pub(super) team_id: String,
-}
 
 /// What Slack says about the bot token.
 pub(super) struct AuthInfo {
@@ -94,36 +83,36 @@ pub(super) struct Web {
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
     /// Asked before anything is written, if several hosts share the work.
-    standing: Option<Arc<dyn Fencing>>,
+    fence: Option<Arc<dyn Fence>>,
     /// The host of the workspace, if it is one of Slack's.
     workspace: OnceLock<String>,
     /// From the last response.
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
-/// A call to be made.
-pub(super) struct Turn {
+/// Which lane a call takes to Slack, and how urgent it is.
+pub(super) struct Slot {
     lane: Lane,
     urgency: Priority,
 }
 
-impl Turn {
+impl Slot {
     /// A call that an answer needs.
-    pub(super) const fn answer(method: &'static str) -> Turn {
-        Turn::of(method, Priority::Answer)
+    pub(super) const fn answer(method: &'static str) -> Slot {
+        Slot::of(method, Priority::Answer)
     }
 
-    pub(super) const fn of(method: &'static str, urgency: Priority) -> Turn {
-        Turn { lane: Lane::of(method), urgency }
+    pub(super) const fn of(method: &'static str, urgency: Priority) -> Slot {
+        Slot { lane: Lane::of(method), urgency }
     }
 
     /// A call that can wait.
-    pub(super) const fn courtesy(method: &'static str) -> Turn {
-        Turn::of(method, Priority::Courtesy)
+    pub(super) const fn courtesy(method: &'static str) -> Slot {
+        Slot::of(method, Priority::Courtesy)
     }
 }
 
-const DELETES: Turn = Turn::of("chat.delete", Priority::Notice);
+const DELETES: Slot = Slot::of("chat.delete", Priority::Notice);
 
 /// Whether a call has an effect that people see.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,30 +193,6 @@ struct OpenedChannel {
     id: String,
 }
 
-impl Identity {
-    /// Returns a bot, for tests.
-    #[cfg(test)]
-    pub(super) fn of_a_bot() -> Identity {
-        Identity {
-            user: "UBOT".into(),
-            bot: Some("BBOT".into()),
-            name: "pmk".into(),
-            team: "Acme".into(),
-            team_id: "T1".into(),
-        }
-    }
-
-    pub(super) fn of(answer: SlackApiAuthTestResponse) -> Identity {
-        Identity {
-            name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
-            user: answer.user_id.0,
-            bot: answer.bot_id.map(|bot| bot.0),
-            team: answer.team,
-            team_id: answer.team_id.0,
-        }
-    }
-}
-
 impl Posted {
     fn ts(self) -> String {
         self.ts.0
@@ -255,7 +220,7 @@ impl Web {
             locked: Locked::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits, config.sharers.clone()),
-            standing: config.standing.clone(),
+            fence: config.fence.clone(),
             workspace: OnceLock::new(),
             clock_ahead: Mutex::default(),
         })
@@ -270,7 +235,7 @@ impl Web {
     pub(super) async fn identity(&self) -> Result<AuthInfo, CallFailure> {
         let request = || self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) = self
-            .exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
+            .exchange::<SlackApiAuthTestResponse>(&Slot::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
             .await?;
         let workspace = address::slack_host(&answer.url.0);
         Ok(AuthInfo { me: Identity::of(answer), workspace, scopes, ahead })
@@ -294,7 +259,7 @@ impl Web {
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
         let opened: SlackApiAppsConnectionOpenResponse =
-            self.post_json(&Turn::answer(OPEN), Token::App, &request, Says::Nothing).await?;
+            self.post_json(&Slot::answer(OPEN), Token::App, &request, Says::Nothing).await?;
         Ok(opened.url.0)
     }
 
@@ -307,8 +272,8 @@ impl Web {
         urgency: Priority,
     ) -> Result<String, CallFailure> {
         let place = Place::New { thread_ts: thread_ts.as_deref(), unfurl_links: false, unfurl_media: false };
-        let turn = Turn { lane: Lane { method: "chat.postMessage", channel: Some(channel.clone()) }, urgency };
-        self.write::<_, Posted>(&turn, &Written::new(channel, place, content, tag)).await.map(Posted::ts)
+        let slot = Slot { lane: Lane { method: "chat.postMessage", channel: Some(channel.clone()) }, urgency };
+        self.write::<_, Posted>(&slot, &Written::new(channel, place, content, tag)).await.map(Posted::ts)
     }
 
     /// `chat.update`; returns the message's `ts`.
@@ -320,9 +285,9 @@ impl Web {
         tag: Option<&SlackMessageMetadata>,
         urgency: Priority,
     ) -> Result<String, CallFailure> {
-        let turn = Turn::of("chat.update", urgency);
+        let slot = Slot::of("chat.update", urgency);
         let request = Written::new(channel, Place::InsteadOf { ts }, content, tag);
-        self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
+        self.write::<_, Posted>(&slot, &request).await.map(Posted::ts)
     }
 
     /// `assistant.threads.setStatus`: shows in a thread what the bot is doing, until it posts there, or for two
@@ -337,8 +302,8 @@ impl Web {
         if let Some(line) = status.line {
             request["loading_messages"] = json!([line]);
         }
-        let turn = Turn::of(SET_STATUS, Priority::Progress);
-        self.write::<_, IgnoredAny>(&turn, &request).await.map(drop)
+        let slot = Slot::of(SET_STATUS, Priority::Progress);
+        self.write::<_, IgnoredAny>(&slot, &request).await.map(drop)
     }
 
     /// `chat.postEphemeral` with text that is already escaped: only that person sees it.
@@ -349,7 +314,7 @@ impl Web {
             .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
             .with_link_names(false)
             .with_parse("none".to_owned());
-        self.write::<_, IgnoredAny>(&Turn::courtesy("chat.postEphemeral"), &request).await.map(drop)
+        self.write::<_, IgnoredAny>(&Slot::courtesy("chat.postEphemeral"), &request).await.map(drop)
     }
 
     /// `chat.delete` for a message of the bot.
@@ -365,7 +330,7 @@ impl Web {
     /// `reactions.add`; a reaction that already exists counts as success.
     pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
         let request = SlackApiReactionsAddRequest::new(channel.into(), emoji.into(), ts.into());
-        match self.write::<_, IgnoredAny>(&Turn::courtesy("reactions.add"), &request).await {
+        match self.write::<_, IgnoredAny>(&Slot::courtesy("reactions.add"), &request).await {
             Err(failure) if failure.code() == Some("already_reacted") => Ok(()),
             added => added.map(drop),
         }
@@ -375,58 +340,58 @@ impl Web {
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
         // As Slack documents it: a list of ids in one text. slack-morphism sends a JSON list.
         let request = json!({"users": person});
-        let opened: Opened = self.write(&Turn::answer(OPENS_DIRECT), &request).await?;
+        let opened: Opened = self.write(&Slot::answer(OPENS_DIRECT), &request).await?;
         Ok(opened.channel.id)
     }
 
     /// Calls a method that reads.
     pub(super) async fn read<R: DeserializeOwned + Send>(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         parameters: &[(&str, Option<&str>)],
     ) -> Result<R, CallFailure> {
-        let mut url = self.address.method(turn.lane.method);
+        let mut url = self.address.method(slot.lane.method);
         let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.call(turn, Token::Bot, || self.client.get(url.clone()), Says::Nothing).await
+        self.call(slot, Token::Bot, || self.client.get(url.clone()), Says::Nothing).await
     }
 
     /// Calls a method that changes something.
     pub(super) async fn write<Q: Serialize + Send + Sync, R: DeserializeOwned + Send>(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         request: &Q,
     ) -> Result<R, CallFailure> {
-        self.change(turn, request, Says::Something).await
+        self.change(slot, request, Says::Something).await
     }
 
     async fn change<Q: Serialize + Sync, R: DeserializeOwned>(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         request: &Q,
         says: Says,
     ) -> Result<R, CallFailure> {
-        match self.instead_of(turn.lane.method, request) {
+        match self.instead_of(slot.lane.method, request) {
             Some(answer) => answer,
-            None => self.post_json(turn, Token::Bot, request, says).await,
+            None => self.post_json(slot, Token::Bot, request, says).await,
         }
     }
 
     async fn post_json<Q: Serialize + Sync, R: DeserializeOwned>(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         token: Token,
         request: &Q,
         says: Says,
     ) -> Result<R, CallFailure> {
         let body = serde_json::to_vec(request);
-        let body = body.map_err(|error| CallFailure { method: turn.lane.method, token, cause: error.into() })?;
+        let body = body.map_err(|error| CallFailure { method: slot.lane.method, token, cause: error.into() })?;
         let body = Bytes::from(body);
         let post = || {
-            let post = self.client.post(self.address.method(turn.lane.method));
+            let post = self.client.post(self.address.method(slot.lane.method));
             post.header(CONTENT_TYPE, JSON).body(body.clone())
         };
-        self.call(turn, token, post, says).await
+        self.call(slot, token, post, says).await
     }
 
     /// Returns the response to a call that is not made, in a dry run.
@@ -452,24 +417,24 @@ impl Web {
             let post = self.client.post(url.clone());
             post.header(CONTENT_TYPE, "application/octet-stream").body(content.clone())
         };
-        self.call::<IgnoredAny>(&Turn::answer(METHOD), Token::Bot, post, Says::Nothing).await.map(drop)
+        self.call::<IgnoredAny>(&Slot::answer(METHOD), Token::Bot, post, Says::Nothing).await.map(drop)
     }
 
     async fn call<R: DeserializeOwned>(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         token: Token,
         request: impl Fn() -> RequestBuilder,
         says: Says,
     ) -> Result<R, CallFailure> {
-        self.exchange(turn, token, request, says).await.map(|(answer, _)| answer)
+        self.exchange(slot, token, request, says).await.map(|(answer, _)| answer)
     }
 
     /// Makes a call once there is room for it; makes it again with another token if Slack no longer accepts this one
     /// and there is another.
     async fn exchange<R: DeserializeOwned>(
         &self,
-        Turn { lane, urgency }: &Turn,
+        Slot { lane, urgency }: &Slot,
         token: Token,
         request: impl Fn() -> RequestBuilder,
         says: Says,
@@ -530,8 +495,8 @@ impl Web {
 
     /// Returns whether a call may be made; checking that has the time limit of a call.
     async fn may(&self, says: Says) -> Result<(), Cause> {
-        let Some(standing) = self.standing.as_ref().filter(|_| says == Says::Something) else { return Ok(()) };
-        match tokio::time::timeout(self.time_limit, standing.holds()).await {
+        let Some(fence) = self.fence.as_ref().filter(|_| says == Says::Something) else { return Ok(()) };
+        match tokio::time::timeout(self.time_limit, fence.holds()).await {
             Ok(holds) => holds.map_err(Cause::NotForUs),
             Err(_) => {
                 let what = format!(

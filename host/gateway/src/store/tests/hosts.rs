@@ -97,18 +97,18 @@ async fn a_host_that_was_stopped_went_on_speaking_when_it_went_on() {
     let Some([one, other]) = two() else { return };
     let (stopped, _lock) = at_work(&one).await;
     let (host, _other_lock) = at_work(&other).await;
-    let footing = stopped.footing();
+    let fence = stopped.fence();
     accept(&stopped, KEY, "Ev1").await;
     let time_goes_by = || stopped.shared.link.as_ref().unwrap().is_heard_no_more();
-    footing.holds().await.unwrap();
+    fence.holds().await.unwrap();
     time_goes_by();
-    footing.holds().await.expect("nobody has taken it for gone");
+    fence.holds().await.expect("nobody has taken it for gone");
     falls_silent(&one);
     are_long_heard(&one);
     assert!(host.look_after_hosts().await.unwrap());
-    footing.holds().await.expect("it was heard of a moment ago");
+    fence.holds().await.expect("it was heard of a moment ago");
     time_goes_by();
-    assert!(matches!(footing.holds().await, Err(StoreError::TakenOver { .. })));
+    assert!(matches!(fence.holds().await, Err(StoreError::TakenOver { .. })));
 }
 
 #[tokio::test]

@@ -23,8 +23,8 @@ use crate::{
     front::{
         Intake,
         slack::{
-            connectivity::Connectivity, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams,
-            unstored::Unstored, web::Identity,
+            connectivity::Connectivity, identity::Identity, places::Places, prompts::Prompts, statuses::Statuses,
+            streams::Streams, unstored::Unstored,
         },
     },
 };
