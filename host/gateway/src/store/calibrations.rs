@@ -109,7 +109,7 @@ impl NewBounds {
 
 /// Requests the stored bounds of the model that this was learnt of.
 pub(super) fn bounds<'c>(conn: &'c Connection, learnt: &ModelCalibration) -> Result<PrefetchedRows<'c>, Fault> {
-    Ok(conn.ahead(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
+    Ok(conn.prefetch(RECALL_BOUNDS, [&learnt.provider, &learnt.model])?)
 }
 
 pub(super) fn learn(

@@ -27,7 +27,7 @@ pub(super) enum Early {
 
 /// Looks up a change that arrived before this message.
 pub(super) fn look_up<'c>(conn: &'c Connection, inbound: &Inbound) -> Result<PrefetchedRows<'c>, Fault> {
-    Ok(conn.ahead(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
+    Ok(conn.prefetch(FIND_EARLY, [&inbound.reply_to.channel, &inbound.ts])?)
 }
 
 /// Takes the change out of the store. An expired one counts as none.

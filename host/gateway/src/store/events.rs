@@ -96,11 +96,11 @@ impl Store {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.write_foreseen_telling(Prefetch::None, work).await
+        self.write_prefetched_with_events(Prefetch::None, work).await
     }
 
     /// As [`write_with_events`](Store::write_with_events), for work some of whose reads are known in advance.
-    pub(super) async fn write_foreseen_telling<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
+    pub(super) async fn write_prefetched_with_events<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,

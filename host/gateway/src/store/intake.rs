@@ -197,10 +197,10 @@ impl<'c> Asked<'c> {
     fn ask(conn: &'c Connection, inbound: &Inbound, now_ms: i64) -> Result<Asked<'c>, Fault> {
         let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
         let seen: Result<Vec<_>, _> =
-            names(inbound).map(|name| conn.ahead(IS_SEEN, params![front, name, expired])).collect();
+            names(inbound).map(|name| conn.prefetch(IS_SEEN, params![front, name, expired])).collect();
         let early = early::look_up(conn, inbound)?;
-        let session = conn.ahead(sessions::FIND_SESSION, [inbound.key.to_string()])?;
-        conn.ids_ahead("inbox", 1)?;
+        let session = conn.prefetch(sessions::FIND_SESSION, [inbound.key.to_string()])?;
+        conn.prefetch_ids("inbox", 1)?;
         Ok(Asked { seen: seen?, early, session })
     }
 }

@@ -116,29 +116,29 @@ impl Connection {
 
     /// Requests rows that are needed later: their answer arrives with the next request that is waited for. They may
     /// show the state of now or of when they are read, so nothing may change them in between.
-    pub(super) fn ahead<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<PrefetchedRows<'c>> {
+    pub(super) fn prefetch<'c>(&'c self, sql: &'c str, params: impl Params) -> Result<PrefetchedRows<'c>> {
         Ok(match self {
             Connection::Sqlite(conn) => {
                 let values = params.with(|params| params.iter().map(|value| own(*value)).collect::<Result<_>>())?;
                 PrefetchedRows::Sqlite { conn, sql, values, statement: None }
             }
             Connection::Postgres(conn) => {
-                PrefetchedRows::Postgres(conn, params.with(|params| conn.ahead(&conn.translated(sql), params))?)
+                PrefetchedRows::Postgres(conn, params.with(|params| conn.prefetch(&conn.translated(sql), params))?)
             }
         })
     }
 
     /// Announces that so many rows will be [inserted](Statement::insert) into a table: their ids arrive with the
     /// next request that is waited for.
-    pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
+    pub(super) fn prefetch_ids(&self, table: &str, count: usize) -> Result<()> {
         match self {
             // SQLite assigns ids at the insert.
             Connection::Sqlite(_) => Ok(()),
-            Connection::Postgres(conn) => conn.ids_ahead(table, count),
+            Connection::Postgres(conn) => conn.prefetch_ids(table, count),
         }
     }
 
-    /// Marks rows that other operations of this transaction have [requested in advance](Connection::ahead) as
+    /// Marks rows that other operations of this transaction have [requested in advance](Connection::prefetch) as
     /// invalid.
     pub(super) fn moved(&self, what: impl FnOnce() -> Invalidation) {
         if let Connection::Postgres(conn) = self {

@@ -301,7 +301,7 @@ impl Store {
             Ok((session, known.filter(|_| also.is_empty()), added))
         };
         let prefetch = Prefetch::asks(move |conn| prefetch.ask(conn).map(drop));
-        let (session, known, added) = self.write_foreseen_telling(prefetch, work).await?;
+        let (session, known, added) = self.write_prefetched_with_events(prefetch, work).await?;
         if let Some((place, known)) = known {
             let mut entries = Arc::unwrap_or_clone(known);
             entries.extend(added);
@@ -346,7 +346,7 @@ impl Store {
             part_sent(conn, turn, &part, now_ms)?;
             events::add(conn, Some(turn), &lines)
         };
-        self.write_foreseen_telling(Prefetch::Narrow, work).await?;
+        self.write_prefetched_with_events(Prefetch::Narrow, work).await?;
         if let Some(mut known) = known {
             known.unsent.remove(&number);
             self.shared.undelivered.keep(turn, known);
@@ -451,7 +451,7 @@ impl Store {
             events::add(conn, Some(turn), &lines)?;
             lease::free(conn, session, &owner)
         };
-        self.write_foreseen_telling(Prefetch::Narrow, work).await
+        self.write_prefetched_with_events(Prefetch::Narrow, work).await
     }
 }
 
@@ -467,9 +467,9 @@ struct Standpoint {
 
 impl Standpoint {
     fn ask<'c>(&self, conn: &'c Connection) -> Result<(PrefetchedRows<'c>, Option<PrefetchedRows<'c>>), Fault> {
-        let standing = conn.ahead(STANDING, [self.turn.0])?;
+        let standing = conn.prefetch(STANDING, [self.turn.0])?;
         let bounds = self.calibration.as_ref().map(|learnt| calibrations::bounds(conn, learnt)).transpose()?;
-        conn.ids_ahead("message", self.messages)?;
+        conn.prefetch_ids("message", self.messages)?;
         Ok((standing, bounds))
     }
 }

@@ -195,7 +195,7 @@ pub(super) fn show(
 
 /// Requests the live window of a question's conversation, as it is now, if it is short.
 pub(super) fn short(conn: &Connection, inbox: InboxId) -> Result<PrefetchedRows<'_>, Fault> {
-    Ok(conn.ahead(READ_SHORT, params![inbox.0, SHORT_ENTRIES as i64, SHORT_CHARS])?)
+    Ok(conn.prefetch(READ_SHORT, params![inbox.0, SHORT_ENTRIES as i64, SHORT_CHARS])?)
 }
 
 /// Decodes those rows; `None` where the window may be long.

@@ -165,7 +165,7 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
         A: FnOnce(Result<T, StoreError>, F) + Send + 'static,
     {
-        let operation = Box::new(Pending { prefetch, foreseen: None, work, result: None, answer });
+        let operation = Box::new(Pending { prefetch, prefetched: None, work, result: None, answer });
         match &self.queue {
             Queue::Thread { operations, .. } => {
                 operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
@@ -258,7 +258,7 @@ impl Task {
 trait Operation: Send {
     /// Makes its queries in advance. Returns whether those of the next operations may be made in advance, too,
     /// before this one runs.
-    fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool;
+    fn prefetch(&mut self, database: &Postgres, conn: &Connection) -> bool;
 
     /// Runs the work inside the group's transaction; replaces the result of an earlier run.
     ///
@@ -278,7 +278,7 @@ trait Operation: Send {
 
 struct Pending<T, F, A> {
     prefetch: Prefetch,
-    foreseen: Option<Prefetched>,
+    prefetched: Option<Prefetched>,
     work: F,
     result: Option<Result<T, StoreError>>,
     answer: A,
@@ -290,21 +290,21 @@ where
     F: Fn(&Connection) -> Result<T, Fault> + Send,
     A: FnOnce(Result<T, StoreError>, F) + Send,
 {
-    fn foresee(&mut self, database: &Postgres, conn: &Connection) -> bool {
+    fn prefetch(&mut self, database: &Postgres, conn: &Connection) -> bool {
         if let Prefetch::Asks(ask) = &self.prefetch {
             // An error of a query in advance occurs again when the rows are needed.
-            self.foreseen = Some(database.foresee(|| guarded(|| ask(conn))));
+            self.prefetched = Some(database.prefetching(|| guarded(|| ask(conn))));
         }
         !matches!(self.prefetch, Prefetch::None)
     }
 
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
         // Prefetched rows belong to the transaction that the group was begun with.
-        let foreseen = self.foreseen.take().filter(|_| undoing == Undoing::Together);
+        let prefetched = self.prefetched.take().filter(|_| undoing == Undoing::Together);
         let work = || {
-            let done = match (conn, foreseen) {
-                (Connection::Postgres(database), Some(foreseen)) => {
-                    database.with_foreseen(foreseen, || (self.work)(conn))
+            let done = match (conn, prefetched) {
+                (Connection::Postgres(database), Some(prefetched)) => {
+                    database.with_prefetched(prefetched, || (self.work)(conn))
                 }
                 _ => (self.work)(conn),
             }?;
@@ -438,7 +438,7 @@ impl WriterLoop {
         begun?;
         if let Connection::Postgres(database) = &self.conn {
             group.extend(iter::from_fn(&more).take(MAX_GROUP - 1));
-            self.foresee(database, group)?;
+            self.prefetch(database, group)?;
         }
         let (mut undoing, mut at) = (Undoing::Together, 0);
         while at < group.len() {
@@ -471,13 +471,13 @@ impl WriterLoop {
     ///
     /// # Errors
     /// The connection was lost, and the transaction with it: later statements would run outside of a transaction.
-    fn foresee(&self, database: &Postgres, operations: &mut [Queued]) -> Result<(), StoreError> {
+    fn prefetch(&self, database: &Postgres, operations: &mut [Queued]) -> Result<(), StoreError> {
         // A single operation gains nothing by it.
         if operations.len() == 1 {
             return Ok(());
         }
         for operation in operations {
-            let goes_on = operation.foresee(database, &self.conn);
+            let goes_on = operation.prefetch(database, &self.conn);
             if self.conn.is_autocommit() {
                 return self.said(Err(sql::Error::Away("the connection was lost".to_owned())));
             }

@@ -396,7 +396,7 @@ impl Postgres {
     }
 
     /// Requests rows that are needed later, unless they were prefetched. Changes nothing.
-    pub(super) fn ahead(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
+    pub(super) fn prefetch(&self, sql: &Translated, params: &[&dyn ToSql]) -> Result<Arc<Asked>> {
         let request = statement(sql, params)?;
         if let Some(asked) = self.prefetch.borrow_mut().take(&request) {
             return Ok(asked);
@@ -409,16 +409,16 @@ impl Postgres {
         Ok(asked)
     }
 
-    /// Collects what `ask` requests in advance, for work that runs later [with it](Postgres::with_foreseen).
-    pub(in crate::store) fn foresee<T>(&self, ask: impl FnOnce() -> T) -> Prefetched {
+    /// Collects what `ask` prefetches, for work that runs later [with it](Postgres::with_prefetched).
+    pub(in crate::store) fn prefetching<T>(&self, ask: impl FnOnce() -> T) -> Prefetched {
         self.prefetch.borrow_mut().begin_noting();
         ask();
         self.prefetch.borrow_mut().noted()
     }
 
     /// Runs `work` with the rows that were prefetched for it.
-    pub(in crate::store) fn with_foreseen<T>(&self, foreseen: Prefetched, work: impl FnOnce() -> T) -> T {
-        self.prefetch.borrow_mut().is_for(foreseen);
+    pub(in crate::store) fn with_prefetched<T>(&self, prefetched: Prefetched, work: impl FnOnce() -> T) -> T {
+        self.prefetch.borrow_mut().is_for(prefetched);
         let done = work();
         self.prefetch.borrow_mut().forget();
         done
@@ -452,7 +452,7 @@ impl Postgres {
     }
 
     /// Requests ids for so many rows, which are inserted later.
-    pub(super) fn ids_ahead(&self, table: &str, count: usize) -> Result<()> {
+    pub(super) fn prefetch_ids(&self, table: &str, count: usize) -> Result<()> {
         // While prefetching, ids on hand are not counted: they are for the work that runs now.
         let there = match self.prefetch.borrow().is_noting() {
             true => 0,

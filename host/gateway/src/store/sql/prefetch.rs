@@ -32,7 +32,7 @@ pub(super) struct Prefetch {
     /// The queries sent so far for the operation that is being prefetched.
     noting: Option<Prefetched>,
     /// The prefetched queries of the running operation that it has not used yet.
-    foreseen: Prefetched,
+    prefetched: Prefetched,
     /// Whether the running operation has used one.
     has_taken: bool,
     moved: HashSet<Invalidation>,
@@ -58,8 +58,8 @@ impl Prefetch {
     }
 
     /// Sets the prefetched queries of the operation that runs from here on.
-    pub(super) fn is_for(&mut self, foreseen: Prefetched) {
-        (self.foreseen, self.has_taken) = (foreseen, false);
+    pub(super) fn is_for(&mut self, prefetched: Prefetched) {
+        (self.prefetched, self.has_taken) = (prefetched, false);
     }
 
     pub(super) fn forget(&mut self) {
@@ -68,10 +68,10 @@ impl Prefetch {
 
     /// Takes the prefetched query that equals this one, if any.
     pub(super) fn take(&mut self, request: &Request) -> Option<Arc<Asked>> {
-        let Prefetched(foreseen) = &mut self.foreseen;
-        let place = foreseen.iter().position(|asked| asked.is(request))?;
+        let Prefetched(prefetched) = &mut self.prefetched;
+        let place = prefetched.iter().position(|asked| asked.is(request))?;
         self.has_taken = true;
-        Some(foreseen.swap_remove(place))
+        Some(prefetched.swap_remove(place))
     }
 
     pub(super) fn moved(&mut self, what: Invalidation) {
@@ -81,8 +81,8 @@ impl Prefetch {
     /// Whether the running operation has used, or would use, rows that were invalidated. From then on it queries
     /// anew.
     pub(super) fn has_moved(&mut self, what: &Invalidation) -> bool {
-        let is_foreseen = self.has_taken || !self.foreseen.0.is_empty();
-        let has_moved = is_foreseen && self.moved.contains(what);
+        let is_prefetched = self.has_taken || !self.prefetched.0.is_empty();
+        let has_moved = is_prefetched && self.moved.contains(what);
         if has_moved {
             self.forget();
         }

@@ -166,9 +166,9 @@ fn find_window(
 fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<PrefetchedRows<'c>, Fault> {
     Ok(match conn {
         Connection::Postgres(host) if host.link().host() != 0 => {
-            conn.ahead(FIND_QUESTION_OF_HOST, params![inbox.0, owner, host.link().home()])
+            conn.prefetch(FIND_QUESTION_OF_HOST, params![inbox.0, owner, host.link().home()])
         }
-        _ => conn.ahead(FIND_QUESTION, params![inbox.0]),
+        _ => conn.prefetch(FIND_QUESTION, params![inbox.0]),
     }?)
 }
 
