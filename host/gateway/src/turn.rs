@@ -94,7 +94,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
             Admission::Deliver(answered) => deliver::deliver(services, answered).await?,
             Admission::CalledOff(turn) => off.push(turn),
             // A message about a waiting question is a turn of its own.
-            Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn)).await? {
+            Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn, batch)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
                     deliver::deliver(services, answered).await?;

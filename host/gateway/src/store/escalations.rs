@@ -3,7 +3,7 @@
 use pmk_core::{FrontName, Place};
 
 use super::{
-    Concern, Outgoing, Purpose, Store, StoreError, codec,
+    Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, changes, codec,
     error::Fault,
     events,
     intake::front_name,
@@ -125,16 +125,19 @@ impl Store {
     /// Stores how a message was interpreted, for every further attempt at its turn, with its ledger events.
     ///
     /// # Errors
-    /// It was not stored.
+    /// It was not stored; [`StoreError::Changed`] where people have changed the conversation since the turn began: the
+    /// message may no longer be what was read.
     pub async fn read_as(
         &self,
-        turn: TurnId,
+        open: &OpenTurn,
         reading: &Reading,
         events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        let (turn, session, revision) = (open.turn, open.session, open.live.revision);
         let (reading, lines) = (codec::to_json(reading), self.pen(now_ms).lines(&events));
         self.write_with_events(move |conn| {
+            changes::refuse_stale(conn, session, revision)?;
             conn.prepare_cached(READ_AS)?.run(params![turn.0, reading])?;
             events::add(conn, Some(turn), &lines)
         })
@@ -145,10 +148,12 @@ impl Store {
     /// answer is no longer waited for.
     ///
     /// # Errors
-    /// Nothing was changed.
-    pub async fn claim_answer(&self, turn: TurnId, front: FrontName, marker: &Marker) -> Result<bool, StoreError> {
-        let marker = marker.clone();
+    /// Nothing was changed; [`StoreError::Changed`] where people have changed the conversation since the turn began.
+    pub async fn claim_answer(&self, open: &OpenTurn, marker: &Marker) -> Result<bool, StoreError> {
+        let (turn, session, revision) = (open.turn, open.session, open.live.revision);
+        let (front, marker) = (open.inbound.key.front, marker.clone());
         self.write(move |conn| {
+            changes::refuse_stale(conn, session, revision)?;
             let place = params![front_name(front), marker.channel_id, marker.thread_ts, turn.0];
             if !is_waiting(conn, front, &marker, Some(turn))? {
                 return Ok(false);

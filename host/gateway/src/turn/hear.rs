@@ -2,14 +2,14 @@
 //! classifies the message. Only an answer ends the waiting. A question back goes to the asker, their reply goes back to
 //! the contact, "later" is acknowledged, and if the message cannot be classified, the contact is asked.
 
-use std::iter;
+use std::{iter, pin::pin};
 
 use super::{
     TurnError, absorb,
     conclude::{Conclusion, conclude},
     journal::Journal,
     live::note_usage,
-    parts,
+    parts, unless,
 };
 use pmk_core::{Message, message, tokens};
 use pmk_knowledge::{Atom, extract};
@@ -17,6 +17,7 @@ use pmk_models::{Request, Stop};
 
 use crate::{
     chat::MessageBody,
+    dispatch::Batch,
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
     ledger::{Event, TaggedEvent, Tags},
     services::Services,
@@ -55,15 +56,16 @@ pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
     OpenTurn { absorbs: None, awaits: None, ..turn }
 }
 
-/// Classifies a message and acts on the result.
-pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, TurnError> {
+/// Classifies a message and acts on the result. Where people change it meanwhile, it is classified anew.
+pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> Result<Heard, TurnError> {
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
     let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
         return Ok(Heard::Talk(turn));
     };
-    let reading = read(services, &turn, &marker).await?;
+    batch.begins_at(turn.live.revision);
+    let reading = unless(&batch.interrupted(), pin!(read(services, &turn, &marker))).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
     if is_late && !services.store.awaits_answer(turn.turn, turn.inbound.key.front, &marker).await? {
@@ -113,7 +115,7 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
         thread_ts: marker.thread_ts.clone(),
         word: reading.word.name(),
     });
-    services.store.read_as(turn.turn, &reading, journal.take(), services.now_ms()).await?;
+    services.store.read_as(turn, &reading, journal.take(), services.now_ms()).await?;
     Ok(reading)
 }
 
@@ -155,8 +157,7 @@ async fn ask(
 /// Accepts the first answer. If the asker cannot see it, it is handed on to them, and the other contacts are
 /// told.
 async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
-    let front = turn.inbound.key.front;
-    if !services.store.claim_answer(turn.turn, front, &marker).await? {
+    if !services.store.claim_answer(&turn, &marker).await? {
         return answered_already(services, turn).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());

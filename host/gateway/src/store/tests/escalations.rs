@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     chat::{Addressing, DeletedAuthor, Deletion, Edit, MessageBody},
     escalation::{EarlierQuestion, EscalationRemark, Marker, PriorAttempts, PrivateConversation, Reading, Word},
+    ledger::{Event, TaggedEvent},
 };
 
 fn marker(contacts: &[&str]) -> Marker {
@@ -56,7 +57,7 @@ async fn the_awaited_answer_is_absorbed_once() {
     let (first, second) = (said(&store, "Ev2", "U2", Some("1.1")).await, said(&store, "Ev3", "U3", Some("1.1")).await);
     let absorbing = ask(&store, first).await;
     assert_eq!(absorbing.absorbs.as_deref(), Some(&asked(&["U2", "U3"])));
-    let claim = async |turn: &OpenTurn| store.claim_answer(turn.turn, FrontName::Slack, &asked(&[])).await.unwrap();
+    let claim = async |turn: &OpenTurn| store.claim_answer(turn, &asked(&[])).await.unwrap();
     assert!(claim(&absorbing).await);
     let late = ask(&store, second).await;
     assert!(late.absorbs.is_none() && !claim(&late).await);
@@ -87,7 +88,7 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     let home = home();
     let store = waiting(&home).await;
     let ignored = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
-    assert!(store.claim_answer(ignored.turn, FrontName::Slack, &asked(&[])).await.unwrap());
+    assert!(store.claim_answer(&ignored, &asked(&[])).await.unwrap());
     store.finish(ignored.turn, vec![], vec![], NOW).await.unwrap();
     assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs.is_some());
 }
@@ -132,7 +133,7 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         let inbox = said(&store, event, user, Some("1.1")).await;
         let open = ask(&store, inbox).await;
         assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (user == "U2", user == "U1"), "{event}");
-        store.read_as(open.turn, &Reading::of(word), vec![], NOW).await.unwrap();
+        store.read_as(&open, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
         let words = EscalationRemark { user_id: user.into(), text: event.into() };
@@ -151,7 +152,7 @@ async fn an_operator_cancels_what_waits_and_nothing_else() {
     let store = waiting(&home).await;
     assert_eq!(store.cancel_escalation("C1", "2.2", "han", NOW).await.unwrap(), None);
     let answering = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
-    assert!(store.claim_answer(answering.turn, FrontName::Slack, &asked(&[])).await.unwrap());
+    assert!(store.claim_answer(&answering, &asked(&[])).await.unwrap());
     assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), None, "its answer is coming in");
     store.finish(answering.turn, vec![], vec![], NOW).await.unwrap();
     assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), Some(asked(&["U2", "U3"])));
@@ -211,10 +212,10 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     let home = home();
     let (store, marker) = waiting_apart(&home).await;
     let first = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
-    assert!(store.claim_answer(first.turn, FrontName::Slack, &marker).await.unwrap());
+    assert!(store.claim_answer(&first, &marker).await.unwrap());
     let second = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
     assert!(second.absorbs.is_some(), "it is read, so that they can be told");
-    assert!(!store.claim_answer(second.turn, FrontName::Slack, &marker).await.unwrap());
+    assert!(!store.claim_answer(&second, &marker).await.unwrap());
     let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(first.turn, handed_on, NOW).await.unwrap();
     store.finish(first.turn, vec![(0, None)], vec![], NOW).await.unwrap();
@@ -235,12 +236,12 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     assert_eq!(store.escalations().await.unwrap(), []);
     let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
     assert!(late.absorbs.is_some(), "who answers late is told");
-    assert!(!store.claim_answer(late.turn, FrontName::Slack, &marker).await.unwrap());
+    assert!(!store.claim_answer(&late, &marker).await.unwrap());
 }
 
 /// What a contact's turn hands on to the asker.
 async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
-    assert!(store.claim_answer(said.turn, FrontName::Slack, marker).await.unwrap());
+    assert!(store.claim_answer(said, marker).await.unwrap());
     let answer = crate::store::handed_on(said.turn, &said.inbound, marker).expect("it is asked apart");
     let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(said.turn, handed_on, NOW).await.unwrap();
@@ -296,7 +297,7 @@ async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
     let reply = Inbound { user: "U2".into(), reply_to, ts: "2.2".into(), ..inbound(key, "Ev2") };
     let inbox = store.accept(&reply, NOW).await.unwrap().expect("a new message");
     let absorbing = ask(&store, inbox).await;
-    assert!(store.claim_answer(absorbing.turn, FrontName::Slack, &asked(&[])).await.unwrap());
+    assert!(store.claim_answer(&absorbing, &asked(&[])).await.unwrap());
     store.edit(&edit(Inbound { text: "I will look later.".into(), ..reply }), NOW).await.unwrap();
     let later = ask(&store, inbox).await;
     assert!(later.absorbs.is_some());
@@ -305,11 +306,43 @@ async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
     assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])], "it is waited for");
 }
 
+/// While the model read it, the message was edited, or deleted.
+#[tokio::test]
+async fn what_a_message_had_said_was_kept_as_its_reading_and_claimed_the_answer() {
+    let home = home();
+    let store = waiting(&home).await;
+    let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
+    let reply = Inbound { user: "U2".into(), reply_to, ts: "2.2".into(), ..inbound("slack:channel:C1:1.1", "Ev2") };
+    let inbox = store.accept(&reply, NOW).await.unwrap().expect("a new message");
+    let read_and_claimed = async |read: OpenTurn| {
+        let heard = TaggedEvent::from(Event::EscalateHeard {
+            actor: "U2".into(),
+            channel_id: "C1".into(),
+            thread_ts: "1.1".into(),
+            word: Word::Answer.name(),
+        });
+        let kept = store.read_as(&read, &Reading::of(Word::Answer), vec![heard], NOW).await;
+        (kept, store.claim_answer(&read, &asked(&[])).await)
+    };
+    let begun = ask(&store, inbox).await;
+    store.edit(&edit(Inbound { text: "wait, let me check".into(), ..reply }), NOW).await.unwrap();
+    assert_eq!(read_and_claimed(begun).await, (Err(StoreError::Changed), Err(StoreError::Changed)));
+    let edited = ask(&store, inbox).await;
+    assert_eq!((&*edited.inbound.text, &edited.reading), ("wait, let me check", &None));
+    let other = said(&store, "Ev3", "U3", Some("1.1")).await;
+    assert!(ask(&store, other).await.absorbs.is_some(), "it is still waited for");
+    let deletion = Deletion { channel: "C1".into(), ts: "2.2".into(), thread: None, of: DeletedAuthor::Us };
+    store.delete(&deletion, None, NOW).await.unwrap();
+    assert_eq!(read_and_claimed(edited).await, (Err(StoreError::Changed), Err(StoreError::Changed)));
+    let deleted = ask(&store, inbox).await;
+    assert_eq!((deleted.called_off, deleted.reading), (Some(CalledOff::Deleted), None));
+}
+
 /// A store in which U1 had asked U2 and U3, U2 has answered, and U4 is asked something else in the same thread.
 async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let (store, first) = waiting_apart(home).await;
     let answering = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
-    assert!(store.claim_answer(answering.turn, FrontName::Slack, &first).await.unwrap());
+    assert!(store.claim_answer(&answering, &first).await.unwrap());
     store.record(answering.turn, recorded("q", "a"), NOW).await.unwrap();
     store.finish(answering.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let again = ask(&store, told(&store, "Ev3", "U1", None).await).await;
@@ -336,7 +369,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     assert_eq!((&*about.question, &about.reason, about.asked_by), ("本月預算?", &None, first.asked_by));
     for stale in [about, &first] {
         assert!(!store.awaits_answer(late.turn, FrontName::Slack, stale).await.unwrap());
-        assert!(!store.claim_answer(late.turn, FrontName::Slack, stale).await.unwrap(), "it is answered");
+        assert!(!store.claim_answer(&late, stale).await.unwrap(), "it is answered");
     }
     store.finish(late.turn, vec![], vec![], NOW).await.unwrap();
     let talk = ask(&store, told(&store, "Ev5", "U3", None).await).await;
@@ -350,7 +383,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&second));
     let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
     assert_eq!(answering.absorbs.as_deref(), Some(&second));
-    assert!(store.claim_answer(answering.turn, FrontName::Slack, &second).await.unwrap());
+    assert!(store.claim_answer(&answering, &second).await.unwrap());
 }
 
 #[tokio::test]
@@ -359,7 +392,7 @@ async fn a_question_that_is_being_answered_was_withdrawn_all_the_same() {
     let (store, marker) = waiting_apart(&home).await;
     let needless = ask(&store, told(&store, "Ev2", "U1", None).await).await;
     let answering = ask(&store, told(&store, "Ev3", "U2", Some("9.1")).await).await;
-    assert!(store.claim_answer(answering.turn, FrontName::Slack, &marker).await.unwrap());
+    assert!(store.claim_answer(&answering, &marker).await.unwrap());
     let escalation = Some(EscalationUpdate::Withdrawn(FrontName::Slack, marker.clone()));
     let withdrawn = Recorded { escalation, ..recorded("never mind", "withdrawn") };
     assert_eq!(store.record(needless.turn, withdrawn, NOW).await, Err(StoreError::Changed));
