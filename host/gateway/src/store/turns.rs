@@ -9,10 +9,10 @@ use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EscalationUpdate, LiveEntry, Offers, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError,
+    EscalationUpdate, LiveEntry, Offers, OpenTurn, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError,
     StoredImage, TurnOutcome, Verbosity, again, archive,
     calibrations::{self, ModelCalibration},
-    cases,
+    cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, hosts, images, lease, proposals, receipt,
@@ -143,15 +143,19 @@ impl Store {
     /// Stores with the question what was read of its attachments, so that the turn reads the same if it runs again.
     ///
     /// # Errors
-    /// [`StoreError::WrongState`] when the turn is over.
+    /// [`StoreError::WrongState`] when the turn is over; [`StoreError::Changed`] when people have changed the
+    /// conversation since it had this revision: the question may have other attachments by now, or be deleted.
     pub async fn keep_attached(
         &self,
-        turn: TurnId,
+        open: &OpenTurn,
+        revision: i64,
         attached: &Attachments,
         images: Vec<StoredImage>,
     ) -> Result<(), StoreError> {
+        let (turn, session) = (open.turn, open.session);
         let attached = attached.clone();
         self.write(move |conn| {
+            changes::refuse_stale(conn, session, revision)?;
             let mut statement = conn.prepare_cached(MESSAGE)?;
             let mut rows = statement.query([turn.0])?;
             let Some(row) = rows.next()? else {

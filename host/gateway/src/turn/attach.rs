@@ -52,6 +52,7 @@ pub(super) async fn read(
 ) -> Result<Attachments, TurnError> {
     let mut all = Attachments::default();
     let first = also.first().unwrap_or(turn);
+    let revision = live.unwrap_or(&turn.live).revision;
     for open in also.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
@@ -61,7 +62,7 @@ pub(super) async fn read(
             has_read |= attached.thread.is_some();
         }
         if has_read {
-            services.store.keep_attached(open.turn, &attached, images).await?;
+            services.store.keep_attached(open, revision, &attached, images).await?;
         }
         all.append(attached);
     }

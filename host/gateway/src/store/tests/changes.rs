@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use pmk_core::{
-    Archive as _, Block, Guard, Message, Origin, Plan, Role, SessionKey, Transcript, structure::pair_tools,
+    Archive as _, Block, Guard, ImageId, Message, Origin, Plan, Role, SessionKey, Transcript, structure::pair_tools,
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::chat::{Addressing, DeletedAuthor, Deletion, Edit};
+use crate::chat::{Addressing, Content, DeletedAuthor, Deletion, Edit, File};
 
 const KEY: &str = "slack:dm:U1";
 const WORDS: [&str; 2] = ["(a question was here)", "(an answer was here)"];
@@ -493,6 +493,54 @@ async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {
     let edit = WindowEdit { replaced, revision: begun.live.revision, ..WindowEdit::default() };
     assert_eq!(store.edit_live(begun.session, edit, vec![], NOW).await, Err(StoreError::Changed));
     assert_eq!(live_texts(&store, KEY).await, [WORDS[0], "noted"]);
+}
+
+/// A file whose text is "the password is heliotrope", and an image.
+fn files_of(begun: &OpenTurn) -> (Attachments, Vec<StoredImage>) {
+    let text = Content::Text { text: "the password is heliotrope".into(), is_lossy: false };
+    let read = begun.inbound.attached.files.iter().map(|file| File { content: text.clone(), ..file.clone() });
+    let image = StoredImage { sha256: ImageId::of(b"heliotrope"), bytes: Arc::from(*b"heliotrope") };
+    (Attachments { files: read.collect(), ..Attachments::default() }, vec![image])
+}
+
+/// While its turn fetched them, the message was deleted, or edited so that it had none.
+#[tokio::test]
+async fn files_of_a_message_were_stored_after_they_were_gone() {
+    let home = home();
+    let store = open(&home);
+    let file = File {
+        id: None,
+        name: "a.txt".into(),
+        bytes: None,
+        address: Some("https://files/a".into()),
+        preview: None,
+        content: Content::Awaited,
+    };
+    let with = |number| {
+        let attached = Attachments { files: vec![file.clone()], ..Attachments::default() };
+        Inbound { attached, ..written(number, "what does it say?") }
+    };
+    let keep = async |begun: &OpenTurn| {
+        let (attached, images) = files_of(begun);
+        store.keep_attached(begun, begun.live.revision, &attached, images).await
+    };
+    let first = store.accept(&with(1), NOW).await.unwrap().expect("a new message");
+    let begun = ask(&store, first).await;
+    assert_eq!(keep(&begun).await, Ok(()), "nobody has changed anything");
+    assert_eq!(deleted(&store, &at(1)).await, here(true));
+    assert_eq!(keep(&begun).await, Err(StoreError::Changed));
+    store.finish(ask(&store, first).await.turn, vec![], vec![], NOW).await.unwrap();
+
+    let second = store.accept(&with(2), NOW).await.unwrap().expect("a new message");
+    let begun = ask(&store, second).await;
+    assert_eq!(store.edit(&edit(2, "never mind the file", 1), NOW).await, Ok(here(true)));
+    assert_eq!(keep(&begun).await, Err(StoreError::Changed));
+    let anew = ask(&store, second).await;
+    assert_eq!((&*anew.inbound.text, &anew.inbound.attached), ("never mind the file", &Attachments::default()));
+
+    assert_eq!(number(&home, "SELECT count(*) FROM image"), 0);
+    let stored = "SELECT count(*) FROM inbox WHERE message LIKE '%heliotrope%' OR attached LIKE '%heliotrope%'";
+    assert_eq!(number(&home, stored), 0);
 }
 
 /// The window that a question begins with, which leaves nothing behind.
