@@ -33,6 +33,7 @@ const RECORD: &str = "WITH stored AS (
      INSERT INTO said (message_id, session_id, terms) SELECT ?1, ?2, string_to_array(?11, ' ') WHERE ?11 <> ''";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
+pub(super) const FORGET_MESSAGES: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
@@ -101,8 +102,8 @@ pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms:
     }
 }
 
-/// Removes what an attempt at a turn has recorded from archive and index, before its messages are deleted: their
-/// ids will be used again.
+/// Removes what an attempt at a turn has recorded: from archive and index first, because the ids of its messages will
+/// be used again.
 pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let mut of_turn = conn.prepare_cached(OF_TURN)?;
     let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -110,7 +111,7 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
         index::remove(conn, id)?;
         conn.prepare_cached(FORGET)?.run([id])?;
     }
-    Ok(())
+    Ok(conn.prepare_cached(FORGET_MESSAGES)?.run([turn.0])?)
 }
 
 /// Numbers and indexes all messages stored before there was a searchable archive. Reads one message at a time.

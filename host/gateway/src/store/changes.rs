@@ -7,13 +7,13 @@
 use pmk_core::SessionKey;
 
 use super::{
-    CalledOff, Store, StoreError, codec,
+    CalledOff, Store, StoreError, archive, codec,
     early::KEEP_EARLY,
     erase,
     error::Fault,
     escalations,
     events::EventWriter,
-    following,
+    following, images,
     intake::{self, CALL_OFF, SET_MESSAGE},
     presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, params},
@@ -280,6 +280,8 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
             }
             let asked = Inbound { text: message.text.clone(), attached: message.attached.clone(), ..asked };
             conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
+            archive::forget(conn, turn)?;
+            conn.prepare_cached(images::FORGET)?.run([turn.0])?;
             // Read anew, it may be no answer.
             conn.prepare_cached(erase::FORGET_READING)?.run([turn.0])?;
             conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
@@ -372,6 +374,10 @@ fn delete(
         }
         conn.prepare_cached(CALL_OFF)?.run(params![turn.0, CalledOff::Deleted.name()])?;
         erase::beside(conn, turn)?;
+        if waiting {
+            // Where it is parked, no further attempt forgets what the last one has archived.
+            archive::forget(conn, turn)?;
+        }
         let erased = match words {
             Some([question, _]) if !waiting => {
                 if known.had_attached {

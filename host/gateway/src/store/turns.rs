@@ -9,8 +9,8 @@ use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EscalationUpdate, LiveEntry, Offers, OpenTurn, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError,
-    StoredImage, TurnOutcome, Verbosity, again, archive,
+    EscalationUpdate, LiveEntry, Offers, OpenTurn, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store,
+    StoreError, StoredImage, TurnOutcome, Verbosity, again, archive,
     calibrations::{self, ModelCalibration},
     cases, changes,
     codec::{self, NewMessage, Shown},

@@ -495,6 +495,24 @@ async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {
     assert_eq!(live_texts(&store, KEY).await, [WORDS[0], "noted"]);
 }
 
+/// It was parked before its end, so no further attempt forgets what that one has archived.
+#[tokio::test]
+async fn what_an_attempt_had_archived_outlived_the_change_of_its_parked_question() {
+    let home = home();
+    let store = open(&home);
+    for question in 1..=2 {
+        let inbox = say(&store, question, "is the password heliotrope?").await;
+        let begun = ask(&store, inbox).await;
+        let round = [Message::user(&*begun.inbound.text), Message::assistant("I look it up")];
+        store.archive(begun.session, begun.turn, &round, NOW).await.unwrap();
+        store.park(inbox, "it cannot be answered", NOW).await.unwrap();
+    }
+    deleted(&store, &at(1)).await;
+    store.edit(&edit(2, "never mind", 1), NOW).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%heliotrope%'"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM archive"), 0);
+}
+
 /// A file whose text is "the password is heliotrope", and an image.
 fn files_of(begun: &OpenTurn) -> (Attachments, Vec<StoredImage>) {
     let text = Content::Text { text: "the password is heliotrope".into(), is_lossy: false };
@@ -533,6 +551,7 @@ async fn files_of_a_message_were_stored_after_they_were_gone() {
 
     let second = store.accept(&with(2), NOW).await.unwrap().expect("a new message");
     let begun = ask(&store, second).await;
+    assert_eq!(keep(&begun).await, Ok(()));
     assert_eq!(store.edit(&edit(2, "never mind the file", 1), NOW).await, Ok(here(true)));
     assert_eq!(keep(&begun).await, Err(StoreError::Changed));
     let anew = ask(&store, second).await;

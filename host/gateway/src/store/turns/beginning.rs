@@ -83,7 +83,6 @@ const FIND_QUESTION_OF_HOST: &str = find_question!(
 );
 pub(in crate::store) const START: &str =
     "INSERT INTO turn (id, session_id, started_at, case_id, may_have_placed) VALUES (?1, ?2, ?3, ?4, ?5)";
-pub(in crate::store) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 
 impl Store {
     /// Begins a question's turn, or continues it after a crash, and leases the conversation to this `run` until
@@ -235,7 +234,6 @@ fn begin<'c>(
         let mut case = row.get::<_, Option<i64>>(Column::CaseId as usize)?.map(CaseId);
         if is_begun {
             archive::forget(conn, turn)?;
-            conn.prepare_cached(FORGET_ATTEMPT)?.run([turn.0])?;
         } else {
             if let Place::Channel(channel) = &inbound.key.place {
                 case = cases::open_in(conn, inbound.key.front, channel)?;
