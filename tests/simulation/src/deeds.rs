@@ -55,9 +55,7 @@ pub const COMMANDS: [&str; 11] = [
 /// The actions in a world with these questions.
 pub fn of(seed: u64, events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
     let mut rng = dice(seed, "deeds");
-    let is_question = |what: &What| matches!(what, What::Says(Said { is_probe: false, .. }));
-    let asked: Vec<(usize, u64)> =
-        events.iter().enumerate().filter(|(_, (_, what))| is_question(what)).map(|(n, (at, _))| (n, *at)).collect();
+    let asked = asked(events);
     let mut all = Vec::new();
     if asked.is_empty() {
         return all;
@@ -85,6 +83,12 @@ pub fn of(seed: u64, events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
         }
     }
     all
+}
+
+/// The questions that something may be done about: their numbers, and when they are asked.
+pub fn asked(events: &[(u64, What)]) -> Vec<(usize, u64)> {
+    let is_question = |what: &What| matches!(what, What::Says(Said { is_probe: false, .. }));
+    events.iter().enumerate().filter(|(_, (_, what))| is_question(what)).map(|(n, (at, _))| (n, *at)).collect()
 }
 
 fn kind(rng: &mut Rng) -> Kind {

@@ -12,6 +12,7 @@ use pmk_models::{
 use serde_json::json;
 
 use crate::{
+    random::one_of,
     scenario::{Harm, Overflow, Point, Trouble},
     witness,
     world::World,
@@ -43,12 +44,22 @@ fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
     u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
 }
 
-/// The questions that a request asks.
-fn asked(request: &Request) -> Vec<usize> {
+/// What a request says last.
+fn last(request: &Request) -> &str {
     let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
     let last = blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
+    last.unwrap_or_default()
+}
+
+/// What a contact has written, if a request is to say what that is.
+fn to_be_read(request: &Request) -> Option<&str> {
+    last(request).split_once("<reply>\n")?.1.split_once("\n</reply>").map(|(reply, _)| reply)
+}
+
+/// The questions that a request asks.
+fn asked(request: &Request) -> Vec<usize> {
     // The material of a summary request asks nothing.
-    let last = last.filter(|text| !text.starts_with("<conversation>"));
+    let last = Some(last(request)).filter(|text| !text.starts_with("<conversation>"));
     let mut asked = names(last.unwrap_or_default());
     asked.dedup();
     asked
@@ -110,6 +121,14 @@ impl WorldsModel {
         classify(&Failed { provider: "simulated", status, retry_after: None, window, body })
     }
 
+    /// What a contact's message is, with what is to be learnt from it.
+    fn reading(&self, reply: &str) -> String {
+        let kind = one_of(&mut self.world.dice("reading"), &["answer", "answer", "later", "question", "other", "poem"]);
+        let named = reply.split_whitespace().next().unwrap_or_default();
+        let learnt = json!({"kind": kind, "question": format!("{named} Which part?"), "summary": reply, "tags": []});
+        learnt.to_string()
+    }
+
     fn calls(&self, request: &Request) -> Vec<Block> {
         let mut rng = self.world.dice("calls");
         let call = |number: usize| {
@@ -158,6 +177,10 @@ impl Model for WorldsModel {
         self.world.scenario.setting.window
     }
 
+    fn has_images(&self) -> bool {
+        self.world.scenario.setting.files
+    }
+
     fn has_tools(&self) -> bool {
         self.world.scenario.setting.tools
     }
@@ -180,6 +203,7 @@ impl Model for WorldsModel {
         heard.to_its_end = true;
         // Whatever happens to this request, there may be no further one.
         asked.iter().for_each(|&number| world.witness.settle(number));
+        world.witness.settle_replies(last(request));
         if world.is_hit(Harm::OffModel) {
             return Err(ModelError::Transport { message: "no route to the model".to_owned() });
         }
@@ -210,6 +234,12 @@ impl Model for WorldsModel {
         }
         if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
             return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
+        }
+        if let Some(reply) = to_be_read(request) {
+            let text = self.reading(reply);
+            world.say(|| format!("model reads: {text}"));
+            world.step(Point::Model).await;
+            return Ok(Answer { blocks: vec![Block::Text { text }], stop: Stop::End, usage });
         }
         // A request without a question is for a summary.
         let (mut text, call) = match asked.is_empty() {

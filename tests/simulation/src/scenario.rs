@@ -51,6 +51,8 @@ pub struct Setting {
     pub arm: Option<&'static [&'static str]>,
     /// `slack.followDeletes` of gateway.json.
     pub follows_deletes: bool,
+    /// Whether files come with some questions.
+    pub files: bool,
     /// The clock errors of the hosts' machines, in milliseconds.
     pub wrong_clocks: Vec<i64>,
     /// How long one of several hosts runs at most before the next does.
@@ -326,6 +328,9 @@ impl Scenario {
         events.extend(probes);
         events.extend(together(seed, &events, lasts));
         events.extend(deeds::of(seed, &events, calm_at));
+        if setting.files {
+            events.extend(amid_fetching(seed, &events, calm_at));
+        }
         Scenario { seed, setting, events: numbered(events), calm_at }
     }
 }
@@ -379,6 +384,23 @@ fn together(seed: u64, events: &[(u64, What)], lasts: u64) -> Vec<(u64, What)> {
     vec![trouble(Trouble::AnswerLost, 30), trouble(Trouble::CannotLook, 60)]
 }
 
+/// Questions that are changed while their files may be on their way, and commits are slow: what was fetched is stored
+/// after the change.
+fn amid_fetching(seed: u64, events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
+    let mut rng = dice(seed, "amid fetching");
+    let asked = deeds::asked(events);
+    let changed =
+        (0..rng.usize(0..4)).filter(|_| !asked.is_empty()).map(|_| one_of(&mut rng, &asked)).collect::<Vec<_>>();
+    let both = changed.into_iter().flat_map(|(about, at)| {
+        let lasts = 15_000.min(calm_at.saturating_sub(at));
+        let slow = What::Trouble { kind: Trouble::DiskSlow, lasts, percent: 50 };
+        let kind = one_of(&mut rng, &[deeds::Kind::Edits, deeds::Kind::Deletes]);
+        let deed = Deed { about, kind, after: rng.u64(10..80) };
+        [(at, slow), ((at + rng.u64(500..8_000)).min(calm_at), What::Does(deed))]
+    });
+    both.collect()
+}
+
 /// After the last trouble, every conversation is asked a further question: it must not be stuck.
 fn probes(events: &[(u64, What)], at: u64) -> Vec<(u64, What)> {
     let mut asked: Vec<(Where, u8)> = Vec::new();
@@ -411,6 +433,7 @@ impl Setting {
             presence: more.u8(0..4) == 0,
             arm: (more.u8(0..4) == 0).then(|| one_of(&mut more, &STACKS)),
             follows_deletes: more.u8(0..6) > 0,
+            files: more.u8(0..3) == 0,
             wrong_clocks: vec![],
             span: 0,
         }

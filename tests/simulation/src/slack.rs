@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
-    chat::{Accepted, Attachments, Connection, Inbound, ReplyTo},
-    front::{BackfillRequest, Delivery, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
+    chat::{Accepted, Attachments, Connection, FileSkipReason, Inbound, ReplyTo},
+    front::{BackfillRequest, Delivery, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
     ledger::report::TurnReport,
     store::HostFence,
 };
@@ -25,6 +26,7 @@ use crate::{
 
 mod calls;
 mod doing;
+mod files;
 mod posts;
 mod sockets;
 
@@ -353,7 +355,7 @@ impl State {
             user,
             reply_to: ReplyTo { channel, thread_ts },
             text,
-            attached: Attachments::default(),
+            attached: files::attached(world, number, 0),
             ts,
         };
         // The gateway may reject it as too long without asking the model.
@@ -396,12 +398,13 @@ impl State {
             key: format!("slack:dm:{user}:{ts}").parse().expect("a key"),
             user,
             reply_to: ReplyTo { channel: place.channel.clone(), thread_ts: Some(ts.to_owned()) },
-            text: format!("It is part {} of the gear box, says the drawing.", rng.u16(..)),
+            text: doing::words_of_contact(number, 0),
             attached: Attachments::default(),
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));
         self.deliveries.push(Sending::new(carries, event_id, at + 50));
+        self.have_contact_change_it(world, number, at);
     }
 
     fn ask(&mut self, number: usize, inbound: Inbound, said_at: u64) -> usize {
@@ -572,6 +575,14 @@ impl Front for Slack {
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
         self.state().reports.push(report.clone());
         Ok(())
+    }
+
+    async fn fetch(&self, address: &str, _said_bytes: Option<u64>, _most: u64) -> Result<Fetched, FrontError> {
+        self.before(None).await?;
+        tokio::time::sleep(Duration::from_millis(self.world.dice("fetch").u64(20..3_000))).await;
+        self.after().await?;
+        self.world.say(|| format!("{address} is fetched"));
+        Ok(files::content(address).ok_or(FileSkipReason::NotFetched))
     }
 
     fn reaches_absent(&self) -> bool {

@@ -8,11 +8,19 @@ use std::{
 
 use pmk_core::{Block, Message, Origin, Role};
 
-use crate::model::{CLOSE, OPEN};
+use crate::{
+    model::{CLOSE, OPEN},
+    slack::FIRST_OF_CONTACTS,
+};
 
 /// The name of a question's text, in its original or an edited version.
 pub fn version(number: usize, version: u32) -> String {
     format!("{OPEN}k{number}v{version}{CLOSE}")
+}
+
+/// The name of the files that came with such a version.
+pub fn files(number: usize, version: u32) -> String {
+    format!("{OPEN}f{number}v{version}{CLOSE}")
 }
 
 /// The name of the answer of a model call.
@@ -27,10 +35,17 @@ pub fn end(call: u64) -> String {
 
 /// The versions of questions in a text.
 fn versions(text: &str) -> impl Iterator<Item = (usize, u32)> {
-    called(text).filter_map(|name| {
-        let (number, version) = name.strip_prefix('k')?.split_once('v')?;
-        Some((number.parse().ok()?, version.parse().ok()?))
-    })
+    called(text).filter_map(|name| numbered(name.strip_prefix('k')?))
+}
+
+/// The versions whose files are in a text.
+fn versions_of_files(text: &str) -> impl Iterator<Item = (usize, u32)> {
+    called(text).filter_map(|name| numbered(name.strip_prefix('f')?))
+}
+
+fn numbered(name: &str) -> Option<(usize, u32)> {
+    let (number, version) = name.split_once('v')?;
+    Some((number.parse().ok()?, version.parse().ok()?))
 }
 
 /// The answers in a text.
@@ -55,6 +70,9 @@ struct Known {
     edited: BTreeMap<usize, Since<u32>>,
     /// The same for edits before any answer can have been made: no earlier version may be seen anywhere.
     edited_in_time: BTreeMap<usize, Since<u32>>,
+    /// Those of them that came after their questions: no earlier file may be seen either. One that comes before is known by
+    /// its text alone.
+    files_edited_in_time: BTreeMap<usize, Since<u32>>,
     deleted: Since<usize>,
     deleted_in_time: BTreeSet<usize>,
     stopped_in_time: Since<usize>,
@@ -77,6 +95,12 @@ impl Witness {
         self.known().settled.insert(number);
     }
 
+    /// The model may have said what the contacts' messages in this text are.
+    pub fn settle_replies(&self, text: &str) {
+        let numbers = versions(text).map(|(number, _)| number).filter(|&number| number >= FIRST_OF_CONTACTS);
+        numbers.for_each(|number| self.settle(number));
+    }
+
     /// The model gives this call a long answer; returns its end.
     pub fn long(&self, call: u64) -> String {
         self.known().long.insert(call);
@@ -87,13 +111,16 @@ impl Witness {
         self.known().long.contains(&call)
     }
 
-    /// The gateway has acknowledged an edit of a question.
-    pub fn edited(&self, at: u64, number: usize, version: u32) {
+    /// The gateway has acknowledged an edit of a question, which it knew or not when the edit came.
+    pub fn edited(&self, at: u64, number: usize, version: u32, is_known: bool) {
         let mut known = self.known();
         let in_time = !known.settled.contains(&number);
         known.edited.entry(number).or_default().entry(version).or_insert(at);
         if in_time {
             known.edited_in_time.entry(number).or_default().entry(version).or_insert(at);
+            if is_known {
+                known.files_edited_in_time.entry(number).or_default().entry(version).or_insert(at);
+            }
         }
     }
 
@@ -139,14 +166,15 @@ impl Witness {
         calls.for_each(|call| _ = known.answers_deleted.entry(call).or_insert(at));
     }
 
-    /// Whether anything was deleted.
-    pub fn has_deleted(&self) -> bool {
-        !self.known().deleted.is_empty()
+    /// Whether anything was changed that must not be kept as it was.
+    pub fn has_changed(&self) -> bool {
+        let known = self.known();
+        !known.deleted.is_empty() || !known.edited_in_time.is_empty()
     }
 
     /// The deleted question that a term of the index belongs to, if any; the term begins with its conversation.
     pub fn gone_term(&self, term: &str) -> Option<String> {
-        let number = term.split_once('=')?.1.strip_prefix('k')?.split_once('v')?.0.parse().ok()?;
+        let number = numbered(term.split_once('=')?.1.strip_prefix(['k', 'f'])?)?.0;
         self.known().deleted.contains_key(&number).then(|| format!("q{number}"))
     }
 
@@ -155,11 +183,18 @@ impl Witness {
         self.known().deleted_in_time.contains(&number)
     }
 
-    /// A deleted question whose text occurs in this text, if any.
+    /// A deleted question whose text occurs in this text, or one that was edited before any answer can have been made, as
+    /// it was before; if any.
     pub fn gone_in(&self, text: &str) -> Option<String> {
         let known = self.known();
-        let question = versions(text).find(|(number, _)| known.deleted.contains_key(number));
-        question.map(|(number, _)| format!("q{number}"))
+        let is_left = |(number, version): (usize, u32), edited: &BTreeMap<usize, Since<u32>>| {
+            if known.deleted.contains_key(&number) {
+                return Some(format!("q{number} was deleted, and is"));
+            }
+            is_old((number, version), edited, u64::MAX).then(|| format!("q{number} was edited, and is as it was"))
+        };
+        let said = versions(text).find_map(|version| is_left(version, &known.edited_in_time));
+        said.or_else(|| versions_of_files(text).find_map(|version| is_left(version, &known.files_edited_in_time)))
     }
 
     /// What a request that asks these questions should not contain, if anything, where all changes are known that were
@@ -170,10 +205,6 @@ impl Witness {
         if nothing_changed && known.answers_deleted.is_empty() {
             return None;
         }
-        let is_old = |(number, version): (usize, u32), edited: &BTreeMap<usize, Since<u32>>| {
-            let mut newer = edited.get(&number).into_iter().flat_map(|versions| versions.range(version + 1..));
-            newer.any(|(_, since)| *since <= by)
-        };
         for message in messages {
             // Nothing can be removed from a summary.
             if message.origin == Origin::Summary {
@@ -190,8 +221,16 @@ impl Witness {
                     if is_known(&known.deleted, &number, by) {
                         return Some(format!("shows q{number}, which was deleted"));
                     }
-                    if is_old((number, version), &known.edited_in_time) {
+                    if is_old((number, version), &known.edited_in_time, by) {
                         return Some(format!("shows q{number} as it was before it was edited"));
+                    }
+                }
+                for (number, version) in versions_of_files(text) {
+                    if is_known(&known.deleted, &number, by) {
+                        return Some(format!("shows the files of q{number}, which was deleted"));
+                    }
+                    if is_old((number, version), &known.files_edited_in_time, by) {
+                        return Some(format!("shows files that q{number} had before it was edited"));
                     }
                 }
             }
@@ -200,12 +239,18 @@ impl Witness {
         if asked.is_empty() {
             return None;
         }
-        if let Some((number, _)) = versions(last).find(|asks| is_old(*asks, &known.edited)) {
+        if let Some((number, _)) = versions(last).find(|asks| is_old(*asks, &known.edited, by)) {
             return Some(format!("asks q{number} as it was before it was edited"));
         }
         let stopped = asked.iter().find(|number| is_known(&known.stopped_in_time, number, by))?;
         Some(format!("asks q{stopped}, which was stopped"))
     }
+}
+
+/// Whether a newer version was acknowledged by then.
+fn is_old((number, version): (usize, u32), edited: &BTreeMap<usize, Since<u32>>, by: u64) -> bool {
+    let mut newer = edited.get(&number).into_iter().flat_map(|versions| versions.range(version + 1..));
+    newer.any(|(_, since)| *since <= by)
 }
 
 /// Whether it was acknowledged by then.

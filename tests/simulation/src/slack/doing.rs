@@ -5,7 +5,7 @@ use pmk_host::{
     front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
 
-use super::{AGAIN_AFTER, Question, Sending, Slack, State};
+use super::{AGAIN_AFTER, FIRST_OF_CONTACTS, Question, Sending, Slack, State, files};
 use crate::{
     deeds::{COMMANDS, Deed, Kind},
     model,
@@ -37,6 +37,8 @@ pub struct Done {
     /// The numbers of the questions that it is about; an answer may be for several.
     pub about: Vec<usize>,
     pub news: News,
+    /// When Slack first sent it.
+    pub first_sent_at: Option<u64>,
     /// When the gateway first accepted it, and when that delivery was sent.
     pub accepted_at: Option<u64>,
     pub told_at: Option<u64>,
@@ -69,6 +71,11 @@ pub enum News {
 /// An answer of this age is known to have been delivered.
 const OLD_ENOUGH: u64 = 60_000;
 
+/// What a contact writes.
+pub(super) fn words_of_contact(number: usize, version: u32) -> String {
+    format!("{} It is part {number} of the gear box, says the drawing.", witness::version(number, version))
+}
+
 /// Slack's timestamp of a moment.
 pub(super) fn ts(at: u64, number: usize) -> String {
     format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, at % 1_000 * 1_000 / 2 + number as u64 % 500)
@@ -100,7 +107,7 @@ impl State {
             }
             _ if question.is_deleted => {}
             Kind::Edits => {
-                let news = self.edit(place, number, at);
+                let news = self.edit(world, place, number, at);
                 self.tell(number, &[deed.about], news, due, AGAIN_AFTER.len());
             }
             Kind::Deletes => {
@@ -142,6 +149,20 @@ impl State {
         }
     }
 
+    /// Many contacts edit or delete what they have just written.
+    pub(super) fn have_contact_change_it(&mut self, world: &World, number: usize, at: u64) {
+        let mut rng = world.dice("contact's change");
+        let kind = match rng.u8(0..4) {
+            0 => Kind::Edits,
+            1 => Kind::Deletes,
+            _ => return,
+        };
+        let deed = Deed { about: number, kind, after: rng.u64(10..80) };
+        let due = Due { number, at: at + rng.u64(0..7_000), deed };
+        let place = self.due.partition_point(|other| other.at <= due.at);
+        self.due.insert(place, due);
+    }
+
     /// The message that begins the answer to a question.
     fn answer_to(&self, question: &Question) -> Option<usize> {
         self.posts.iter().rposition(|post| {
@@ -170,15 +191,22 @@ impl State {
         asked
     }
 
-    fn edit(&mut self, place: usize, number: usize, at: u64) -> News {
+    fn edit(&mut self, world: &World, place: usize, number: usize, at: u64) -> News {
         let question = &mut self.questions[place];
         question.version += 1;
         let version = question.version;
         let asked = question.number;
-        let mut text =
-            format!("{}{} what, rather, of part {asked}?", model::name(asked), witness::version(asked, version));
-        text.push_str(&" 輪軸 gear".repeat((number + version as usize) % 40));
-        let message = Inbound { event_id: format!("Ev{asked:03}e{version}"), text, ..question.inbound.clone() };
+        let text = match asked < FIRST_OF_CONTACTS {
+            true => {
+                let named = format!("{}{}", model::name(asked), witness::version(asked, version));
+                let more = " 輪軸 gear".repeat((number + version as usize) % 40);
+                format!("{named} what, rather, of part {asked}?{more}")
+            }
+            false => words_of_contact(asked, version),
+        };
+        let attached = files::attached(world, asked, version);
+        let message =
+            Inbound { event_id: format!("Ev{asked:03}e{version}"), text, attached, ..question.inbound.clone() };
         // In a channel, an edit is delivered as another mention.
         let comes_alone = !message.reply_to.channel.starts_with('D');
         let edit = Edit { message, at: ts(at, version as usize), is_for_us: true, comes_alone, manner: None };
@@ -228,7 +256,7 @@ impl State {
             News::Press(press) => press.id.clone(),
             _ => format!("De{number:03}"),
         };
-        self.done.push(Done { about: about.to_vec(), news, accepted_at: None, told_at: None });
+        self.done.push(Done { about: about.to_vec(), news, first_sent_at: None, accepted_at: None, told_at: None });
         let carries = Carried::Done(self.done.len() - 1);
         let tries = AGAIN_AFTER.len() - retries;
         self.deliveries.push(Sending { tries, ..Sending::new(carries, event_id, due) });
@@ -247,7 +275,7 @@ impl State {
         open.sort_by(|one, other| one.inbound.ts.cmp(&other.inbound.ts));
         let message = |question: &Question| {
             let event_id = format!("{}missed", question.inbound.event_id);
-            Inbound { event_id, text: self.says_now(question), ..question.inbound.clone() }
+            Inbound { event_id, ..self.says_now(question) }
         };
         Past { messages: open.into_iter().map(message).collect(), is_whole: true, ..Past::default() }
     }
@@ -258,12 +286,12 @@ impl State {
         same.for_each(|question| world.witness.settle(question.number));
     }
 
-    fn says_now(&self, question: &Question) -> String {
+    fn says_now(&self, question: &Question) -> Inbound {
         let edits = self.done.iter().rev().filter_map(|done| match &done.news {
-            News::Edited { edit, .. } if edit.message.ts == question.inbound.ts => Some(edit.message.text.clone()),
+            News::Edited { edit, .. } if edit.message.ts == question.inbound.ts => Some(edit.message.clone()),
             _ => None,
         });
-        edits.into_iter().next().unwrap_or_else(|| question.inbound.text.clone())
+        edits.into_iter().next().unwrap_or_else(|| question.inbound.clone())
     }
 }
 
@@ -286,7 +314,11 @@ impl Slack {
     /// Delivers an action; returns whether it was accepted.
     pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
         let (world, sent_at) = (&self.world, self.world.time());
-        let Done { about, news, .. } = self.state().done[place].clone();
+        let (Done { about, news, .. }, first_sent_at) = {
+            let done = &mut self.state().done[place];
+            let first_sent_at = *done.first_sent_at.get_or_insert(sent_at);
+            (done.clone(), first_sent_at)
+        };
         world.say(|| format!("{news:?}"));
         if let News::Again(_) | News::Press(Press { choice: Choice::Again, .. }) = &news {
             about.iter().for_each(|&number| world.witness.wanted_again(number));
@@ -313,8 +345,16 @@ impl Slack {
         state.done[place].told_at.get_or_insert(sent_at);
         let (at, follows) = (world.time(), world.scenario.setting.follows_deletes);
         match news {
-            News::Edited { version, .. } => about.iter().for_each(|&number| world.witness.edited(at, number, version)),
-            News::Deleted { .. } => about.iter().for_each(|&number| world.witness.deleted(at, number, follows)),
+            News::Edited { version, .. } => {
+                for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
+                    let is_known = question.accepted_at.is_some_and(|accepted| accepted < first_sent_at);
+                    world.witness.edited(at, question.number, version, is_known);
+                }
+            }
+            News::Deleted { .. } => about.iter().for_each(|&number| {
+                // What a contact has said may have been passed on.
+                world.witness.deleted(at, number, follows && number < FIRST_OF_CONTACTS);
+            }),
             News::AnswerDeleted { calls, .. } if follows && world.scenario.keeps_what_it_hears() => {
                 world.witness.answers_deleted(at, calls.into_iter());
             }

@@ -129,15 +129,16 @@ fn asks_again(news: &News) -> bool {
     }
 }
 
-/// The deleted texts that are still in a database, in any table, including the columns of search terms.
+/// The texts that were deleted or edited away and are still in a database, in any table, including the columns of search
+/// terms.
 pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> Vec<String> {
-    if !witness.has_deleted() {
+    if !witness.has_changed() {
         return vec![];
     }
     let mut left = Vec::new();
     database.all_values(|table, value| {
         if let Some(what) = witness.gone_in(value) {
-            left.push(format!("{what} was deleted, and is in the table `{table}`"));
+            left.push(format!("{what} in the table `{table}`"));
         }
         let mut terms = value.split(|c: char| c == ',' || c == '{' || c == '}' || c == '"' || c.is_whitespace());
         if let Some(what) = terms.find_map(|term| witness.gone_term(term)) {
@@ -149,9 +150,9 @@ pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> 
     left
 }
 
-/// The deleted texts that are still in a store, in any table or index.
+/// The same for a store in a file, in any table or index.
 pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
-    if !witness.has_deleted() {
+    if !witness.has_changed() {
         return vec![];
     }
     let store = Connection::open(store).expect("the store opens");
@@ -172,7 +173,7 @@ pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
                     continue;
                 };
                 if let Some(what) = witness.gone_in(&String::from_utf8_lossy(text)) {
-                    left.push(format!("{what} was deleted, and is in the table `{table}`"));
+                    left.push(format!("{what} in the table `{table}`"));
                 }
             }
         }
