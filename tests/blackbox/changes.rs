@@ -48,7 +48,7 @@ fn shown(home: &Home, key: &str) -> String {
 }
 
 /// Nothing of this text is in the store's files of a conversation any more, wherever it may be found by.
-fn is_gone(scene: &Scene, key: &str, text: &str) {
+pub fn is_gone(scene: &Scene, key: &str, text: &str) {
     let shown = shown(&scene.home, key);
     assert!(!shown.contains(text), "{shown}");
     let path = scene.home.path().join("gateway/pmk-host.db");

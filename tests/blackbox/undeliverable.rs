@@ -7,6 +7,7 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use crate::{
+    changes::is_gone,
     support::{PATIENCE, until_async},
     workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
 };
@@ -59,6 +60,37 @@ async fn an_answer_for_a_channel_that_the_bot_may_not_write_in_goes_to_who_asked
     goes_to_who_asked(|slack| slack.fault_times("chat.postMessage", 1, Fault::Error("no_permission"))).await;
 }
 
+/// Once, of a message that was not where its question is nobody knew that it was an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_person_could_be_neither_asked_again_nor_voted_on_nor_erased() {
+    let scene = scene().await;
+    let gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    scene.slack.keep_out("C1");
+    scene.anthropic.release();
+    scene.home.await_events("turn.processed", 1);
+    let mine = dm_channel("U1");
+    let first = scene.slack.replies(&mine).remove(0);
+    scene.slack.react("U1", &first, "+1");
+    let vote = scene.home.await_events("signal.reaction", 1).remove(0);
+    assert_eq!((&vote["actor"], &vote["session"]), (&json!("U1"), &json!("slack:channel:C1")));
+    scene.anthropic.push(Behaviour::answer("On **Monday**."));
+    scene.slack.react("U1", &first, "repeat");
+    scene.home.await_events("turn.processed", 2);
+    let second = scene.slack.replies(&mine).remove(1);
+    assert!(second.shown().contains("On **Monday**."), "{second:#?}");
+    // What was asked before a restart is not known from memory.
+    assert!(gateway.terminate().success());
+    let _gateway = scene.start().await;
+    for (message, text) in [(&second, "Monday"), (&first, "Friday")] {
+        let event = scene.slack.remove(message).expect("an event");
+        assert!(scene.slack.await_ack(&event, PATIENCE).await.is_some());
+        is_gone(&scene, "slack:channel:C1", text);
+    }
+    assert_eq!(scene.home.await_events("message.deleted", 2)[0]["what"], "answer");
+    scene.behaved();
+}
+
 /// Once, only who had written last was told.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_several_asked_together_goes_to_each_of_them() {
@@ -90,6 +122,15 @@ async fn what_several_asked_together_goes_to_each_of_them() {
         assert!(parts.iter().all(|part| told[0].contains(part)), "{told:#?}");
     }
     assert_eq!(shown(&scene.slack, "C1").len(), 1, "the answer to `hello`");
+    // It is the answer wherever it stands.
+    for (count, user) in ["U2", "U3"].into_iter().enumerate() {
+        let told = scene.slack.replies(&dm_channel(user)).remove(0);
+        scene.slack.react(user, &told, "-1");
+        assert_eq!(scene.home.await_events("signal.reaction", count + 1)[count]["actor"], user);
+    }
+    scene.slack.remove(&scene.slack.replies(&dm_channel("U3"))[0]);
+    scene.home.await_events("message.deleted", 1);
+    is_gone(&scene, &format!("slack:channel:C1:{}", root.ts), "Taipei");
     let mut broken = scene.slack.violations();
     let expected = ["U2", "U3"].map(|person| format!("the bot mentioned <@{person}>"));
     broken.retain(|what| !expected.contains(what));

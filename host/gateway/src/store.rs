@@ -51,6 +51,7 @@ mod files;
 mod following;
 mod hosts;
 mod images;
+mod in_person;
 mod intake;
 mod lease;
 mod mark;

@@ -30,11 +30,14 @@ pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.ed
             i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND substr(i.event_id, 1, 8) <> ':answer:' ORDER BY i.id DESC";
-/// A message of the gateway's own that is part of an answer.
+/// A message of the gateway's own that is part of an answer, in its conversation or in person.
 pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
      WHERE o.sent_id = ?1 AND s.channel = ?2
-       AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')";
+       AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')
+     UNION ALL SELECT p.turn_id, i.session_id, s.key
+     FROM in_person p JOIN inbox i ON i.id = p.turn_id JOIN session s ON s.id = i.session_id
+     WHERE p.sent_id = ?1 AND p.channel = ?2";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL

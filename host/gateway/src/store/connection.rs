@@ -52,6 +52,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0026_arms.sql"),
     include_str!("migrations/0027_experiments.sql"),
     include_str!("migrations/0028_sizes.sql"),
+    include_str!("migrations/0029_in_person.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the

@@ -59,6 +59,7 @@ const TABLES: &[Table] = &[
     table("live", &["session_id", "position"]),
     table("archive", &["session_id", "number"]),
     table("outbox", &["turn_id", "part"]),
+    table("in_person", &["turn_id", "part", "channel"]),
     table("escalation", &["front", "channel", "thread_ts"]),
     table("calibration", &["provider", "model"]),
     table("model_tools", &["provider", "model"]),

@@ -21,10 +21,13 @@ pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE
 pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at, moved_to)
      VALUES (?1, ?2, ?3, ?4, ?5, (SELECT ?6 FROM stopped_arm WHERE experiment = ?1 AND arm = ?3))
      ON CONFLICT (experiment, session_id) DO NOTHING";
+/// An answer that a message of this timestamp is part of; and whether it is in that channel in person.
 pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm,
-            EXISTS (SELECT 1 FROM vote v WHERE v.turn_id = t.id AND v.\"user\" = ?2)
-     FROM outbox o JOIN turn t ON t.id = o.turn_id JOIN session s ON s.id = t.session_id
-     WHERE o.sent_id = ?1";
+            EXISTS (SELECT 1 FROM vote v WHERE v.turn_id = t.id AND v.\"user\" = ?2),
+            EXISTS (SELECT 1 FROM in_person p WHERE p.turn_id = t.id AND p.sent_id = ?1 AND p.channel = ?3)
+     FROM turn t JOIN session s ON s.id = t.session_id
+     WHERE t.id IN (SELECT o.turn_id FROM outbox o WHERE o.sent_id = ?1
+                    UNION ALL SELECT p.turn_id FROM in_person p WHERE p.sent_id = ?1)";
 pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, \"user\", likes) VALUES (?1, ?2, ?3)
      ON CONFLICT (turn_id, \"user\") DO UPDATE SET likes = excluded.likes WHERE vote.likes <> excluded.likes";
 const KEEP_DESIGN: &str = "INSERT INTO experiment (name, design) VALUES (?1, ?2)
@@ -323,7 +326,7 @@ impl Store {
         let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
-            let mut rows = statement.query([&reaction.ts, &reaction.user])?;
+            let mut rows = statement.query([&reaction.ts, &reaction.user, &reaction.channel])?;
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(1)?)?;
                 // Messages of two channels may have the same timestamp.
@@ -331,7 +334,7 @@ impl Store {
                     Place::Channel(channel) => *channel == reaction.channel,
                     Place::Dm(user) => *user == reaction.user,
                 };
-                if !is_there {
+                if !is_there && !row.get::<_, bool>(6)? {
                     continue;
                 }
                 let turn: i64 = row.get(0)?;

@@ -20,6 +20,7 @@ const SCHEMAS: &[Schema] = &[
     (26, include_str!("migrations/postgres/0026_arms.sql")),
     (27, include_str!("migrations/postgres/0027_experiments.sql")),
     (28, include_str!("migrations/postgres/0028_sizes.sql")),
+    (29, include_str!("migrations/postgres/0029_in_person.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

@@ -68,10 +68,11 @@ pub(super) const SET_HOW: &str = "UPDATE outbox SET how = ?3 WHERE turn_id = ?1 
 /// What is still to be sent of a turn: a row for each part that was not sent, and at least one row.
 pub(super) const OUTSTANDING: &str = "SELECT t.session_id, t.delivered_at IS NOT NULL, o.part
      FROM turn t LEFT JOIN outbox o ON o.turn_id = t.id AND o.sent_at IS NULL WHERE t.id = ?1";
-/// Whether a part of an unfinished answer is still to be sent to a channel. Scans the waiting messages, by their
+/// Whether a part of an unfinished answer is still to be sent to a channel, or goes there in person. Scans the waiting messages, by their
 /// index.
 pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
-     WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
+     WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND o.sent_at IS NULL AND (i.channel = ?1
+        OR EXISTS (SELECT 1 FROM in_person p WHERE p.turn_id = o.turn_id AND p.part = o.part AND p.channel = ?1))";
 pub(super) const EMPTY_PARTS: &str =
     "UPDATE outbox SET body = NULL WHERE turn_id = ?1 AND sent_at IS NOT NULL AND body IS NOT NULL";
 pub(super) const DELIVERED: &str =

@@ -11,6 +11,7 @@ pub(super) mod events;
 mod experiments;
 mod following;
 pub(super) mod group_commit;
+mod in_person;
 mod leases;
 mod moves;
 mod parking;

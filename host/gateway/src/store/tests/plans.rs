@@ -3,8 +3,8 @@
 use super::*;
 use crate::store::{
     archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
-    events, experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions,
-    tools, turns, uses, window,
+    events, experiments, following, in_person, intake, lease, presence, presses, proposals, receipts, reset, restore,
+    sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -41,6 +41,8 @@ const BY_INDEX: &[&str] = &[
     archive::LENGTHS,
     turns::ADD_PART,
     turns::FIRST_SENT,
+    in_person::GOES,
+    in_person::WENT,
     calibrations::LEARN,
     tools::LEARN,
     calibrations::RECALL_BOUNDS,

@@ -10,7 +10,7 @@ use crate::{
     turn::{TurnError, placeholder},
 };
 
-/// Delivers a refused part and returns the id of the message, if one was posted. Of several askers, it is enough that
+/// Delivers a refused part and returns the id of the first message, if one was posted; the store knows them all. Of several askers, it is enough that
 /// one gets it.
 pub(super) async fn deliver(
     services: &Services,
@@ -54,11 +54,12 @@ pub(super) async fn deliver(
 /// Sends a part to one person; `None` if the conversation that refused it is their direct message.
 async fn tell(
     services: &Services,
-    Answered { inbound, report, .. }: &Answered,
+    answered: &Answered,
     (number, said): (u32, &MessageBody),
     doubt: Option<UncertainDelivery<'_>>,
     asker: &str,
 ) -> Result<Option<String>, TurnError> {
+    let Answered { inbound, report, .. } = answered;
     let Some(reply_to) = services.front.direct_instead_of(&inbound.reply_to, asker).await? else { return Ok(None) };
     let delivery = Delivery {
         event_ids: &report.event_ids,
@@ -66,7 +67,13 @@ async fn tell(
         kind: Kind::Reply,
         ..Delivery::notice(&inbound.event_id, &reply_to, said)
     };
-    Ok(post(services, delivery, doubt).await?)
+    // Stored before it is posted: somebody may react to it at once.
+    services.store.goes_in_person(answered.turn, number, &reply_to.channel).await?;
+    let id = post(services, delivery, doubt).await?;
+    if let Some(id) = &id {
+        services.store.went_in_person(answered.turn, number, &reply_to.channel, id).await?;
+    }
+    Ok(id)
 }
 
 /// The part with the question in front of it, if it is the first part of an answer.
