@@ -285,6 +285,43 @@ async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_to
     assert!(told[0].contains("> When is the launch?") && told[0].contains("cannot be answered yet"), "{told:#?}");
 }
 
+/// Checks that who asked in C1 is told once, in this channel, that their question is parked, where Slack's answer to the
+/// notice is lost.
+async fn is_told_once(channel: &str, make_way: impl FnOnce(&Slack)) {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en", "slack": {"stream": "off"}})).await;
+    let _gateway = scene.start().await;
+    asked(&scene, "When is the launch?").await;
+    scene.slack.fault("chat.postMessage", Fault::Error("token_revoked"));
+    scene.anthropic.release();
+    scene.home.await_events("turn.parked", 1);
+    make_way(&scene.slack);
+    until_async("the answer to the notice is lost", || (scene.slack.lost("chat.postMessage") > 0).then_some(())).await;
+    until_async("somebody is told", || {
+        let parked = scene.home.run(&["--json", "sessions", "parked"], "").ok().json();
+        parked[0]["told"].as_bool().filter(|told| *told)
+    })
+    .await;
+    let told = shown(&scene.slack, channel);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("cannot be answered yet"), "{told:#?}");
+}
+
+/// Once, each sweep told them once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_answer_to_a_notice_was_lost_it_was_posted_again_and_again() {
+    is_told_once("C1", |slack| slack.fault_times("chat.postMessage", 1, Fault::Lost)).await;
+}
+
+/// The same in a direct message.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_answer_to_a_notice_in_person_was_lost_it_was_posted_again_and_again() {
+    let lose = |slack: &Slack| {
+        slack.keep_out("C1");
+        slack.fault_after("chat.postMessage", 1, 1, Fault::Lost);
+    };
+    is_told_once(&dm_channel("U1"), lose).await;
+}
+
 /// Once, what Slack carried out a moment after the gateway was killed was posted a second time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_slack_carries_out_after_a_kill_is_not_posted_again() {

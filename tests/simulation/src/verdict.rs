@@ -205,6 +205,7 @@ impl Verdict<'_> {
         self.judge_stops(breaches);
         self.judge_policies(&lines, breaches);
         self.judge_presence(&lines, breaches);
+        self.judge_notices(&lines, breaches);
         answered
     }
 

@@ -30,14 +30,21 @@ impl Dispatcher {
     pub(super) async fn tell(&self, inbox: InboxId) {
         // Not while the message is taken up again: the notice must not replace its answer.
         let _telling = self.telling.lock().await;
-        let told = match self.store.parked_question(inbox).await {
-            Ok(Some(parked)) if !parked.told => self.turns.tell_parked(&parked).await,
+        let parked = match self.store.parked_question(inbox).await {
+            Ok(Some(parked)) if !parked.told => parked,
             Ok(_) => return,
             Err(error) => {
                 tracing::warn!(%error, "cannot read a parked message");
                 return;
             }
         };
+        if !parked.maybe_told
+            && let Err(error) = self.store.parked_may_be_told(inbox).await
+        {
+            tracing::warn!(%error, "cannot store that somebody may be told of a parked message");
+            return;
+        }
+        let told = self.turns.tell_parked(&parked).await;
         if told && let Err(error) = self.store.parked_told(inbox).await {
             tracing::warn!(%error, "cannot store that somebody was told of a parked message");
         }

@@ -57,6 +57,8 @@ struct Log {
     /// `+`.
     answered: Vec<String>,
     told: Vec<String>,
+    /// Whether each of those who were told may have been told before.
+    maybe_told: Vec<bool>,
     events: Vec<String>,
 }
 
@@ -116,7 +118,10 @@ impl Turns for Scripted {
 
     async fn tell_parked(&self, parked: &Parked) -> bool {
         let who = parked.message.as_ref().map_or_else(|| parked.key.clone(), |message| message.text.clone());
-        self.happen(|log| log.told.push(format!("{who}: {}", parked.why)));
+        self.happen(|log| {
+            log.told.push(format!("{who}: {}", parked.why));
+            log.maybe_told.push(parked.maybe_told);
+        });
         self.log().told.len() > self.untold
     }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     chat::{Inbound, MessageBody},
-    front::{Delivery, FrontError},
+    front::{Delivery, FrontError, Lookup},
     services::Services,
     store::{Parked, Purpose},
     turn::placeholder,
@@ -104,22 +104,42 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     let speech = MessageBody { text: services.messages.parked(admins_know), pings: vec![] };
     let notice =
         Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
-    let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
-    let told = match (services.front.deliver(replacing).await, &parked.placeholder) {
-        (Err(FrontError::Refused { .. }), Some(placeholder)) => {
-            // Nothing replaces it any more. Removed before anything is posted, so that a retry posts nothing twice.
-            match placeholder::withdraw(services, &message.reply_to, placeholder).await {
-                Ok(()) => services.front.deliver(notice).await,
-                Err(error) => Err(error),
-            }
-        }
-        (told, _) => told,
+    let told = match &parked.placeholder {
+        Some(placeholder) => replace(services, parked, notice, placeholder).await,
+        None => post(services, parked, notice).await,
     };
     match told {
-        Ok(_) => true,
+        Ok(()) => true,
         Err(FrontError::Refused { what, .. }) => in_person(services, parked, message, &speech, what).await,
         Err(error) => not_yet(parked, &error),
     }
+}
+
+/// Shows the notice in place of the placeholder, or posts it if that is refused.
+async fn replace(
+    services: &Services,
+    parked: &Parked,
+    notice: Delivery<'_>,
+    placeholder: &str,
+) -> Result<(), FrontError> {
+    let replacing = Delivery { replaces: Some(placeholder), ..notice.clone() };
+    match services.front.deliver(replacing).await {
+        Err(FrontError::Refused { .. }) => {
+            // Nothing replaces it any more. Removed before anything is posted, because the next attempt may not come here.
+            placeholder::withdraw(services, notice.reply_to, placeholder).await?;
+            post(services, parked, notice).await
+        }
+        told => told.map(drop),
+    }
+}
+
+/// Posts the notice, unless an earlier attempt has posted it. A place that can never be read gets it once more: better
+/// told twice than not at all.
+async fn post(services: &Services, parked: &Parked, notice: Delivery<'_>) -> Result<(), FrontError> {
+    if parked.maybe_told && matches!(services.front.find(&notice, &parked.ts, false).await?, Lookup::Yes(_)) {
+        return Ok(());
+    }
+    services.front.deliver(notice).await.map(drop)
 }
 
 /// Removes the placeholders of which nothing becomes an answer or the notice.
@@ -155,7 +175,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
             );
             let text = services.messages.in_person(&message.text) + &told.text;
             let speech = MessageBody { text, pings: vec![] };
-            services.front.deliver(Delivery::notice(&message.event_id, &reply_to, &speech)).await.map(drop)
+            post(services, parked, Delivery::notice(&message.event_id, &reply_to, &speech)).await
         }
         Ok(None) => Err(FrontError::Refused { what, may_pass: false }),
         Err(error) => Err(error),

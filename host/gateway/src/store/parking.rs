@@ -13,7 +13,7 @@ use super::{
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{chat::Inbound, ledger::Event};
 
-const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
+const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0, parked_maybe_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
      RETURNING session_id";
 /// A placeholder no longer counts that was replaced by the answer or its first part, or by a notice; a first part that
@@ -28,11 +28,12 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
                 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
                     AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
                         NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
-            CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END
+            CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END, i.parked_maybe_told
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (CAST(?1 AS BIGINT) IS NULL OR i.id = ?1)
          AND (CAST(?2 AS BIGINT) = 0 OR i.parked_told = 0)
      ORDER BY i.id";
+const MAY_TELL: &str = "UPDATE inbox SET parked_maybe_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const UNPARK: &str =
     "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
@@ -106,6 +107,15 @@ impl Store {
             Ok(withdrawals)
         })
         .await
+    }
+
+    /// Notes in advance that the person may be told: after a crash, or where nobody knows whether they were, the notice
+    /// is looked for.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn parked_may_be_told(&self, inbox: InboxId) -> Result<(), StoreError> {
+        self.write(move |conn| Ok(conn.prepare_cached(MAY_TELL)?.run([inbox.0])?)).await
     }
 
     /// Notes that the person was told.
@@ -200,5 +210,6 @@ fn read(row: Row<'_>) -> sql::Result<Parked> {
         placeholder: text(7)?,
         answered: row.get(8)?,
         event_ids: text(9)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
+        maybe_told: row.get(10)?,
     })
 }

@@ -51,6 +51,8 @@ pub struct Parked {
     pub why: String,
     /// Whether the person who asked was told.
     pub told: bool,
+    /// Whether an earlier attempt to tell them may have come to something.
+    pub maybe_told: bool,
     /// The question; `None` where it cannot be read.
     pub message: Option<Inbound>,
     /// The message that shows the person that an answer is being made.

@@ -1,12 +1,16 @@
-//! Checks what people are told of the gateway's end and return.
+//! Checks what people are told of the gateway's end and return, and of what is parked.
 
 use std::collections::BTreeMap;
 
-use pmk_host::front::Kind;
+use pmk_core::Language;
+use pmk_host::{front::Kind, messages::Messages};
 use serde_json::Value;
 
 use super::Verdict;
-use crate::scenario::What;
+use crate::{
+    scenario::What,
+    slack::{Known, Post, number},
+};
 
 /// The minimum time between two such messages to the same place, in milliseconds.
 const PEACE: u64 = 60 * 60 * 1_000;
@@ -34,6 +38,30 @@ impl Verdict<'_> {
         let (online, offline) = (count("gateway.online"), count("gateway.offline"));
         if offline > online {
             breaches.push(format!("the gateway went {offline} times and came {online} times"));
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// Who asked must be told in a place once that a question is parked, and once more if it was taken up again.
+    pub(super) fn judge_notices(&self, lines: &[Value], breaches: &mut Vec<String>) {
+        let messages = Messages::new(Language::of_locale(self.world.scenario.setting.language));
+        let words = [true, false].map(|admins_know| messages.parked(admins_know));
+        let is_notice = |post: &&Post| {
+            let is_seen = post.is_there() && post.known == Known::ToWhoeverLooks;
+            is_seen && post.shows.kind == Kind::Notice && words.iter().any(|words| post.text.ends_with(words))
+        };
+        let mut told: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for post in self.posts.iter().filter(is_notice) {
+            if let Some(number) = number(&post.shows.event_id) {
+                *told.entry((number, &post.place.channel)).or_default() += 1;
+            }
+        }
+        let retried = lines.iter().filter(|line| line["type"] == "turn.retried").count();
+        for ((number, channel), times) in told {
+            if times > 1 + retried {
+                breaches.push(format!("{channel} was told {times} times that q{number} is parked"));
+            }
         }
     }
 }

@@ -94,6 +94,7 @@ async fn who_could_not_be_told_is_told_later() {
     let sweeping = house.dispatcher.start().await.unwrap();
     house.say("U1", "stuck").await;
     house.until(|log| log.told.len() == 2).await;
+    assert_eq!(house.turns.log().maybe_told, [false, true], "the first to tell them looks for no earlier notice");
     sweeping.abort();
 }
 

@@ -58,3 +58,18 @@ async fn a_parked_question_names_the_placeholders_that_its_answer_was_to_remove(
     let Parked { inbox, .. } = parked(&store, "Ev1", &parts, 1).await;
     assert_eq!(store.unsent_withdrawals(inbox).await.unwrap(), parts[2..]);
 }
+
+/// As after a kill while they were told.
+#[tokio::test]
+async fn who_may_have_been_told_is_known_until_their_question_is_parked_anew() {
+    let home = home();
+    let store = open(&home);
+    let question = parked(&store, "Ev1", &[Purpose::Reply], 0).await;
+    assert!(!question.maybe_told);
+    store.parked_may_be_told(question.inbox).await.unwrap();
+    let [again] = &*store.parked_untold().await.unwrap() else { panic!("one is untold") };
+    assert!(again.maybe_told && !again.told);
+    store.unpark(None, NOW).await.unwrap();
+    let anew = store.park(question.inbox, "a test", NOW).await.unwrap().expect("it is parked");
+    assert!(!anew.maybe_told);
+}
