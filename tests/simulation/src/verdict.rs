@@ -279,7 +279,11 @@ impl Verdict<'_> {
         let Question { number, accepted_at, is_acknowledged, is_probe, is_stop, .. } = question;
         let replies = self.replies(question);
         let parked = self.parked(question);
+        // One that was asked while the gateway was away may never have been sent.
+        let has_come = question.first_sent_at.is_some();
+        let must_answer = *is_probe && has_come && self.world.scenario.setting.room() >= LEAST_ROOM;
         match replies.as_slice() {
+            [] if must_answer => breaches.push(format!("q{number}, asked when all was well, got no answer")),
             [] if accepted_at.is_none() && !is_acknowledged => {}
             [] if *is_stop && self.has_stopped_one(question) => {}
             [] if self.is_called_off(*number) => {}
@@ -297,7 +301,7 @@ impl Verdict<'_> {
                 // A command may be answered with earlier text.
                 let is_models = witness::answers(&reply.text).next().is_some();
                 let named = if is_models { model::names(&reply.text) } else { vec![] };
-                if *is_probe && named.is_empty() && self.world.scenario.setting.room() >= LEAST_ROOM {
+                if must_answer && named.is_empty() {
                     breaches.push(format!("q{number}, asked when all was well, got no answer but: {}", reply.text));
                 }
                 if !named.is_empty() && !named.iter().any(is_asked) {
