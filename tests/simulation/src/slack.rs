@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -133,6 +134,7 @@ impl Slack {
     /// A process starts posting.
     pub fn speaks(&self, fence: HostFence) {
         self.fences()[self.world.host()] = Some(Arc::new(fence));
+        self.state().sockets.begins(self.world.time());
     }
 
     fn fences(&self) -> MutexGuard<'_, Vec<Option<Arc<HostFence>>>> {
@@ -171,6 +173,11 @@ impl Slack {
         self.state().noticed.clone()
     }
 
+    /// When nobody listened, apart by the starts of processes.
+    pub fn silences(&self) -> Vec<Range<u64>> {
+        self.state().sockets.silences().to_vec()
+    }
+
     /// Whether everything has been sent that ever will be.
     pub fn is_quiet(&self) -> bool {
         let state = self.state();
@@ -181,7 +188,7 @@ impl Slack {
     pub fn hang_up(&self) {
         let (now, host) = (self.world.time(), self.world.host());
         let mut state = self.state();
-        state.sockets.closed(host);
+        state.sockets.closed(host, now);
         for sending in state.deliveries.iter_mut().filter(|sending| sending.to.is_some_and(|(to, _)| to == host)) {
             sending.to = None;
             if !std::mem::take(&mut sending.is_under_way) {
@@ -434,7 +441,7 @@ impl State {
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let mut under_way = FuturesUnordered::new();
-        self.state().sockets.opened(self.world.host());
+        self.state().sockets.opened(self.world.host(), self.world.time());
         loop {
             let due = self.take_due();
             let next = match due {
@@ -452,7 +459,7 @@ impl Front for Slack {
                 () = self.world.until(next.unwrap_or(u64::MAX)), if next.is_some() => {}
             }
         }
-        self.state().sockets.closed(self.world.host());
+        self.state().sockets.closed(self.world.host(), self.world.time());
         while under_way.next().await.is_some() {}
         Ok(())
     }

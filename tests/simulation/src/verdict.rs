@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    ops::Range,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -29,6 +30,7 @@ use crate::{
 };
 
 mod changed;
+mod missed;
 mod parts;
 mod policy;
 mod told;
@@ -78,6 +80,7 @@ pub fn of(
         reports: slack.reports(),
         refused: slack.refused(),
         noticed: slack.noticed(),
+        silences: slack.silences(),
         ledger: &ledger,
         kept,
         policies,
@@ -167,6 +170,7 @@ struct Verdict<'a> {
     reports: Vec<TurnReport>,
     refused: Vec<Refused>,
     noticed: BTreeSet<usize>,
+    silences: Vec<Range<u64>>,
     ledger: &'a str,
     kept: Kept,
     policies: &'a Policies,
@@ -203,6 +207,7 @@ impl Verdict<'_> {
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
         self.judge_stops(breaches);
+        self.judge_deletions(&lines, breaches);
         self.judge_policies(&lines, breaches);
         self.judge_presence(&lines, breaches);
         self.judge_notices(&lines, breaches);
@@ -284,9 +289,9 @@ impl Verdict<'_> {
         let must_answer = *is_probe && has_come && self.world.scenario.setting.room() >= LEAST_ROOM;
         match replies.as_slice() {
             [] if must_answer => breaches.push(format!("q{number}, asked when all was well, got no answer")),
-            [] if accepted_at.is_none() && !is_acknowledged => {}
+            [] if accepted_at.is_none() && !is_acknowledged && !self.is_to_be_read_back(question) => {}
             [] if *is_stop && self.has_stopped_one(question) => {}
-            [] if self.is_called_off(*number) => {}
+            [] if self.is_called_off(question) => {}
             [] => match parked {
                 Some(parked) if !parked.told => breaches.push(format!("q{number} is parked, and nobody was told")),
                 Some(_) if !self.is_told(question) && !self.is_refused(question) => {

@@ -1,6 +1,6 @@
 //! The sockets of several hosts: each event is sent to one of them, and to another one if it is not acknowledged.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use tokio::time::Instant;
 
@@ -22,18 +22,37 @@ const NOTHING_WITHIN: u64 = 10_000;
 #[derive(Default)]
 pub(super) struct Sockets {
     open: BTreeSet<usize>,
+    /// Since when nobody has listened, or somebody was about to.
+    silent_since: Option<u64>,
+    /// When nobody listened, until somebody did or was about to.
+    silences: Vec<Range<u64>>,
     /// Events in the sockets of hosts that have been sent to other hosts since.
     stale: Vec<Sending>,
 }
 
 impl Sockets {
-    pub(super) fn opened(&mut self, host: usize) {
+    pub(super) fn begins(&mut self, now: u64) {
+        if let Some(since) = &mut self.silent_since {
+            self.silences.push(std::mem::replace(since, now)..now);
+        }
+    }
+
+    pub(super) fn opened(&mut self, host: usize, now: u64) {
+        self.begins(now);
+        self.silent_since = None;
         self.open.insert(host);
     }
 
-    pub(super) fn closed(&mut self, host: usize) {
+    pub(super) fn closed(&mut self, host: usize, now: u64) {
         self.open.remove(&host);
+        if self.open.is_empty() {
+            self.silent_since.get_or_insert(now);
+        }
         self.stale.retain(|sending| sending.to.is_some_and(|(to, _)| to != host));
+    }
+
+    pub(super) fn silences(&self) -> &[Range<u64>] {
+        &self.silences
     }
 
     pub(super) fn somebody_listens(&self) -> bool {

@@ -17,10 +17,36 @@ use crate::{
 const AROUND: u64 = 10_000;
 
 impl Verdict<'_> {
-    /// Whether it was deleted, as far as the gateway may know.
-    pub(super) fn is_called_off(&self, number: usize) -> bool {
-        let deletes = |news: &News| matches!(news, News::Deleted { .. });
-        self.done.iter().any(|done| deletes(&done.news) && done.about.contains(&number))
+    /// The news that it was deleted, if the gateway has taken that in.
+    fn deletion(&self, question: &Question) -> Option<&Done> {
+        let deletes = |done: &&Done| matches!(done.news, News::Deleted { .. }) && done.accepted_at.is_some();
+        self.done.iter().filter(deletes).find(|done| done.about.contains(&question.number))
+    }
+
+    /// Whether the gateway knows that it was deleted.
+    pub(super) fn is_called_off(&self, question: &Question) -> bool {
+        self.deletion(question).is_some()
+    }
+
+    /// A deletion excuses only a question that still waited when it came: the ledger says of how many that is so.
+    pub(super) fn judge_deletions(&self, lines: &[Value], breaches: &mut Vec<String>) {
+        let mut unanswered: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for question in self.questions.iter().filter(|question| self.replies(question).is_empty()) {
+            let (Some(came), Some(deletion)) = (question.accepted_at, self.deletion(question)) else { continue };
+            // One that is deleted before it comes is never asked.
+            if deletion.told_at.is_some_and(|told| told > came) && self.parked(question).is_none() {
+                unanswered.entry(question.inbound.key.to_string()).or_default().push(question.number);
+            }
+        }
+        for (key, unanswered) in unanswered {
+            let is_of_waiting =
+                |line: &&Value| line["type"] == "message.deleted" && line["session"] == *key && line["waiting"] == true;
+            let waited = lines.iter().filter(is_of_waiting).count();
+            if waited < unanswered.len() {
+                breaches
+                    .push(format!("{unanswered:?} have no answer, and {waited} of them waited when they were deleted"));
+            }
+        }
     }
 
     /// Whether somebody wants its answer to stop.
