@@ -129,7 +129,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     let threads = Threads::None(Arc::new(move || pace.pace()));
     let store = Store::open_with(place.clone(), &Opening { clock: clock.clone(), threads: threads.clone() })?;
     let silent_ms = store.take_over(&lock).await?;
-    slack.speaks(store.fence());
+    slack.speaks(home, store.fence());
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
     let library = Library::open(home).map_err(Failure::new)?;

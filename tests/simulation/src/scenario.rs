@@ -357,18 +357,6 @@ impl Scenario {
             _ => false,
         })
     }
-
-    /// Whether what was sent is known to have been sent, a moment later.
-    pub fn keeps_what_it_hears(&self) -> bool {
-        let loses = |event: &Event| match event.what {
-            What::Trouble { kind, .. } => {
-                !matches!(kind, Trouble::ModelBusy | Trouble::ModelHangs | Trouble::ModelEmpty)
-            }
-            What::Kill { .. } | What::Restart | What::Damage(_) | What::Harm { .. } | What::Statement { .. } => true,
-            _ => false,
-        };
-        !self.events.iter().any(loses)
-    }
 }
 
 /// Troubles that are harmful only in combination: a post whose response was lost, and which cannot be searched for.

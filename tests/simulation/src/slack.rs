@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     ops::Range,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -70,6 +71,8 @@ struct State {
     /// The numbers of questions that there was a notice about, or an attempt to give one.
     noticed: BTreeSet<usize>,
     sockets: Sockets,
+    /// The homes of the processes.
+    homes: BTreeSet<PathBuf>,
 }
 
 /// A person's question.
@@ -131,10 +134,12 @@ impl Slack {
         Slack { world, state: Mutex::new(state), more, fences }
     }
 
-    /// A process starts posting.
-    pub fn speaks(&self, fence: HostFence) {
+    /// A process with this home starts posting.
+    pub fn speaks(&self, home: &Path, fence: HostFence) {
         self.fences()[self.world.host()] = Some(Arc::new(fence));
-        self.state().sockets.begins(self.world.time());
+        let mut state = self.state();
+        state.homes.insert(home.to_owned());
+        state.sockets.begins(self.world.time());
     }
 
     fn fences(&self) -> MutexGuard<'_, Vec<Option<Arc<HostFence>>>> {

@@ -90,7 +90,7 @@ pub fn of(
 }
 
 /// The ledgers of all months, oldest first.
-fn ledger(home: &Path) -> String {
+pub fn ledger(home: &Path) -> String {
     let Ok(folder) = fs::read_dir(home::gateway_dir(home)) else { return String::new() };
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events-")));

@@ -169,13 +169,19 @@ impl Witness {
     /// Whether anything was changed that must not be kept as it was.
     pub fn has_changed(&self) -> bool {
         let known = self.known();
-        !known.deleted.is_empty() || !known.edited_in_time.is_empty()
+        !known.deleted.is_empty() || !known.answers_deleted.is_empty() || !known.edited_in_time.is_empty()
     }
 
-    /// The deleted question that a term of the index belongs to, if any; the term begins with its conversation.
+    /// The deleted question or answer that a term of the index belongs to, if any; the term begins with its
+    /// conversation.
     pub fn gone_term(&self, term: &str) -> Option<String> {
-        let number = numbered(term.split_once('=')?.1.strip_prefix(['k', 'f'])?)?.0;
-        self.known().deleted.contains_key(&number).then(|| format!("q{number}"))
+        let term = term.split_once('=')?.1;
+        let known = self.known();
+        if let Some((number, _)) = term.strip_prefix(['k', 'f']).and_then(numbered) {
+            return known.deleted.contains_key(&number).then(|| format!("q{number}"));
+        }
+        let call = answers(&format!("{OPEN}{term}{CLOSE}")).find(|call| known.answers_deleted.contains_key(call));
+        call.map(|call| format!("the answer {call}"))
     }
 
     /// Whether it was deleted while it waited, so that it has no answer.
@@ -183,8 +189,8 @@ impl Witness {
         self.known().deleted_in_time.contains(&number)
     }
 
-    /// A deleted question whose text occurs in this text, or one that was edited before any answer can have been made, as
-    /// it was before; if any.
+    /// A deleted question or answer whose text occurs in this text, or a question that was edited before any answer can
+    /// have been made, as it was before; if any.
     pub fn gone_in(&self, text: &str) -> Option<String> {
         let known = self.known();
         let is_left = |(number, version): (usize, u32), edited: &BTreeMap<usize, Since<u32>>| {
@@ -193,8 +199,10 @@ impl Witness {
             }
             is_old((number, version), edited, u64::MAX).then(|| format!("q{number} was edited, and is as it was"))
         };
+        let answer = || answers(text).find(|call| known.answers_deleted.contains_key(call));
         let said = versions(text).find_map(|version| is_left(version, &known.edited_in_time));
         said.or_else(|| versions_of_files(text).find_map(|version| is_left(version, &known.files_edited_in_time)))
+            .or_else(|| answer().map(|call| format!("the answer {call} was deleted, and is")))
     }
 
     /// What a request that asks these questions should not contain, if anything, where all changes are known that were

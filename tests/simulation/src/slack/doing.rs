@@ -4,13 +4,14 @@ use pmk_host::{
     chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, Reaction},
     front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
+use serde_json::Value;
 
 use super::{AGAIN_AFTER, FIRST_OF_CONTACTS, Question, Sending, Slack, State, files};
 use crate::{
     deeds::{COMMANDS, Deed, Kind},
     model,
     random::one_of,
-    witness,
+    verdict, witness,
     world::{EPOCH_MS, World},
 };
 
@@ -311,6 +312,14 @@ fn deleted(channel: String, ts: String, of: DeletedAuthor) -> Change {
 }
 
 impl Slack {
+    /// Whether a ledger says that this message is an answer.
+    fn is_in_ledger(&self, ts: &str) -> bool {
+        let homes = self.state().homes.clone();
+        let lines = homes.iter().map(|home| verdict::ledger(home)).collect::<String>();
+        let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.into_iter().any(|line| line["type"] == "turn.processed" && line["replyTs"] == ts)
+    }
+
     /// Delivers an action; returns whether it was accepted.
     pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
         let (world, sent_at) = (&self.world, self.world.time());
@@ -329,6 +338,7 @@ impl Slack {
                 question.first_sent_at.get_or_insert(sent_at);
             }
         }
+        let is_told = matches!(&news, News::AnswerDeleted { ts, .. } if self.is_in_ledger(ts));
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
             News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
@@ -355,7 +365,8 @@ impl Slack {
                 // What a contact has said may have been passed on.
                 world.witness.deleted(at, number, follows && number < FIRST_OF_CONTACTS);
             }),
-            News::AnswerDeleted { calls, .. } if follows && world.scenario.keeps_what_it_hears() => {
+            // What the gateway does not know to have posted, it cannot erase.
+            News::AnswerDeleted { calls, .. } if follows && is_told => {
                 world.witness.answers_deleted(at, calls.into_iter());
             }
             News::Stop(reaction) => {

@@ -17,13 +17,13 @@ use crate::{
 const AROUND: u64 = 10_000;
 
 impl Verdict<'_> {
-    /// The news that it was deleted, if the gateway has taken that in.
+    /// The news that it was deleted, if the gateway was told. It may know although it could not say so.
     fn deletion(&self, question: &Question) -> Option<&Done> {
-        let deletes = |done: &&Done| matches!(done.news, News::Deleted { .. }) && done.accepted_at.is_some();
+        let deletes = |done: &&Done| matches!(done.news, News::Deleted { .. }) && done.first_sent_at.is_some();
         self.done.iter().filter(deletes).find(|done| done.about.contains(&question.number))
     }
 
-    /// Whether the gateway knows that it was deleted.
+    /// Whether the gateway may know that it was deleted.
     pub(super) fn is_called_off(&self, question: &Question) -> bool {
         self.deletion(question).is_some()
     }
@@ -34,7 +34,7 @@ impl Verdict<'_> {
         for question in self.questions.iter().filter(|question| self.replies(question).is_empty()) {
             let (Some(came), Some(deletion)) = (question.accepted_at, self.deletion(question)) else { continue };
             // One that is deleted before it comes is never asked.
-            if deletion.told_at.is_some_and(|told| told > came) && self.parked(question).is_none() {
+            if deletion.told_at.is_none_or(|told| told > came) && self.parked(question).is_none() {
                 unanswered.entry(question.inbound.key.to_string()).or_default().push(question.number);
             }
         }
