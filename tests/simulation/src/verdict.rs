@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    ops::Range,
+    ops::{Range, RangeInclusive},
     path::Path,
     sync::Arc,
     time::Duration,
 };
 
+use jiff::Timestamp;
 use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     chat::Inbound,
@@ -344,12 +345,13 @@ impl Verdict<'_> {
     /// Of two questions in a conversation that arrived in the order they were written in, the first must be answered
     /// first.
     fn judge_order(&self, lines: &[Value], breaches: &mut Vec<String>) {
-        // A parked question that is retried may have been overtaken. Its asker was told that it is parked, where Slack could
-        // be reached before it was retried.
-        let was_parked = |question: &Question| {
+        // A parked question that is retried may have been overtaken since. Its asker was told that it is parked, where Slack
+        // could be reached before it was retried.
+        let was_parked = |question: &Question, between: RangeInclusive<u64>| {
             let key = question.inbound.key.to_string();
+            let parks = |line: &&Value| line["type"] == "turn.parked" && line["session"] == key;
             self.noticed.contains(&question.number)
-                && lines.iter().any(|line| line["type"] == "turn.parked" && line["session"] == key)
+                && lines.iter().filter(parks).any(|line| self.times_of(line).any(|at| between.contains(&at)))
         };
         let mut by_key: BTreeMap<String, Vec<&Question>> = BTreeMap::new();
         for question in &self.questions {
@@ -361,8 +363,11 @@ impl Verdict<'_> {
                 .iter()
                 .filter_map(|question| Some((*question, question.accepted_at?, *self.replies(question).first()?)))
                 .collect();
-            for pair in done.windows(2) {
-                let [(first, came, reply), (second, _, later)] = pair else { continue };
+            let pairs = done
+                .iter()
+                .enumerate()
+                .flat_map(|(at, first)| done[at + 1..].iter().map(move |second| (first, second)));
+            for ((first, came, reply), (second, _, later)) in pairs {
                 let (answered, answered_later) = (reply.at, later.at);
                 // When several are processed together, those that need no model come first; what is answered together
                 // is stopped together.
@@ -377,11 +382,17 @@ impl Verdict<'_> {
                 // Even a message that is not known to have been accepted may have been.
                 let is_first = second.first_sent_at.is_some_and(|sent| *came < sent);
                 let is_one = reply.shows.event_id == later.shows.event_id;
-                if is_first && answered > answered_later && !is_one && !was_parked(first) {
+                if is_first && answered > answered_later && !is_one && !was_parked(first, *came..=answered_later) {
                     breaches.push(format!("q{} was answered before q{}", second.number, first.number));
                 }
             }
         }
+    }
+
+    /// When a line of the ledger was written, as far as the clocks of the world tell.
+    fn times_of(&self, line: &Value) -> impl Iterator<Item = u64> {
+        let at = line["at"].as_str().and_then(|at| at.parse::<Timestamp>().ok()).map(Timestamp::as_millisecond);
+        at.into_iter().flat_map(|at| self.world.times_of_clocks(at))
     }
 
     /// There must be exactly one ledger line for each turn that was answered, and no other lines.

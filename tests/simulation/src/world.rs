@@ -117,16 +117,33 @@ impl World {
 
     /// The clock of the running process's machine, in milliseconds since the epoch.
     pub fn clock(&self) -> i64 {
-        let now = self.time();
-        let set: i64 = self
+        self.clock_of(self.host(), self.time())
+    }
+
+    fn clock_of(&self, host: usize, now: u64) -> i64 {
+        let events = self.scenario.events.iter().filter(|event| event.at <= now);
+        let set: i64 = events.map(|event| if let What::Clock { by } = event.what { by } else { 0 }).sum();
+        let wrong = self.scenario.setting.wrong_clocks.get(host).copied().unwrap_or(0);
+        EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX) + set + wrong
+    }
+
+    /// The times at which the clock of one of the machines showed this.
+    pub fn times_of_clocks(&self, shown: i64) -> Vec<u64> {
+        let mut since: Vec<u64> = self
             .scenario
             .events
             .iter()
-            .filter(|event| event.at <= now)
-            .map(|event| if let What::Clock { by } = event.what { by } else { 0 })
-            .sum();
-        let wrong = self.scenario.setting.wrong_clocks.get(self.host()).copied().unwrap_or(0);
-        EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX) + set + wrong
+            .filter(|event| matches!(event.what, What::Clock { .. }))
+            .map(|event| event.at)
+            .collect();
+        since.insert(0, 0);
+        let times = (0..self.hosts()).flat_map(|host| {
+            since.iter().filter_map(move |&since| {
+                let time = since.checked_add_signed(shown - self.clock_of(host, since))?;
+                (self.clock_of(host, time) == shown).then_some(time)
+            })
+        });
+        times.collect()
     }
 
     /// Begins a life of the running process, in the caller's runtime.
