@@ -109,7 +109,8 @@ impl WorldsDatabase {
         self.client.as_ref().expect("it is connected until it is dropped")
     }
 
-    fn rows(&self, query: &str) -> Vec<Vec<String>> {
+    /// The non-null columns of each row.
+    pub fn rows(&self, query: &str) -> Vec<Vec<String>> {
         rows(&self.runtime, self.client(), query)
     }
 }

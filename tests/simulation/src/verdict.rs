@@ -31,10 +31,13 @@ use crate::{
 };
 
 mod changed;
+mod heeded;
 mod missed;
 mod parts;
 mod policy;
 mod told;
+
+use heeded::Vote;
 
 /// A model with a smaller window has hardly room for the system prompt and a question.
 const LEAST_ROOM: u64 = 2_500;
@@ -67,7 +70,8 @@ pub fn of(
     let mut breaches = world.breaches();
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));
-    let kept = Kept::read(place);
+    let mut kept = Kept::read(place);
+    kept.votes = heeded::votes(&Store::path(home), database);
     breaches.extend(match database {
         Some(database) => changed::left_in_database(&world.witness, database),
         None => changed::left_in_file(&world.witness, &Store::path(home)),
@@ -107,6 +111,7 @@ struct Kept {
     torn: Vec<String>,
     /// Presses of buttons whose effect is not complete.
     presses: Vec<Pressed>,
+    votes: BTreeSet<Vote>,
 }
 
 impl Kept {
@@ -120,6 +125,7 @@ impl Kept {
                 archived: BTreeMap::new(),
                 torn: vec![],
                 presses: store.presses(0).await.expect("readable"),
+                votes: BTreeSet::new(),
             };
             for session in store.sessions().await.expect("readable") {
                 let all = store.session_messages(&session.key, true).await.expect("readable");
@@ -207,6 +213,7 @@ impl Verdict<'_> {
         self.judge_order(&lines, breaches);
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
+        self.judge_heeded(&lines, breaches);
         self.judge_stops(breaches);
         self.judge_deletions(&lines, breaches);
         self.judge_policies(&lines, breaches);

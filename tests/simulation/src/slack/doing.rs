@@ -43,6 +43,8 @@ pub struct Done {
     /// When the gateway first accepted it, and when that delivery was sent.
     pub accepted_at: Option<u64>,
     pub told_at: Option<u64>,
+    /// Whether a ledger said by then that the message that it is about is an answer, the only one to its question.
+    pub is_to_known: bool,
 }
 
 /// What Slack reports.
@@ -257,7 +259,14 @@ impl State {
             News::Press(press) => press.id.clone(),
             _ => format!("De{number:03}"),
         };
-        self.done.push(Done { about: about.to_vec(), news, first_sent_at: None, accepted_at: None, told_at: None });
+        self.done.push(Done {
+            about: about.to_vec(),
+            news,
+            first_sent_at: None,
+            accepted_at: None,
+            told_at: None,
+            is_to_known: false,
+        });
         let carries = Carried::Done(self.done.len() - 1);
         let tries = AGAIN_AFTER.len() - retries;
         self.deliveries.push(Sending { tries, ..Sending::new(carries, event_id, due) });
@@ -285,6 +294,24 @@ impl State {
     pub(super) fn settle_all_of(&self, world: &World, like: &Question) {
         let same = self.questions.iter().filter(|question| question.inbound.key == like.inbound.key);
         same.for_each(|question| world.witness.settle(question.number));
+    }
+
+    /// The answer that this is about, where its question has no other.
+    fn only_answer(&self, about: &[usize], news: &News) -> Option<String> {
+        let is_about = |post: &&super::Post| {
+            let is_answer = post.shows.kind == Posted::Reply && post.shows.number == 0 && !post.is_deleted;
+            is_answer && post.shows.numbers().any(|number| about.contains(&number))
+        };
+        let mut answers = self.posts.iter().filter(is_about);
+        let (answer, another) = (answers.next()?, answers.next());
+        let is_meant = match news {
+            News::AnswerDeleted { ts, .. } | News::Thumb(Reaction { ts, .. }) | News::Press(Press { ts, .. }) => {
+                *ts == answer.ts
+            }
+            News::Again(_) => answer.is_there(),
+            News::Edited { .. } | News::Deleted { .. } | News::Stop(_) => false,
+        };
+        (is_meant && another.is_none()).then(|| answer.ts.clone())
     }
 
     fn says_now(&self, question: &Question) -> Inbound {
@@ -338,7 +365,8 @@ impl Slack {
                 question.first_sent_at.get_or_insert(sent_at);
             }
         }
-        let is_told = matches!(&news, News::AnswerDeleted { ts, .. } if self.is_in_ledger(ts));
+        let answer = self.state().only_answer(&about, &news);
+        let is_to_known = answer.is_some_and(|ts| self.is_in_ledger(&ts));
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
             News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
@@ -351,8 +379,10 @@ impl Slack {
             return false;
         }
         let mut state = self.state();
-        state.done[place].accepted_at.get_or_insert(world.time());
-        state.done[place].told_at.get_or_insert(sent_at);
+        let done = &mut state.done[place];
+        if done.accepted_at.is_none() {
+            (done.accepted_at, done.told_at, done.is_to_known) = (Some(world.time()), Some(sent_at), is_to_known);
+        }
         let (at, follows) = (world.time(), world.scenario.setting.follows_deletes);
         match news {
             News::Edited { version, .. } => {
@@ -366,7 +396,7 @@ impl Slack {
                 world.witness.deleted(at, number, follows && number < FIRST_OF_CONTACTS);
             }),
             // What the gateway does not know to have posted, it cannot erase.
-            News::AnswerDeleted { calls, .. } if follows && is_told => {
+            News::AnswerDeleted { calls, .. } if follows && is_to_known => {
                 world.witness.answers_deleted(at, calls.into_iter());
             }
             News::Stop(reaction) => {

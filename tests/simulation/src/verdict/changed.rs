@@ -147,7 +147,7 @@ impl Verdict<'_> {
     }
 }
 
-fn asks_again(news: &News) -> bool {
+pub(super) fn asks_again(news: &News) -> bool {
     match news {
         News::Again(_) => true,
         News::Press(Press { choice, .. }) => *choice == Choice::Again,
