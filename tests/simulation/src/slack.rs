@@ -291,6 +291,12 @@ impl Slack {
             question.inbound.clone()
         };
         event_id.clone_into(&mut inbound.event_id);
+        {
+            let state = self.state();
+            if state.questions[question].is_stop {
+                state.may_stop_all_of(&self.world, &state.questions[question]);
+            }
+        }
         let taken = intake.accept(inbound).await;
         if let Ok(Accepted::New | Accepted::Duplicate) = taken {
             let mut state = self.state();

@@ -81,6 +81,8 @@ struct Known {
     long: BTreeSet<u64>,
     /// Questions that may have been answered.
     settled: BTreeSet<usize>,
+    /// Questions that may have been stopped, by what is not acknowledged yet.
+    stopping: BTreeSet<usize>,
     /// Requests that were cancelled while the model processed them: when, and what they asked.
     given_up: Vec<(u64, Vec<usize>)>,
 }
@@ -93,6 +95,11 @@ impl Witness {
     /// The model or the gateway may have answered it: later changes come too late.
     pub fn settle(&self, number: usize) {
         self.known().settled.insert(number);
+    }
+
+    /// From now on a question may be stopped.
+    pub fn may_stop(&self, number: usize) {
+        self.known().stopping.insert(number);
     }
 
     /// The model may have said what the contacts' messages in this text are.
@@ -114,7 +121,7 @@ impl Witness {
     /// The gateway has acknowledged an edit of a question, which it knew or not when the edit came.
     pub fn edited(&self, at: u64, number: usize, version: u32, is_known: bool) {
         let mut known = self.known();
-        let in_time = !known.settled.contains(&number);
+        let in_time = !known.settled.contains(&number) && !known.stopping.contains(&number);
         known.edited.entry(number).or_default().entry(version).or_insert(at);
         if in_time {
             known.edited_in_time.entry(number).or_default().entry(version).or_insert(at);
@@ -127,7 +134,7 @@ impl Witness {
     /// The gateway has acknowledged the deletion of a question. With `everything`, its answer is deleted as well.
     pub fn deleted(&self, at: u64, number: usize, everything: bool) {
         let mut known = self.known();
-        let in_time = !known.settled.contains(&number);
+        let in_time = !known.settled.contains(&number) && !known.stopping.contains(&number);
         if in_time {
             known.deleted_in_time.insert(number);
         }

@@ -292,8 +292,19 @@ impl State {
 
     /// All questions of a conversation may have been finished.
     pub(super) fn settle_all_of(&self, world: &World, like: &Question) {
-        let same = self.questions.iter().filter(|question| question.inbound.key == like.inbound.key);
-        same.for_each(|question| world.witness.settle(question.number));
+        self.all_of(like).for_each(|number| world.witness.settle(number));
+    }
+
+    /// All questions of a conversation may be stopped from now on.
+    pub(super) fn may_stop_all_of(&self, world: &World, like: &Question) {
+        self.all_of(like).for_each(|number| world.witness.may_stop(number));
+    }
+
+    fn all_of(&self, like: &Question) -> impl Iterator<Item = usize> {
+        self.questions
+            .iter()
+            .filter(|question| question.inbound.key == like.inbound.key)
+            .map(|question| question.number)
     }
 
     /// The answer that this is about, where its question has no other.
@@ -367,6 +378,11 @@ impl Slack {
         }
         let answer = self.state().only_answer(&about, &news);
         let is_to_known = answer.is_some_and(|ts| self.is_in_ledger(&ts));
+        if let News::Stop(_) = &news {
+            let state = self.state();
+            let stopped = state.questions.iter().filter(|question| about.contains(&question.number));
+            stopped.for_each(|question| state.may_stop_all_of(world, question));
+        }
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
             News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
