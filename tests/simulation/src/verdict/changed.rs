@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Verdict, is_answer};
 use crate::{
     database::WorldsDatabase,
-    slack::{Done, News, Question},
+    slack::{Done, FIRST_OF_CONTACTS, News, Question},
     witness::Witness,
 };
 
@@ -31,7 +31,9 @@ impl Verdict<'_> {
     /// A deletion excuses only a question that still waited when it came: the ledger says of how many that is so.
     pub(super) fn judge_deletions(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let mut unanswered: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for question in self.questions.iter().filter(|question| self.replies(question).is_empty()) {
+        // What contacts say need not be answered.
+        let asked = self.questions.iter().filter(|question| question.number < FIRST_OF_CONTACTS);
+        for question in asked.filter(|question| self.replies(question).is_empty()) {
             let (Some(came), Some(deletion)) = (question.accepted_at, self.deletion(question)) else { continue };
             // One that is deleted before it comes is never asked.
             if deletion.told_at.is_none_or(|told| told > came) && self.parked(question).is_none() {
