@@ -254,6 +254,13 @@ impl State {
         about
     }
 
+    /// These questions and those that were answered together with one of them, which are asked again together.
+    fn answered_with(&self, about: &[usize]) -> Vec<usize> {
+        let answers = self.posts.iter().filter(|post| post.shows.kind == Posted::Reply);
+        let theirs = answers.filter(|post| post.shows.numbers().any(|number| about.contains(&number)));
+        theirs.flat_map(|post| post.shows.numbers()).chain(about.iter().copied()).collect()
+    }
+
     fn tell(&mut self, number: usize, about: &[usize], news: News, due: u64, retries: usize) {
         let event_id = match &news {
             News::Press(press) => press.id.clone(),
@@ -368,7 +375,8 @@ impl Slack {
         };
         world.say(|| format!("{news:?}"));
         if let News::Again(_) | News::Press(Press { choice: Choice::Again, .. }) = &news {
-            about.iter().for_each(|&number| world.witness.wanted_again(number));
+            let all = self.state().answered_with(&about);
+            all.into_iter().for_each(|number| world.witness.wanted_again(number));
         }
         // An edit may bring its question before anything else does.
         if matches!(&news, News::Edited { edit, .. } if edit.comes_alone) {
@@ -392,6 +400,10 @@ impl Slack {
         };
         if let Err(failure) = &taken {
             world.say(|| format!("not taken in: {}", World::why(failure.message())));
+            return false;
+        }
+        // A killed process takes in nothing, although a vote that cannot be stored is no error.
+        if world.is_dead() {
             return false;
         }
         let mut state = self.state();

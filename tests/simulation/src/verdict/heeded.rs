@@ -48,15 +48,15 @@ impl Verdict<'_> {
                 }
                 News::Thumb(Reaction { user, ts, .. })
                 | News::Press(Press { user, ts, choice: Choice::Like | Choice::Dislike, .. }) => {
-                    let is_stored = about().any(|Question { inbound, .. }| {
+                    // Of questions that are answered together, one has the vote.
+                    let Some(post) = self.posts.iter().find(|post| post.ts == *ts) else { continue };
+                    let all = || self.questions.iter().filter(|question| post.shows.is_about(question)).chain(about());
+                    let is_stored = all().any(|Question { inbound, .. }| {
                         let (channel, ts) = (inbound.reply_to.channel.clone(), inbound.ts.clone());
                         self.kept.votes.contains(&[channel, ts, user.clone()])
                     });
                     // What its conversation refuses, and people get in person, is no answer in that conversation.
-                    let is_elsewhere =
-                        self.posts.iter().filter(|post| post.ts == *ts).any(|post| {
-                            about().all(|question| question.inbound.reply_to.channel != post.place.channel)
-                        });
+                    let is_elsewhere = all().all(|question| question.inbound.reply_to.channel != post.place.channel);
                     if !is_stored && !is_elsewhere {
                         breaches.push(format!(
                             "{user} has voted on the answer to {:?}, and that is not stored",
