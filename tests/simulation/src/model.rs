@@ -229,11 +229,15 @@ impl Model for WorldsModel {
             return Err(self.refuse(counted, most));
         }
         let usage = Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() };
+        let answers = |blocks: Vec<Block>, stop: Stop| {
+            world.witness.spent(usage.input_tokens, usage.output_tokens);
+            Ok(Answer { blocks, stop, usage })
+        };
         if is_silent || world.strikes(Trouble::ModelEmpty) {
-            return Ok(Answer { blocks: vec![], stop: Stop::End, usage });
+            return answers(vec![], Stop::End);
         }
         if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
-            return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
+            return answers(self.calls(request), Stop::ToolUse);
         }
         if let Some(reply) = to_be_read(request) {
             let text = self.reading(reply);
@@ -256,6 +260,6 @@ impl Model for WorldsModel {
             text.push_str(&"word ".repeat(2_000));
             text.extend(call.map(|call| world.witness.long(call)));
         }
-        Ok(Answer { blocks: vec![Block::Text { text }], stop: Stop::End, usage })
+        answers(vec![Block::Text { text }], Stop::End)
     }
 }

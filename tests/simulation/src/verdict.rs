@@ -31,6 +31,7 @@ use crate::{
 };
 
 mod changed;
+mod figures;
 mod heeded;
 mod missed;
 mod parts;
@@ -71,6 +72,7 @@ pub fn of(
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));
     let mut kept = Kept::read(place);
+    kept.spent = figures::spent(&Store::path(home), database);
     kept.votes = heeded::votes(&Store::path(home), database);
     breaches.extend(match database {
         Some(database) => changed::left_in_database(&world.witness, database),
@@ -112,6 +114,8 @@ struct Kept {
     /// Presses of buttons whose effect is not complete.
     presses: Vec<Pressed>,
     votes: BTreeSet<Vote>,
+    /// The input and the output tokens of all turns.
+    spent: [u64; 2],
 }
 
 impl Kept {
@@ -126,6 +130,7 @@ impl Kept {
                 torn: vec![],
                 presses: store.presses(0).await.expect("readable"),
                 votes: BTreeSet::new(),
+                spent: [0; 2],
             };
             for session in store.sessions().await.expect("readable") {
                 let all = store.session_messages(&session.key, true).await.expect("readable");
@@ -213,6 +218,7 @@ impl Verdict<'_> {
         self.judge_order(&lines, breaches);
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
+        self.judge_figures(&lines, breaches);
         self.judge_heeded(&lines, breaches);
         self.judge_stops(breaches);
         self.judge_deletions(&lines, breaches);

@@ -85,6 +85,8 @@ struct Known {
     stopping: BTreeSet<usize>,
     /// Requests that were cancelled while the model processed them: when, and what they asked.
     given_up: Vec<(u64, Vec<usize>)>,
+    /// The input and the output tokens of what the model has answered.
+    spent: [u64; 2],
 }
 
 impl Witness {
@@ -149,6 +151,17 @@ impl Witness {
         if known.settled.insert(number) {
             known.stopped_in_time.insert(number, at);
         }
+    }
+
+    /// The model has answered, for so many input and output tokens.
+    pub fn spent(&self, input: u64, output: u64) {
+        let spent = &mut self.known().spent;
+        *spent = [spent[0] + input, spent[1] + output];
+    }
+
+    /// The input and the output tokens of all that the model has answered.
+    pub fn all_spent(&self) -> [u64; 2] {
+        self.known().spent
     }
 
     /// A request that asks these questions was cancelled.
