@@ -35,8 +35,8 @@ impl Verdict<'_> {
         let asked = self.questions.iter().filter(|question| question.number < FIRST_OF_CONTACTS);
         for question in asked.filter(|question| self.replies(question).is_empty()) {
             let (Some(came), Some(deletion)) = (question.accepted_at, self.deletion(question)) else { continue };
-            // One that is deleted before it comes is never asked.
-            if deletion.told_at.is_none_or(|told| told > came) && self.parked(question).is_none() {
+            // One that is deleted before it comes is never asked, even if nobody heard that the deletion was stored.
+            if deletion.first_sent_at.is_none_or(|sent| sent > came) && self.parked(question).is_none() {
                 unanswered.entry(question.inbound.key.to_string()).or_default().push(question.number);
             }
         }
