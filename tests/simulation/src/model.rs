@@ -243,7 +243,7 @@ impl Model for WorldsModel {
             let text = self.reading(reply);
             world.say(|| format!("model reads: {text}"));
             world.step(Point::Model).await;
-            return Ok(Answer { blocks: vec![Block::Text { text }], stop: Stop::End, usage });
+            return answers(vec![Block::Text { text }], Stop::End);
         }
         // A request without a question is for a summary.
         let (mut text, call) = match asked.is_empty() {
