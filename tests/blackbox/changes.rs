@@ -93,6 +93,27 @@ async fn a_question_that_waits_or_is_being_answered_is_asked_as_edited() {
     scene.behaved();
 }
 
+/// A further attempt told only of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_attempt_had_cost_was_lost_when_its_question_was_edited() {
+    let scene = hanging().await;
+    let gateway = scene.start().await;
+    let sent = scene.slack.dm("U1", QUESTION);
+    running(&scene).await;
+    scene.slack.edit(&sent, "something else");
+    assert_eq!(answers(&scene, &sent.channel, 1).await[0].text, "Something else, then.");
+    let processed = scene.home.await_events("turn.processed", 1);
+    let spent = scene.home.events("token.usage");
+    assert_eq!((processed.len(), spent.len(), scene.anthropic.requests().len()), (1, 2, 2), "{spent:?}");
+    let told = |name: &str| spent.iter().filter_map(|line| line[name].as_i64()).sum::<i64>();
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let sums = "SELECT sum(input_tokens), sum(output_tokens) FROM turn";
+    let stored: (i64, i64) = db.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("figures");
+    assert_eq!(stored, (told("inputTokens"), told("outputTokens")));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_channel_the_mention_that_comes_once_more_is_the_edit() {
     let scene = scene(json!({})).await;

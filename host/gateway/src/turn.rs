@@ -185,11 +185,12 @@ async fn answer(
     // If it cannot be stored, people may call the question off before it is asked again.
     let attempt = Box::new(record::given_up(&work));
     let recorded = match shown {
-        Ok(_) => record::record(services, work, outcome, learnt, attempt.events.clone()).await,
+        Ok(_) => record::record(services, work, outcome, learnt, batch.after_given_up((*attempt).clone())).await,
         Err(error) => Err(error),
     };
-    if recorded.is_err() {
-        batch.give_up(*attempt);
+    match &recorded {
+        Ok(_) => drop(batch.take_given_up()),
+        Err(_) => batch.give_up(*attempt),
     }
     recorded
 }

@@ -17,21 +17,35 @@ use super::{
 use crate::{
     config::{QueueConfig, QueueMode},
     ids::InboxId,
-    ledger::TaggedEvent,
+    ledger::{Event, TaggedEvent},
     store::TurnOutcome,
 };
 
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// What an attempt that was given up had come to. It counts if its messages are not asked again; a further attempt
-/// comes to its own.
+/// What an attempt that was given up had come to. It counts if its messages are not asked again; of a further attempt,
+/// only what it has cost does.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
     pub outturn: TurnOutcome,
     /// Its ledger events that are not stored.
     pub events: Vec<TaggedEvent>,
+}
+
+impl GivenUp {
+    /// Returns what an attempt with these events has cost.
+    pub fn cost_of(events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
+        events.into_iter().filter(|tagged| matches!(tagged.event, Event::TokenUsage { .. })).collect()
+    }
+
+    /// Adds what earlier attempts have cost.
+    fn after(mut self, earlier: GivenUp) -> GivenUp {
+        self.usage.add(earlier.usage);
+        self.events.splice(0..0, GivenUp::cost_of(earlier.events));
+        self
+    }
 }
 
 /// The messages that a worker is processing.
@@ -72,12 +86,18 @@ impl Batch {
 
     /// Keeps what the current attempt has come to, which is given up.
     pub fn give_up(&self, attempt: GivenUp) {
-        *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = attempt;
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        *given_up = attempt.after(std::mem::take(&mut given_up));
     }
 
-    /// Takes what the last attempt that was given up had come to.
+    /// Takes what the last attempt that was given up had come to, and what those before it had cost.
     pub fn take_given_up(&self) -> GivenUp {
         std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds to an attempt what those before it have cost.
+    pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
+        attempt.after(self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Adds at most `most` messages that arrived since. They are done when the turn finishes, and queued again

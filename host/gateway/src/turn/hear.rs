@@ -17,11 +17,11 @@ use pmk_models::{Request, Stop};
 
 use crate::{
     chat::MessageBody,
-    dispatch::Batch,
+    dispatch::{Batch, GivenUp},
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
     ledger::{Event, TaggedEvent, Tags},
     services::Services,
-    store::{self, Answered, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose},
+    store::{self, Answered, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose, StoreError},
 };
 
 /// Room in tokens for a classification and an extraction.
@@ -65,7 +65,7 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> 
         return Ok(Heard::Talk(turn));
     };
     batch.begins_at(turn.live.revision);
-    let reading = unless(&batch.interrupted(), pin!(read(services, &turn, &marker))).await?;
+    let reading = read(services, &turn, &marker, batch).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
     if is_late && !services.store.awaits_answer(turn.turn, turn.inbound.key.front, &marker).await? {
@@ -83,11 +83,30 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> 
 }
 
 /// Returns the stored classification, or classifies the message now.
-async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<Reading, TurnError> {
+async fn read(services: &Services, turn: &OpenTurn, marker: &Marker, batch: &Batch) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
         return Ok(Reading::clone(reading));
     }
     let journal = Journal::new(Tags::default());
+    let classified = async { Ok(classify(services, &journal, turn, marker).await) };
+    let reading = unless(&batch.interrupted(), pin!(classified)).await?;
+    let earlier = batch.take_given_up();
+    let mut events = GivenUp::cost_of(earlier.events);
+    events.extend(journal.take());
+    match services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await {
+        Err(StoreError::Changed) => {
+            batch.give_up(GivenUp { events: GivenUp::cost_of(events), ..earlier });
+            Err(StoreError::Changed.into())
+        }
+        kept => {
+            batch.give_up(GivenUp { events: vec![], ..earlier });
+            Ok(kept.map(|()| reading)?)
+        }
+    }
+}
+
+/// Classifies a message; one that the model cannot classify is unclear.
+async fn classify(services: &Services, journal: &Journal, turn: &OpenTurn, marker: &Marker) -> Reading {
     let is_contacts = turn.absorbs.is_some();
     let (text, language) = (&turn.inbound.text, services.config.language);
     let prompt = |most| match is_contacts {
@@ -95,7 +114,7 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
         false => reading::askers(marker, text, most, language),
     };
     let said = match fitting(services, turn, prompt) {
-        Some(prompt) => ask(services, &journal, turn, prompt).await,
+        Some(prompt) => ask(services, journal, turn, prompt).await,
         None => Err("the model's window has no room for it".into()),
     };
     let said = match said {
@@ -115,8 +134,7 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
         thread_ts: marker.thread_ts.clone(),
         word: reading.word.name(),
     });
-    services.store.read_as(turn, &reading, journal.take(), services.now_ms()).await?;
-    Ok(reading)
+    reading
 }
 
 /// Returns a prompt that fits the model's window, with as much of the beginning of the message as possible.

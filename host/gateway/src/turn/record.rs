@@ -14,7 +14,7 @@ use crate::{
     dispatch::GivenUp,
     exchange::Cut,
     ledger::{
-        Event, TaggedEvent,
+        Event,
         report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     policies::experiment::signals::Reask,
@@ -34,13 +34,13 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `events` are those of the turn so far.
+/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
     outcome: Ending,
     learnt: Option<Box<Atom>>,
-    mut events: Vec<TaggedEvent>,
+    attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
     let (reply, keep_live) = match outcome {
@@ -92,10 +92,11 @@ pub(super) async fn record(
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
     let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
+    let GivenUp { usage, mut events, .. } = attempt;
     events.extend(work.ports.journal.take());
     let recorded = Recorded {
         messages: work.exchange.window.of_this_turn().cloned().collect(),
-        usage: work.exchange.tally.usage,
+        usage,
         also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
