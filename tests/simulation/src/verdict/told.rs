@@ -43,7 +43,8 @@ impl Verdict<'_> {
 }
 
 impl Verdict<'_> {
-    /// Who asked must be told in a place once that a question is parked, and once more if it was taken up again.
+    /// Who asked must be told in a place once that a question is parked, and once more if it was taken up again, or was
+    /// deleted, which closes it.
     pub(super) fn judge_notices(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let messages = Messages::new(Language::of_locale(self.world.scenario.setting.language));
         let words = [true, false].map(|admins_know| messages.parked(admins_know));
@@ -59,7 +60,8 @@ impl Verdict<'_> {
         }
         let retried = lines.iter().filter(|line| line["type"] == "turn.retried").count();
         for ((number, channel), times) in told {
-            if times > 1 + retried {
+            let is_deleted = self.questions.iter().any(|question| question.number == number && question.is_deleted);
+            if times > 1 + retried + usize::from(is_deleted) {
                 breaches.push(format!("{channel} was told {times} times that q{number} is parked"));
             }
         }
