@@ -248,8 +248,10 @@ impl Verdict<'_> {
             is_theirs && asked.number != stop.number
         };
         self.questions.iter().filter(is_same).any(|asked| {
-            // One that no event brought may have been read back.
-            let has_come = asked.accepted_at.is_none_or(|came| came <= stopped_at) && asked.said_at <= stop.said_at;
+            // It may have been read back before an event brought it.
+            let is_read_back = self.world.scenario.setting.presence;
+            let is_taken_in = is_read_back || asked.accepted_at.is_none_or(|came| came <= stopped_at);
+            let has_come = is_taken_in && asked.said_at <= stop.said_at;
             let is_answered = self.replies(asked).iter().any(|reply| reply.at < stop.said_at);
             has_come && !is_answered || self.was_wanted_again(asked.number, stopped_at)
         })
