@@ -112,6 +112,9 @@ pub struct Delivery<'a> {
     /// Its buttons, on fronts that have buttons; there is another way to say the same.
     pub buttons: &'a [Button],
     pub kind: Kind,
+    /// When the message was parked that this notice tells of. It is found by that: an earlier one is not this one, nor is
+    /// what was said while the turn ran.
+    pub parked_at_ms: Option<i64>,
 }
 
 impl<'a> Delivery<'a> {
@@ -127,6 +130,7 @@ impl<'a> Delivery<'a> {
             speech,
             buttons: &[],
             kind: Kind::Notice,
+            parked_at_ms: None,
         }
     }
 }

@@ -483,7 +483,13 @@ impl Front for Slack {
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
         let came = self.before_saying(Some(&reply_to.channel)).await?;
-        let tag = Tag { event_id: event_id.clone(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
+        let tag = Tag {
+            event_id: event_id.clone(),
+            event_ids: vec![],
+            number: 0,
+            kind: Kind::Placeholder,
+            parked_at_ms: None,
+        };
         let ts = self.post(tag, reply_to, text, came);
         let heard = self.after().await;
         if heard.is_err() && came == Came::Late {

@@ -11,7 +11,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    chat::{Inbound, MessageBody},
+    chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Lookup},
     services::Services,
     store::{Parked, Purpose},
@@ -102,8 +102,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Err(error) => return not_yet(parked, &error),
     }
     let speech = MessageBody { text: services.messages.parked(admins_know), pings: vec![] };
-    let notice =
-        Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
+    let notice = Delivery { event_ids: &parked.event_ids, ..notice(parked, message, &message.reply_to, &speech) };
     let told = match &parked.placeholder {
         Some(placeholder) => replace(services, parked, notice, placeholder).await,
         None => post(services, parked, notice).await,
@@ -113,6 +112,10 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Err(FrontError::Refused { what, .. }) => in_person(services, parked, message, &speech, what).await,
         Err(error) => not_yet(parked, &error),
     }
+}
+
+fn notice<'a>(parked: &Parked, message: &'a Inbound, reply_to: &'a ReplyTo, speech: &'a MessageBody) -> Delivery<'a> {
+    Delivery { parked_at_ms: Some(parked.at_ms), ..Delivery::notice(&message.event_id, reply_to, speech) }
 }
 
 /// Shows the notice in place of the placeholder, or posts it if that is refused.
@@ -133,8 +136,8 @@ async fn replace(
     }
 }
 
-/// Posts the notice, unless an earlier attempt has posted it. A place that can never be read gets it once more: better
-/// told twice than not at all.
+/// Posts the notice, unless an earlier attempt has posted it. A place that can never be read gets it from each attempt
+/// whose outcome is unknown: better told twice than not at all.
 async fn post(services: &Services, parked: &Parked, notice: Delivery<'_>) -> Result<(), FrontError> {
     if parked.maybe_told && matches!(services.front.find(&notice, &parked.ts, false).await?, Lookup::Yes(_)) {
         return Ok(());
@@ -175,7 +178,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
             );
             let text = services.messages.in_person(&message.text) + &told.text;
             let speech = MessageBody { text, pings: vec![] };
-            post(services, parked, Delivery::notice(&message.event_id, &reply_to, &speech)).await
+            post(services, parked, notice(parked, message, &reply_to, &speech)).await
         }
         Ok(None) => Err(FrontError::Refused { what, may_pass: false }),
         Err(error) => Err(error),

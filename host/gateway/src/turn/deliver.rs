@@ -208,6 +208,7 @@ async fn deliver_part(
         speech,
         buttons: &buttons,
         kind,
+        parked_at_ms: None,
     };
     match purpose {
         Purpose::Notice { atom, saved_in } => {

@@ -37,6 +37,7 @@ pub struct Tag {
     pub event_ids: Vec<String>,
     pub number: u32,
     pub kind: Kind,
+    pub parked_at_ms: Option<i64>,
 }
 
 impl Tag {
@@ -46,6 +47,7 @@ impl Tag {
             event_ids: part.event_ids.to_vec(),
             number: part.number,
             kind: part.kind,
+            parked_at_ms: part.parked_at_ms,
         }
     }
 
@@ -60,7 +62,8 @@ impl Tag {
     }
 
     pub(super) fn is(&self, part: &Delivery<'_>) -> bool {
-        self.event_id == part.event_id && self.number == part.number && self.kind == part.kind
+        let is_same = self.event_id == part.event_id && self.number == part.number && self.kind == part.kind;
+        is_same && self.parked_at_ms == part.parked_at_ms
     }
 }
 

@@ -55,9 +55,7 @@ impl Verdict<'_> {
                         let (channel, ts) = (inbound.reply_to.channel.clone(), inbound.ts.clone());
                         self.kept.votes.contains(&[channel, ts, user.clone()])
                     });
-                    // What its conversation refuses, and people get in person, is no answer in that conversation.
-                    let is_elsewhere = all().all(|question| question.inbound.reply_to.channel != post.place.channel);
-                    if !is_stored && !is_elsewhere {
+                    if !is_stored {
                         breaches.push(format!(
                             "{user} has voted on the answer to {:?}, and that is not stored",
                             done.about

@@ -58,10 +58,12 @@ impl Verdict<'_> {
                 *told.entry((number, &post.place.channel)).or_default() += 1;
             }
         }
-        let retried = lines.iter().filter(|line| line["type"] == "turn.retried").count();
         for ((number, channel), times) in told {
-            let is_deleted = self.questions.iter().any(|question| question.number == number && question.is_deleted);
-            if times > 1 + retried + usize::from(is_deleted) {
+            let Some(question) = self.questions.iter().find(|question| question.number == number) else { continue };
+            let key = question.inbound.key.to_string();
+            let is_of_it = |line: &&Value| line["session"].is_null() || line["session"] == *key;
+            let retried = lines.iter().filter(|line| line["type"] == "turn.retried").filter(is_of_it).count();
+            if times > 1 + retried + usize::from(question.is_deleted) {
                 breaches.push(format!("{channel} was told {times} times that q{number} is parked"));
             }
         }

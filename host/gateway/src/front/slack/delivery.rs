@@ -158,8 +158,11 @@ pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
 fn name(part: &Delivery<'_>) -> String {
     match part.kind {
         Kind::Placeholder => part.kind.name().to_owned(),
-        // A notice during a turn has the same number as the answer's first message.
-        Kind::Notice => format!("{}-{}", part.kind.name(), part.number),
+        Kind::Notice => match part.parked_at_ms {
+            Some(at_ms) => format!("parked-{at_ms}"),
+            // During a turn, it has the same number as the answer's first message.
+            None => format!("{}-{}", part.kind.name(), part.number),
+        },
         _ => part.number.to_string(),
     }
 }
@@ -275,6 +278,17 @@ mod tests {
     use super::*;
 
     /// Regression: everything related to a question waited among the answers, and ahead of them.
+    /// What `mra` was asked while the turn ran, and an earlier time that the message was parked, were found for it.
+    #[test]
+    fn another_notice_was_taken_for_the_one_that_a_message_is_parked() {
+        let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, MessageBody::default());
+        let said = Delivery::notice("Ev1", &place, &speech);
+        let parked = |at_ms| Delivery { parked_at_ms: Some(at_ms), ..said.clone() };
+        assert_ne!(name(&parked(1_000)), name(&said));
+        assert_ne!(name(&parked(1_000)), name(&parked(2_000)));
+        assert_eq!(name(&parked(1_000)), name(&parked(1_000)));
+    }
+
     #[test]
     fn only_answers_go_as_answers() {
         let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, MessageBody::default());
