@@ -44,7 +44,9 @@ impl Verdict<'_> {
             }
             _ => true,
         };
-        let goes_on = self.world.hosts() == 1 && self.silences.is_empty();
+        let parked = lines.iter().filter(|line| line["type"] == "turn.parked").count();
+        // So it does with a message that is parked.
+        let goes_on = self.world.hosts() == 1 && self.silences.is_empty() && parked == 0;
         let keeps_all = goes_on && self.world.scenario.events.iter().all(is_whole);
         // What it costs to read whether a contact answers is in the ledger only.
         let is_all_of_turns = keeps_all && !self.world.scenario.setting.contacts;
@@ -55,7 +57,6 @@ impl Verdict<'_> {
                 breaches.push(format!("{what} {figures:?} tokens, and the model of {asked:?}"));
             }
         }
-        let parked = lines.iter().filter(|line| line["type"] == "turn.parked").count();
         if parked < self.kept.parked.len() {
             breaches.push(format!("{} messages are parked, and the ledger tells of {parked}", self.kept.parked.len()));
         }
