@@ -86,11 +86,9 @@ mod unstored;
 mod web;
 
 pub use address::DEFAULT_API_URL;
-pub use config::{SlackConfig, Timings};
+pub use config::{MOST_PROMPTS, Prompt, SlackConfig, Stream, Timings};
 pub use limiter::{Limits, Sharers};
 pub use places::{Places, ReplyIn};
-pub use prompts::{MOST_PROMPTS, Prompt};
-pub use streams::Stream;
 pub use tokens::{TokenPair, TokenSource};
 
 /// The most messages of one reply. They fill more than ten screens; a longer reply is easier to

@@ -4,16 +4,49 @@ use std::{sync::Arc, time::Duration};
 
 use pmk_core::Language;
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 
 use super::{
     address::DEFAULT_API_URL,
     limiter::{Limits, Sharers},
     places::Places,
-    prompts::Prompt,
-    streams::Stream,
     tokens::TokenSource,
 };
 use crate::front::{Fence, SENT_AGAIN_FOR};
+
+/// The most prompts that Slack shows.
+pub const MOST_PROMPTS: usize = 4;
+
+/// A suggested prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prompt {
+    /// What the person sees.
+    pub title: String,
+    /// The message that is sent when they choose it.
+    pub message: String,
+}
+
+/// Whether answers are streamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// If Slack and the answer allow it.
+    #[default]
+    Auto,
+    Off,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 2] = [Stream::Auto, Stream::Off];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stream::Auto => "auto",
+            Stream::Off => "off",
+        }
+    }
+}
 
 /// The settings of the connection to Slack.
 #[derive(Clone, Debug)]
@@ -44,7 +77,7 @@ pub struct SlackConfig {
     /// The language of the texts that say that the bot is at work.
     pub language: Language,
     pub places: Places,
-    /// Suggested prompts, at most [`MOST_PROMPTS`](super::MOST_PROMPTS).
+    /// Suggested prompts, at most [`MOST_PROMPTS`].
     pub prompts: Vec<Prompt>,
     pub timings: Timings,
 }

@@ -8,16 +8,16 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{sync::Notify, time::Instant};
 
-use super::web::{Slot, Web};
+use super::{
+    config::Prompt,
+    web::{Slot, Web},
+};
 
 const METHOD: &str = "assistant.threads.setSuggestedPrompts";
-
-/// The most prompts that Slack shows.
-pub const MOST_PROMPTS: usize = 4;
 
 /// Slack keeps showing them: nobody is shown them again within this time, even if it failed.
 const ONCE_IN: Duration = Duration::from_secs(6 * 60 * 60);
@@ -25,16 +25,6 @@ const ONCE_IN: Duration = Duration::from_secs(6 * 60 * 60);
 /// The most people that are remembered. Further people within that time see the prompts that Slack
 /// has kept.
 const MAX_PEOPLE: usize = 10_000;
-
-/// A suggested prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prompt {
-    /// What the person sees.
-    pub title: String,
-    /// The message that is sent when they choose it.
-    pub message: String,
-}
 
 /// The prompts, and who is to be shown them.
 #[derive(Debug)]

@@ -64,27 +64,6 @@ const STOP: &str = "black_square_for_stop";
 /// The most characters of a piece that Slack accepts.
 const MAX_PIECE: usize = 11_000;
 
-/// Whether answers are streamed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stream {
-    /// If Slack and the answer allow it.
-    #[default]
-    Auto,
-    Off,
-}
-
-impl Stream {
-    pub const ALL: [Stream; 2] = [Stream::Auto, Stream::Off];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stream::Auto => "auto",
-            Stream::Off => "off",
-        }
-    }
-}
-
 /// The streams of all turns.
 #[derive(Debug)]
 pub(super) struct Streams {

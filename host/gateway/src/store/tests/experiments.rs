@@ -139,6 +139,17 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     assert_eq!([since[0].turns, since[0].failed, since[0].tokens_in], [0; 3], "none was answered since");
 }
 
+pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
+    Reaction {
+        event_id: None,
+        user: user.into(),
+        channel: channel.into(),
+        ts: ts.into(),
+        reaction: "+1".into(),
+        of_another: false,
+    }
+}
+
 #[tokio::test]
 async fn a_vote_finds_its_answer_and_counts_once() {
     let home = home();
@@ -146,23 +157,15 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     let outturn = TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
     let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
-    let reaction = |user: &str, channel: &str, ts: &str| Reaction {
-        event_id: None,
-        user: user.into(),
-        channel: channel.into(),
-        ts: ts.into(),
-        reaction: "+1".into(),
-        of_another: false,
-    };
-    let voted = store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap();
+    let voted = store.vote(&liked("U1", "C1", "1.1"), true, NOW).await.unwrap();
     let Vote::Counted(voted) = voted else { panic!("{voted:?}") };
     assert_eq!((voted.key.to_string().as_str(), voted.tags), (KEY, tags("b")));
-    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap(), Vote::Again, "once");
-    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true, NOW).await.unwrap(), Vote::NoAnswer, "another channel");
-    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true, NOW).await.unwrap(), Vote::NoAnswer, "no answer");
-    let others = store.vote(&reaction("U2", "C1", "1.1"), true, NOW).await.unwrap();
+    assert_eq!(store.vote(&liked("U1", "C1", "1.1"), true, NOW).await.unwrap(), Vote::Again, "once");
+    assert_eq!(store.vote(&liked("U1", "C2", "1.1"), true, NOW).await.unwrap(), Vote::NoAnswer, "another channel");
+    assert_eq!(store.vote(&liked("U1", "C1", "9.9"), true, NOW).await.unwrap(), Vote::NoAnswer, "no answer");
+    let others = store.vote(&liked("U2", "C1", "1.1"), true, NOW).await.unwrap();
     assert!(matches!(others, Vote::Counted(_)), "{others:?}");
-    let another_mind = store.vote(&reaction("U1", "C1", "1.1"), false, NOW).await.unwrap();
+    let another_mind = store.vote(&liked("U1", "C1", "1.1"), false, NOW).await.unwrap();
     assert!(matches!(another_mind, Vote::Counted(_)), "{another_mind:?}");
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));

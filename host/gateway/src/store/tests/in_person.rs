@@ -1,7 +1,7 @@
 //! Answers that went to people in person.
 
-use super::*;
-use crate::chat::{DeletedAuthor, Deletion, Reaction};
+use super::{experiments::liked, *};
+use crate::chat::{DeletedAuthor, Deletion};
 
 const KEY: &str = "slack:channel:C1";
 
@@ -23,17 +23,6 @@ async fn gone_to_two(store: &Store, [one, other]: [(&str, &str); 2]) -> TurnId {
     }
     store.finish(open.turn, vec![(0, Some(one.1.into()))], vec![], NOW).await.unwrap();
     open.turn
-}
-
-fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
-    Reaction {
-        event_id: None,
-        user: user.into(),
-        channel: channel.into(),
-        ts: ts.into(),
-        reaction: "+1".into(),
-        of_another: false,
-    }
 }
 
 async fn deleted(store: &Store, channel: &str, ts: &str) -> Changed {
