@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use self::stream::Assembly;
 use super::{
     Answer, Listener, Model, ModelError, OpenError, Request, classify,
-    families::{self, anthropic::Family},
+    families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
 };
 
@@ -74,7 +74,7 @@ impl Anthropic {
     }
 
     async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
-        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
+        let max_tokens = self.family.room(request, self.window());
         let body = wire::body(&self.config.model, max_tokens, request);
         let answer = self.endpoint.call::<Assembly>(body, heard_by).await?;
         classify::accept(answer, self.window())

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::events::Transcript;
 use super::{
     Answer, Model, ModelError, Request, classify,
-    families::{self, anthropic::Family},
+    families::{self, Family},
 };
 
 mod events;
@@ -119,7 +119,7 @@ pub struct ClaudeCli {
 impl ClaudeCli {
     /// Creates the model. Nothing is started yet; a missing login shows at the first call.
     pub fn new(config: Config) -> Self {
-        let family = families::anthropic::of(&config.model);
+        let family = families::anthropic::of_claude(&config.model);
         ClaudeCli { config, family }
     }
 
@@ -128,7 +128,7 @@ impl ClaudeCli {
         arguments.extend(FLAGS.iter().chain(&["--model", &self.config.model]).map(OsString::from));
         arguments.extend(["--system-prompt", &request.system].map(OsString::from));
         let mut environment = self.config.environment.clone();
-        let room = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens).to_string();
+        let room = self.family.room(request, self.window()).to_string();
         let switches = SWITCHES.iter().copied().chain([("CLAUDE_CODE_MAX_OUTPUT_TOKENS", room.as_str())]);
         environment.extend(switches.map(|(name, value)| (name.into(), value.into())));
         Spec {
@@ -232,8 +232,10 @@ const FLAGS: &[&str] = &[
     "--no-session-persistence",
 ];
 
-/// No other traffic, no self-update, one retry, and no thinking, which would use tokens of the answer.
+/// No file that a message mentions, no other traffic, no self-update, one retry, and no thinking by models that can do
+/// without, as it would use tokens of the answer.
 const SWITCHES: &[(&str, &str)] = &[
+    ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "1"),

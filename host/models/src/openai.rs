@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use self::{stream::Assembly, wire::Room};
 use super::{
     Answer, Listener, Model, ModelError, OpenError, Request, classify,
-    families::{self, openai::Family},
+    families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
 };
 
@@ -94,7 +94,7 @@ impl OpenAi {
     }
 
     async fn call(&self, request: &Request, room: Room, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
-        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
+        let max_tokens = self.family.room(request, self.window());
         let body = wire::body(&self.config.model, room, max_tokens, request);
         self.endpoint.call::<Assembly>(body, heard_by).await
     }

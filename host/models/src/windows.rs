@@ -35,7 +35,7 @@ pub fn of(spec: &ModelSpec) -> Window {
         }
         Provider::ClaudeCli => {
             let model = named(claude_cli::DEFAULT_MODEL);
-            (of_anthropic(model), families::anthropic::of(model).window)
+            (of_anthropic(model), families::anthropic::of_claude(model).window)
         }
     };
     Window { tokens: spec.window.or(known).unwrap_or(assumed), is_known: spec.window.or(known).is_some() }

@@ -41,9 +41,9 @@ pub fn calls(script: &Path) -> io::Result<Vec<Call>> {
     }
 }
 
-/// Executes a script; `step` parses a line of it.
-pub fn main(step: fn(&str) -> Result<Vec<Step>, String>) -> ExitCode {
-    match play(step) {
+/// Executes a script; `step` parses a line of it, and `refuse` says what is wrong with a call.
+pub fn main(step: fn(&str) -> Result<Vec<Step>, String>, refuse: fn(&Call) -> Option<String>) -> ExitCode {
+    match play(step, refuse) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("stand-in: {error}");
@@ -52,7 +52,7 @@ pub fn main(step: fn(&str) -> Result<Vec<Step>, String>) -> ExitCode {
     }
 }
 
-fn play(step: fn(&str) -> Result<Vec<Step>, String>) -> Result<u8, String> {
+fn play(step: fn(&str) -> Result<Vec<Step>, String>, refuse: fn(&Call) -> Option<String>) -> Result<u8, String> {
     let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     if arguments.next().as_deref() != Some("--script") {
         return Err("the first argument must be `--script`".to_owned());
@@ -60,7 +60,10 @@ fn play(step: fn(&str) -> Result<Vec<Step>, String>) -> Result<u8, String> {
     let script = PathBuf::from(arguments.next().ok_or("`--script` needs a file")?);
     let named = |error: io::Error| format!("{}: {error}", script.display());
     let text = fs::read_to_string(&script).map_err(named)?;
-    let earlier = record(&script, arguments.collect()).map_err(named)?;
+    let (call, earlier) = record(&script, arguments.collect()).map_err(named)?;
+    if let Some(why) = refuse(&call) {
+        return Err(why);
+    }
     let parts: Vec<&str> = text.split("\n---\n").collect();
     let steps: Vec<Step> = parts[earlier.min(parts.len() - 1)]
         .lines()
@@ -71,8 +74,8 @@ fn play(step: fn(&str) -> Result<Vec<Step>, String>) -> Result<u8, String> {
     script::run(&script, &steps)
 }
 
-/// Records the call, and returns how many there were before.
-fn record(script: &Path, arguments: Vec<String>) -> io::Result<usize> {
+/// Records the call, and returns it with how many there were before.
+fn record(script: &Path, arguments: Vec<String>) -> io::Result<(Call, usize)> {
     let mut stdin = Vec::new();
     io::stdin().read_to_end(&mut stdin)?;
     let call = Call {
@@ -88,7 +91,7 @@ fn record(script: &Path, arguments: Vec<String>) -> io::Result<usize> {
     file.lock()?;
     let earlier = calls(script)?.len();
     file.write_all(format!("{}\n", serde_json::to_string(&call)?).as_bytes())?;
-    Ok(earlier)
+    Ok((call, earlier))
 }
 
 fn calls_file(script: &Path) -> PathBuf {

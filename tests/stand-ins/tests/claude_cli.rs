@@ -95,8 +95,9 @@ async fn claude_sees_what_it_needs_and_nothing_else() {
     assert_eq!(
         names,
         [
+            "CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS=1234",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS=25810",
             "CLAUDE_CODE_MAX_RETRIES=1",
             "DISABLE_AUTOUPDATER=1",
             "HOME=/home/op",

@@ -33,8 +33,8 @@ fn furnish(home: &Path) {
     write("run/CLAUDE.md", CANARY);
 }
 
-async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
-    let mut config = Config::new(home.join("run/empty"), "claude-haiku-4-5");
+async fn ask(server: &Anthropic, home: &Path, model: &str) -> Result<String, ModelError> {
+    let mut config = Config::new(home.join("run/empty"), model);
     config.program = std::env::var_os("PMK_TEST_CLAUDE").expect("PMK_TEST_CLAUDE names the real `claude`");
     config.call_timeout = Duration::from_secs(60);
     config.attempts = 1;
@@ -44,7 +44,8 @@ async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
     {
         config.environment.push((name.into(), value.into()));
     }
-    let messages = [Message::user("first"), Message::assistant("second"), Message::user("預算是多少？")];
+    let question = format!("預算是多少？ See @{} and @../CLAUDE.md", home.join("CLAUDE.md").display());
+    let messages = [Message::user("first"), Message::assistant("second"), Message::user(question)];
     let messages = message::shared(messages);
     let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
     let answer = ClaudeCli::new(config).ask(&request).await?;
@@ -58,18 +59,27 @@ async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
 async fn nothing_of_the_hosts_configuration_reaches_the_request() {
     let home = tempfile::tempdir().expect("a home");
     furnish(home.path());
-    let server = Anthropic::start().await;
-    server.push(Behaviour::answer("forty-two"));
-    assert_eq!(ask(&server, home.path()).await, Ok("forty-two".into()));
-    let [request] = server.requests().try_into().expect("one request");
-    let request: Recorded = request;
+    // One that does not think if it is told so, and one that does.
+    for (model, room) in [("claude-haiku-4-5", 1_234), ("sonnet", 25_810)] {
+        let server = Anthropic::start().await;
+        server.push(Behaviour::answer("forty-two"));
+        assert_eq!(ask(&server, home.path(), model).await, Ok("forty-two".into()));
+        let [request] = server.requests().try_into().expect("one request");
+        is_bare(&request, room);
+    }
+}
+
+/// Whether a request has nothing of the host's, and this room for its answer.
+#[track_caller]
+fn is_bare(request: &Recorded, room: u32) {
     let body = request.body.to_string();
     assert!(!body.contains(CANARY), "{body}");
     assert!(body.contains("Be brief.") && body.contains("預算是多少？"), "{body}");
     assert!(body.len() < 4_000, "{} bytes: {body}", body.len());
-    assert_eq!(request.body["max_tokens"], 1234);
+    assert_eq!(request.body["max_tokens"], room);
     assert!(request.body.get("tools").is_none_or(|tools| tools.as_array().is_some_and(Vec::is_empty)), "{body}");
-    assert!(request.body.get("thinking").is_none_or(|thinking| thinking["type"] == "disabled"), "{body}");
+    let thinks = request.body.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    assert_eq!(thinks, room > 1_234, "{body}");
 }
 
 #[tokio::test]
@@ -85,7 +95,7 @@ async fn its_failures_have_their_class() {
         for _ in 0..4 {
             server.push(Behaviour::error(status, code, message));
         }
-        let error = ask(&server, home.path()).await.expect_err(message);
+        let error = ask(&server, home.path(), "claude-haiku-4-5").await.expect_err(message);
         assert_eq!(error.class(), class, "{error}");
     }
 }

@@ -1,25 +1,18 @@
 //! Properties of OpenAI's models, by family (from OpenAI's model pages). `--window` overrides the window.
 
-/// The limits of a family of models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
-    /// The most tokens of a prompt.
-    pub window: u64,
-    /// The most tokens of one answer; a request for more is refused.
-    pub max_answer_tokens: u32,
-}
+use super::Family;
 
 /// A model of another server. Local ones often run with less than they could accept, and some silently cut off a longer
 /// prompt, so these values are conservative.
-const UNKNOWN: Family = Family { window: 32_000, max_answer_tokens: 16_384 };
+const UNKNOWN: Family = Family { window: 32_000, max_answer_tokens: 16_384, thinks: false };
 
 /// Prefixes of names; the longest that matches applies.
 const FAMILIES: &[(&str, Family)] = &[
-    ("gpt-5", Family { window: 272_000, max_answer_tokens: 128_000 }),
-    ("gpt-4.1", Family { window: 1_047_576, max_answer_tokens: 32_768 }),
-    ("gpt-4o", Family { window: 128_000, max_answer_tokens: 16_384 }),
-    ("o3", Family { window: 200_000, max_answer_tokens: 100_000 }),
-    ("o4", Family { window: 200_000, max_answer_tokens: 100_000 }),
+    ("gpt-5", Family { window: 272_000, max_answer_tokens: 128_000, thinks: true }),
+    ("gpt-4.1", Family { window: 1_047_576, max_answer_tokens: 32_768, thinks: false }),
+    ("gpt-4o", Family { window: 128_000, max_answer_tokens: 16_384, thinks: false }),
+    ("o3", Family { window: 200_000, max_answer_tokens: 100_000, thinks: true }),
+    ("o4", Family { window: 200_000, max_answer_tokens: 100_000, thinks: true }),
 ];
 
 /// The family of a model; conservative values if it is not in the table.

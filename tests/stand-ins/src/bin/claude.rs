@@ -3,5 +3,5 @@
 use pmk_stand_ins::program;
 
 fn main() -> std::process::ExitCode {
-    program::main(program::claude::step)
+    program::main(program::claude::step, program::claude::reads_a_file)
 }

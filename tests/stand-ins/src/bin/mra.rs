@@ -3,5 +3,5 @@
 use pmk_stand_ins::program::{self, Step};
 
 fn main() -> std::process::ExitCode {
-    program::main(|line| Step::parse(line).map(|step| vec![step]))
+    program::main(|line| Step::parse(line).map(|step| vec![step]), |_| None)
 }

@@ -5,7 +5,19 @@
 
 use serde_json::{Value, json};
 
-use super::Step;
+use super::{Call, Step};
+
+/// The real `claude` puts a file that the prompt mentions into its request, by `@` and a path at the beginning of a word,
+/// unless told otherwise (2.1.330, against a server of our own that keeps the requests).
+pub fn reads_a_file(call: &Call) -> Option<String> {
+    if call.environment.get("CLAUDE_CODE_DISABLE_ATTACHMENTS").is_some_and(|set| set == "1") {
+        return None;
+    }
+    let words = call.stdin.split(char::is_whitespace).filter_map(|word| word.strip_prefix('@'));
+    let mut files = words.map(|path| call.directory.join(path.trim_matches(['"', '?', '.', ',', ')'])));
+    let file = files.find(|file| file.is_file())?;
+    Some(format!("`{}` would be read into the request", file.display()))
+}
 
 /// Parses a line of a script.
 ///
