@@ -65,22 +65,25 @@ impl Prices {
         Ok(prices)
     }
 
-    /// Returns the price of a model, by the longest of the names that it is a [version](is_version) of. A router's
-    /// prefix is ignored.
+    /// Returns the price of a model, by the longest of the names that it is an [edition](is_edition) of. A
+    /// router's prefix is ignored.
     pub fn of(&self, model: &str) -> Option<Price> {
         let model = model.rsplit('/').next().unwrap_or(model);
-        let is_one = |name: &str| model.strip_prefix(name).is_some_and(is_version);
+        let is_one = |name: &str| model.strip_prefix(name).is_some_and(is_edition);
         self.models.iter().filter(|(name, _)| is_one(name)).max_by_key(|(name, _)| name.len()).map(|(_, price)| *price)
     }
 }
 
-/// Returns whether what follows a name says no more than which version it is: by a number, a date, `latest` or a
-/// router's mark. Any other word, as in `-mini`, makes it another model, with a price of its own.
-fn is_version(rest: &str) -> bool {
-    let numbers = rest.split(['@', '[', ':']).next().unwrap_or_default();
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_numbered = |numbers: &str| numbers.split(['-', '.']).all(|part| part == "latest" || is_number(part));
-    !rest.ends_with(":free") && (numbers.is_empty() || numbers.strip_prefix(['-', '.']).is_some_and(is_numbered))
+/// Returns whether what follows a name says no more than which edition of the model it is: a date, `latest` or a
+/// router's mark. Anything else, as in `-mini` or `.1`, makes it another model, with a price of its own.
+fn is_edition(rest: &str) -> bool {
+    let edition = rest.split(['@', '[', ':']).next().unwrap_or_default();
+    let is_date = |date: &str| {
+        let digits: Vec<usize> = date.split('-').map(str::len).collect();
+        date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') && matches!(digits[..], [8] | [4, 2, 2])
+    };
+    let is_known = edition.strip_prefix('-').is_some_and(|edition| edition == "latest" || is_date(edition));
+    !rest.ends_with(":free") && (edition.is_empty() || is_known)
 }
 
 impl Price {
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(input("claude-opus-4-1-20250805"), Some(15.0));
         assert_eq!(input("claude-opus-4-5"), Some(5.0));
         assert_eq!(input("anthropic/claude-sonnet-4-5-20250929"), Some(3.0));
-        assert_eq!(input("gpt-5.1"), Some(1.25));
+        assert_eq!((input("gpt-5.1"), input("claude-sonnet-5-5")), (Some(1.25), Some(2.0)));
         assert_eq!((input("gpt-50"), input("sim")), (None, None));
     }
 
@@ -136,6 +139,18 @@ mod tests {
             ("us.anthropic/claude-opus-4-5-20251101", 5.0),
         ] {
             assert_eq!(input(known), Some(price), "{known}");
+        }
+    }
+
+    /// Once, every number was a version of the model before it: `gpt-5.4` had half of its price, `claude-opus-4-8` three
+    /// times its own.
+    #[test]
+    fn a_newer_model_had_the_price_of_the_one_it_is_numbered_after() {
+        let prices = Prices::load(None).expect("the shipped table");
+        let input = |model: &str| prices.of(model).map(|price| price.input);
+        assert_eq!((input("gpt-5.4"), input("claude-opus-4-8")), (Some(2.5), Some(5.0)));
+        for unknown in ["gpt-5.9", "claude-opus-4-9", "claude-opus-5-9-20270101", "gpt-5-2025", "gpt-5-12345678x"] {
+            assert_eq!(input(unknown), None, "{unknown}");
         }
     }
 
