@@ -267,7 +267,10 @@ impl Witness {
         if asked.is_empty() {
             return None;
         }
-        if let Some((number, _)) = versions(last).find(|asks| is_old(*asks, &known.edited, by)) {
+        // What a contact says is heard once, and stays in what is told of their exchange.
+        let is_asked_again = |number: usize| number < FIRST_OF_CONTACTS;
+        let is_old = |asks: &(usize, u32)| is_asked_again(asks.0) && is_old(*asks, &known.edited, by);
+        if let Some((number, _)) = versions(last).find(is_old) {
             return Some(format!("asks q{number} as it was before it was edited"));
         }
         let stopped = asked.iter().find(|number| is_known(&known.stopped_in_time, number, by))?;

@@ -45,11 +45,10 @@ impl Verdict<'_> {
             _ => true,
         };
         let parked = lines.iter().filter(|line| line["type"] == "turn.parked").count();
-        // So it does with a message that is parked.
-        let goes_on = self.world.hosts() == 1 && self.silences.is_empty() && parked == 0;
+        let goes_on = self.world.hosts() == 1 && self.silences.is_empty();
         let keeps_all = goes_on && self.world.scenario.events.iter().all(is_whole);
-        // What it costs to read whether a contact answers is in the ledger only.
-        let is_all_of_turns = keeps_all && !self.world.scenario.setting.contacts;
+        // What it costs to read whether a contact answers is in the ledger only, and so is what was parked.
+        let is_all_of_turns = keeps_all && parked == 0 && !self.world.scenario.setting.contacts;
         let of_turns = ("the turns have cost", self.kept.spent, is_all_of_turns);
         for (what, figures, is_all) in [("the ledger tells of", told, keeps_all), of_turns] {
             let is_more = figures.iter().zip(&asked).any(|(figure, asked)| figure > asked);
