@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     readers::in_chinese,
-    support::{Home, PATIENCE, until_async},
+    support::{Home, PATIENCE, stand_in, until_async},
     workspace::{Scene, rules, rules_for_kills},
 };
 
@@ -119,6 +119,33 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
     let cases = audit.split("\n\n").find(|section| section.starts_with("案件")).expect("a section");
     let chinese = chinese + cases;
     insta::with_settings!({filters => TIMES.to_vec()}, { insta::assert_snapshot!("a_case_in_chinese", chinese) });
+    scene.behaved();
+}
+
+/// Once, the question had no author as soon as somebody else wrote while it was being answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_keeps_its_author_when_somebody_else_steers_its_answer() {
+    let scene = scene(rules()).await;
+    let script = scene.home.write("mra.script", "wait more\nout It is in the nightly job.");
+    let mra = json!({"command": stand_in("mra", &script)});
+    let queue = json!({"mode": "steer", "debounceMs": 10});
+    scene.home.write("gateway.json", json!({"version": 1, "language": "en", "mra": mra, "queue": queue}).to_string());
+    let gateway = scene.start().await;
+    scene.ask("/pmk open Login hangs", None, 1).await;
+    scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    scene.answers("In the nightly job.");
+    scene.slack.mention(CHANNEL, "U1", QUESTION, None);
+    until_async("the question", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    let more = scene.slack.mention(CHANNEL, "U2", "Only on Sundays.", None);
+    assert!(scene.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    scene.home.write("more", "");
+    until_async("both", || (scene.anthropic.requests().len() == 2).then_some(())).await;
+    scene.await_events("turn.processed", 2).await;
+    let said = scene.home.run(&["--json", "case", "export", "1"], "").ok().json()["said"].clone();
+    let said: Vec<_> = said.as_array().expect("a list").iter().map(|said| (&said["text"], &said["user"])).collect();
+    let [(question, author), (more, _), _] = said[..] else { panic!("{said:?}") };
+    assert_eq!((question, author, more), (&json!(QUESTION), &json!("U1"), &json!("U2: Only on Sundays.")));
+    assert!(gateway.terminate().success());
     scene.behaved();
 }
 

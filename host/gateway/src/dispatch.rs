@@ -139,7 +139,7 @@ impl Dispatcher {
     pub async fn start(self: &Arc<Self>) -> Result<JoinHandle<()>, StoreError> {
         let open = self.store.open_work().await?;
         for (inbox, why) in open.unreadable {
-            self.park(inbox, &why).await;
+            self.park(inbox, &why, vec![]).await;
         }
         self.enter_all(open.pending);
         let dispatcher = Arc::clone(self);

@@ -11,7 +11,7 @@
 //!
 //! Other modules handle special cases:
 //!
-//! - [`attach`] reads attachments, before step 2.
+//! - [`attach`] reads attachments, at the beginning of step 2.
 //! - [`hear`] reads messages that arrive while an answer is awaited; [`absorb`] handles such an answer.
 //! - [`batching`] answers several messages at once; [`steer`] adds messages that arrive during the turn.
 //! - [`command`] carries out commands to the gateway.
@@ -120,7 +120,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         }
     }
     let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
-    let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
+    let merged: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
     let mut turn = match batch.ids() {
         [_] => turn,
         // The turns before it may have changed the conversation.
@@ -131,9 +131,9 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         },
     };
     // A change since the first message was read affects the whole batch.
-    let revisions = also.iter().map(|other| other.live.revision);
+    let revisions = merged.iter().map(|other| other.live.revision);
     turn.live.revision = revisions.fold(turn.live.revision, i64::min);
-    let answered = answer(services, turn, also, None, batch).await?;
+    let answered = answer(services, turn, merged, None, batch).await?;
     deliver::deliver(services, answered).await
 }
 
@@ -141,13 +141,13 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
 async fn answer(
     services: &Services,
     mut turn: OpenTurn,
-    also: Vec<OpenTurn>,
+    merged: Vec<OpenTurn>,
     learnt: Option<Box<Atom>>,
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
     batch.begins_at(live.revision);
-    batching::merge(&mut turn, &also);
+    batching::merge(&mut turn, &merged);
     let interrupted = batch.interrupted();
     let (placed, is_made) = (Arc::new(OnceLock::new()), CancellationToken::new());
     // Runs concurrently with making the answer, which does not wait for it.
@@ -155,15 +155,7 @@ async fn answer(
         let placeholder = placeholder::show(services, &turn, &is_made).await?;
         Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
     };
-    let begin = async {
-        let attached = attach::read(services, &turn, &also, Some(&live)).await?;
-        let mut work = gather::gather(services, &turn, live, attached, batch.said()).await?;
-        work.placeholder = Arc::clone(&placed);
-        work.tally.late = late::notice(services, &turn, &also);
-        work.merged = also.len();
-        work.also = also;
-        Ok::<_, TurnError>(work)
-    };
+    let begin = gather::gather(services, (&turn, merged), live, batch.said(), &placed);
     let make = async {
         let _is_made = is_made.clone().drop_guard();
         let mut work = unless(&interrupted, pin!(begin)).await?;

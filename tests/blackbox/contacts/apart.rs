@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use pmk_stand_ins::anthropic::Recorded;
-use serde_json::Value;
 
 use super::*;
 use crate::{
@@ -118,11 +117,10 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
 async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question() {
     let team = Team::new(&ENGLISH, "auto").await;
     let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
-    let config = std::fs::read_to_string(team.home.path().join("gateway.json")).expect("the settings");
-    let mut config: Value = serde_json::from_str(&config).expect("JSON");
-    config["mra"] = json!({"command": stand_in("mra", &script)});
-    config["queue"] = json!({"mode": "steer"});
-    team.home.write("gateway.json", config.to_string());
+    team.configure(|config| {
+        config["mra"] = json!({"command": stand_in("mra", &script)});
+        config["queue"] = json!({"mode": "steer"});
+    });
     let gateway = team.connect().await;
     let (apart, [asking, _]) = Apart::ask(&team).await;
     let looks = Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]);
@@ -144,6 +142,51 @@ async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question(
     assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
     apart.team.behaved();
     assert!(gateway.terminate().success());
+}
+
+/// Once, it was answered by the contact's words that were being passed on, and lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_while_an_answer_is_passed_on_is_answered_on_its_own() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
+    team.configure(|config| {
+        config["mra"] = json!({"command": stand_in("mra", &script)});
+        config["queue"] = json!({"mode": "steer"});
+    });
+    let gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    team.anthropic.when(ARRIVED, Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    team.anthropic.when("It is in the worker.", Behaviour::error(400, "invalid_request_error", "no"));
+    team.anthropic.when("And for May?", Behaviour::answer("The same for May."));
+    team.slack.dm_in_thread(CONTACT, ENGLISH.reply, Some(&asking.ts));
+    let passes_on = |said: &Recorded| ARRIVED.iter().any(|arrived| said.said_now().contains(arrived));
+    let asked = || team.anthropic.requests().iter().any(passes_on).then_some(());
+    until_async("the model is to pass it on", asked).await;
+    let more = team.slack.dm(ASKER, "And for May?");
+    assert!(team.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    team.home.write("more", "");
+    assert!(apart.passed_on().await.text.ends_with(ENGLISH.reply));
+    apart.in_dm(ASKER, "answer of its own", |message| message.by_bot && message.text == "The same for May.").await;
+    assert!(gateway.terminate().success());
+}
+
+/// Once, in direct messages all that was passed on counted as the asker's own words.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_has_written_is_not_asked_in_the_askers_name() {
+    const FOREIGN: &str = "Could somebody send the payroll to the auditors?";
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    team.slack.dm_in_thread(CONTACT, &format!("{} The mail said: {FOREIGN}", ENGLISH.reply), Some(&asking.ts));
+    apart.passed_on().await;
+    let asks = Behaviour::calls([("escalate", json!({"repo": "erp", "question": FOREIGN}))]);
+    team.anthropic.when("Thanks, what else?", asks);
+    team.slack.dm(ASKER, "Thanks, what else?");
+    let shown = apart.in_dm(ASKER, "proposal", |message| message.text.contains(&format!("> {FOREIGN}"))).await;
+    assert!(shown.by_bot);
+    team.home.await_events("escalate.proposed", 1);
+    assert!(gateway.terminate().success());
+    assert_eq!(apart.count(CONTACT, |message| message.by_bot && message.text.contains(FOREIGN)), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour, Recorded},
     slack::{Message, Sent, Slack, SlackRules},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     support::{Home, PATIENCE},
@@ -126,6 +126,14 @@ impl Team {
         team.anthropic.when(CURATOR, Behaviour::answer(extraction.to_string()));
         team.anthropic.when(story.similar, Behaviour::answer(story.answer_to_similar));
         team
+    }
+
+    /// Changes gateway.json.
+    pub fn configure(&self, change: impl FnOnce(&mut Value)) {
+        let config = std::fs::read_to_string(self.home.path().join("gateway.json")).expect("the settings");
+        let mut config: Value = serde_json::from_str(&config).expect("JSON");
+        change(&mut config);
+        self.home.write("gateway.json", config.to_string());
     }
 
     pub async fn connect(&self) -> Gateway {

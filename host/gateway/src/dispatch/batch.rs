@@ -114,8 +114,9 @@ impl Batch {
 
 impl Dispatcher {
     /// Returns the next batch; where several messages are answered together, once no more are arriving. `None`
-    /// if the conversation has no messages left, and then no queue.
-    pub(super) async fn next_batch(self: &Arc<Self>, key: &SessionKey) -> Option<Batch> {
+    /// if the conversation has no messages left, and then no queue. `given_up` is what an attempt at a
+    /// batch that was taken apart has come to.
+    pub(super) async fn next_batch(self: &Arc<Self>, key: &SessionKey, given_up: GivenUp) -> Option<Batch> {
         let begun = queues::lock(&self.queues).begin(key);
         let QueueConfig { mode, most, .. } = self.queue;
         match begun {
@@ -138,7 +139,7 @@ impl Dispatcher {
             key: key.clone(),
             ids,
             said: Arc::default(),
-            given_up: Mutex::default(),
+            given_up: Mutex::new(given_up),
             queues: Arc::clone(&self.queues),
         })
     }

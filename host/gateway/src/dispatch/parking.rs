@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::Dispatcher;
 use pmk_system::error::Failure;
 
-use crate::ids::InboxId;
+use crate::{ids::InboxId, ledger::TaggedEvent};
 
 impl Dispatcher {
-    /// Parks a message. People are told in a separate task. If the store cannot even do that, the gateway ends.
-    pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str) {
-        match self.store.park(inbox, why, self.clock.now_ms()).await {
+    /// Parks a message, for which this was spent in vain. People are told in a separate task. If the store cannot even
+    /// do that, the gateway ends.
+    pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str, costs: Vec<TaggedEvent>) {
+        match self.store.park(inbox, why, costs, self.clock.now_ms()).await {
             Ok(Some(parked)) => {
                 tracing::error!(session = parked.key, why, "a message cannot be answered and is parked");
                 let dispatcher = Arc::clone(self);

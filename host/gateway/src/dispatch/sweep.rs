@@ -50,7 +50,7 @@ impl Dispatcher {
         let (open, reopened) = match self.store.open_work().await {
             Ok(open) => {
                 for (inbox, why) in open.unreadable {
-                    self.park(inbox, &why).await;
+                    self.park(inbox, &why, vec![]).await;
                 }
                 (open.pending, open.reopened)
             }

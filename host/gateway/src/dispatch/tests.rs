@@ -12,6 +12,7 @@ use crate::{
     chat::{Accepted, Attachments, Inbound, ReplyTo},
     config::QueueMode,
     ids::{InboxId, TurnId},
+    ledger::TaggedEvent,
     store::BeginOutcome,
 };
 
@@ -27,6 +28,8 @@ enum Play {
     /// It finishes.
     Answer,
     TurnFailure(TurnFailure),
+    /// It fails after the model has counted so many tokens.
+    Spent(u64, TurnFailure),
     Panic,
     /// It takes along what arrived meanwhile, and then fails.
     SteerThenStuck,
@@ -34,6 +37,18 @@ enum Play {
 
 fn passing(why: &str) -> Play {
     Play::TurnFailure(TurnFailure::Passing { why: why.into(), retry_after: Duration::ZERO })
+}
+
+fn spent(input_tokens: u64) -> Event {
+    Event::TokenUsage {
+        actor: "U1".into(),
+        provider: "a provider".into(),
+        model: "a model".into(),
+        input_tokens,
+        output_tokens: 0,
+        cache_read_tokens: 0,
+        cache_creation_tokens: 0,
+    }
 }
 
 fn hopeless(why: &str) -> Play {
@@ -72,9 +87,9 @@ impl Scripted {
         self.happened.notify_waiters();
     }
 
-    async fn end(&self, turns: &[(TurnId, String)]) {
+    async fn end(&self, turns: &[(TurnId, String)], costs: &[TaggedEvent]) {
         for (turn, _) in turns {
-            self.store.finish(*turn, vec![], vec![], clock::now_ms()).await.unwrap();
+            self.store.finish(*turn, vec![], costs.to_vec(), clock::now_ms()).await.unwrap();
         }
         let texts: Vec<&str> = turns.iter().map(|(_, text)| &**text).collect();
         self.happen(|log| log.answered.push(texts.join("+")));
@@ -105,8 +120,12 @@ impl Turns for Scripted {
         let Some((_, newest)) = open.last() else { return Ok(()) };
         let tries = self.try_again(newest);
         match (self.script)(newest, tries) {
-            Play::Answer => self.end(&open).await,
+            Play::Answer => self.end(&open, &batch.take_given_up().events).await,
             Play::TurnFailure(stuck) => return Err(stuck),
+            Play::Spent(tokens, stuck) => {
+                batch.give_up(GivenUp { events: vec![spent(tokens).into()], ..GivenUp::default() });
+                return Err(stuck);
+            }
             Play::Panic => panic!("as the test wants it"),
             Play::SteerThenStuck => {
                 batch.take_along(9);

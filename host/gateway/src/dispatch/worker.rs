@@ -9,7 +9,7 @@ use pmk_core::SessionKey;
 use pmk_system::panics;
 use tokio::time::Instant;
 
-use super::{Batch, Dispatcher, TurnFailure, queues};
+use super::{Batch, Dispatcher, GivenUp, TurnFailure, queues};
 use crate::ledger::Event;
 
 /// The pauses before a delayed turn is retried; the last one is repeated.
@@ -31,9 +31,10 @@ pub(super) const HELD_UP_MOST: Duration = Duration::from_secs(600);
 pub(super) const OTHERS_MEANWHILE: u64 = 3;
 
 /// How the processing of a batch ended.
-#[derive(PartialEq, Eq)]
 enum BatchOutcome {
     On,
+    /// Each of its messages, now queued again, is to be tried by itself.
+    Apart,
     /// Another host goes first. The messages being processed are queued again.
     Aside,
     /// Nothing new may begin.
@@ -55,14 +56,18 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = WorkerGuard { dispatcher: &self, key: &key, is_over: false };
-        while let Some(batch) = self.next_batch(&key).await {
+        // Of a batch that is taken apart, the first message that is asked bears what the attempt at all of them has cost.
+        let mut given_up = GivenUp::default();
+        while let Some(batch) = self.next_batch(&key, std::mem::take(&mut given_up)).await {
             match self.see_through(&batch).await {
                 BatchOutcome::On => {}
+                BatchOutcome::Apart => queues::lock(&self.queues).part(&key),
                 BatchOutcome::Aside => self.stand_back(&key).await,
                 // Unfinished messages stay in the inbox for the next start.
                 BatchOutcome::Stopped => return,
             }
             queues::lock(&self.queues).done(&key);
+            given_up = batch.take_given_up();
         }
         shift.is_over = true;
     }
@@ -98,10 +103,7 @@ impl Dispatcher {
                     queues::lock(&self.queues).keep(batch.key(), 0);
                     return BatchOutcome::Aside;
                 }
-                Ok(Err(TurnFailure::Apart)) => {
-                    queues::lock(&self.queues).part(batch.key());
-                    return BatchOutcome::On;
-                }
+                Ok(Err(TurnFailure::Apart)) => return BatchOutcome::Apart,
                 Ok(Err(TurnFailure::Hopeless { why })) => return self.give_up(batch, &why).await,
                 Ok(Err(TurnFailure::Refused { why })) => {
                     tracing::warn!(session = %batch.key(), why, "the turn is refused and will be retried");
@@ -172,11 +174,11 @@ impl Dispatcher {
                 // Removed from the queues before anybody can take it up again, so that it can be
                 // queued anew.
                 queues::lock(&self.queues).done(batch.key());
-                self.park(*inbox, why).await;
+                self.park(*inbox, why, GivenUp::cost_of(batch.take_given_up().events)).await;
+                BatchOutcome::On
             }
-            _ => queues::lock(&self.queues).part(batch.key()),
+            _ => BatchOutcome::Apart,
         }
-        BatchOutcome::On
     }
 
     /// Returns whether a reason for a delay is worth a log line: not if it is the same as the last one and no turn has

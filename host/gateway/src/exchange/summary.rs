@@ -3,6 +3,14 @@
 
 use pmk_core::{Language, Message, Origin, Role, quoted_lines_are_material, quoting};
 
+/// The most tokens of a summary; a quarter of the hard limit is another bound.
+const MAX_SUMMARY_TOKENS: u64 = 6_000;
+
+/// Returns the most tokens of a summary under this hard limit.
+pub(crate) fn most_tokens(limit: u64) -> u32 {
+    u32::try_from(MAX_SUMMARY_TOKENS.min(limit / 4)).unwrap_or(u32::MAX)
+}
+
 /// What a summary stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {

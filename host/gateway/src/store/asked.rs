@@ -7,6 +7,7 @@ use pmk_core::FrontName;
 use super::{
     Store, StoreError,
     error::Fault,
+    escalations,
     intake::front_name,
     sql::{Connection, params},
 };
@@ -26,6 +27,10 @@ pub(super) const ASK: &str = "INSERT INTO asked (kind, front, \"user\", session_
 pub(super) const WRITTEN_BY: &str =
     "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN turn t ON t.id = m.turn_id
      WHERE l.session_id = ?1 AND t.asked_by = ?2 AND m.origin = 'user'";
+/// The messages of a live window in which the gateway passed on what somebody had answered elsewhere.
+pub(super) const PASSED_ON: &str =
+    "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN inbox i ON i.id = m.turn_id
+     WHERE l.session_id = ?1 AND i.event_id LIKE ?2 || '%' AND m.origin = 'user'";
 
 /// Who asks, and where.
 #[derive(Clone, Debug)]
@@ -68,10 +73,27 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn written_by(&self, session: SessionId, user: &str) -> Result<HashSet<i64>, StoreError> {
-        let user = user.to_owned();
+        self.messages_of(WRITTEN_BY, session, user).await
+    }
+
+    /// Returns the messages of the live window in which the gateway passed on what somebody had answered elsewhere.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn passed_on(&self, session: SessionId) -> Result<HashSet<i64>, StoreError> {
+        self.messages_of(PASSED_ON, session, escalations::HANDED_ON).await
+    }
+
+    async fn messages_of(
+        &self,
+        sql: &'static str,
+        session: SessionId,
+        whose: &str,
+    ) -> Result<HashSet<i64>, StoreError> {
+        let whose = whose.to_owned();
         self.read(move |conn| {
-            let mut statement = conn.prepare_cached(WRITTEN_BY)?;
-            let ids = statement.query_map(params![session.0, user], |row| row.get(0))?;
+            let mut statement = conn.prepare_cached(sql)?;
+            let ids = statement.query_map(params![session.0, whose], |row| row.get(0))?;
             Ok(ids.collect::<Result<_, _>>()?)
         })
         .await

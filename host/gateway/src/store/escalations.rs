@@ -22,7 +22,7 @@ const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The prefix of the event id of an answer that is handed on to its asker; the number of the contact's turn
 /// follows.
-const HANDED_ON: &str = ":answer:";
+pub(super) const HANDED_ON: &str = ":answer:";
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL

@@ -6,12 +6,15 @@ use pmk_core::SessionKey;
 use super::{
     Parked, Pending, Purpose, Store, StoreError, Unparked,
     error::Fault,
-    escalations, lease,
+    escalations, events, lease,
     sql::{self, Connection, OptionalExtension, Row, params},
     turns::{How, UNSENT_PARTS},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
-use crate::{chat::Inbound, ledger::Event};
+use crate::{
+    chat::Inbound,
+    ledger::{Event, TaggedEvent},
+};
 
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0, parked_maybe_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
@@ -43,11 +46,17 @@ const REOPEN: &str = "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE i
 impl Store {
     /// Parks a question and releases its conversation; an answer of a contact that it was processing is awaited
     /// again. `None` where there is nothing to park: the question is finished, or parked already. Writes a ledger
-    /// event.
+    /// event, after those of what was spent on it in vain.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn park(&self, inbox: InboxId, why: &str, now_ms: i64) -> Result<Option<Parked>, StoreError> {
+    pub async fn park(
+        &self,
+        inbox: InboxId,
+        why: &str,
+        costs: Vec<TaggedEvent>,
+        now_ms: i64,
+    ) -> Result<Option<Parked>, StoreError> {
         let (why, pen, owner) = (why.to_owned(), self.pen(now_ms), self.owner());
         // It may be reopened by another host.
         self.shared.undelivered.take(TurnId(inbox.0));
@@ -60,7 +69,8 @@ impl Store {
             let parked = parked(conn, Wanted::One(inbox))?.pop();
             if let Some(Parked { key, .. }) = &parked {
                 let event = Event::TurnParked { session: key.clone(), why: why.clone() };
-                pen.write(conn, Some(TurnId(inbox.0)), event)?;
+                let events: Vec<TaggedEvent> = costs.iter().cloned().chain([event.into()]).collect();
+                events::add(conn, Some(TurnId(inbox.0)), &pen.lines(&events))?;
             }
             Ok(parked)
         })

@@ -517,6 +517,31 @@ pub struct Recorded {
     pub placeholder: Option<String>,
 }
 
+impl Recorded {
+    /// Returns what a turn stores that ends with these parts, and nothing else.
+    pub fn of(report: TurnReport, parts: Vec<Outgoing>, revision: i64) -> Recorded {
+        Recorded {
+            messages: vec![],
+            usage: Usage::default(),
+            also: vec![],
+            pieces: vec![],
+            atoms: vec![],
+            parts,
+            calibration: None,
+            sizes: None,
+            escalation: None,
+            case: None,
+            report,
+            outturn: TurnOutcome::default(),
+            keep_live: false,
+            events: vec![],
+            receipts: Receipts::default(),
+            revision,
+            placeholder: None,
+        }
+    }
+}
+
 /// What happens to an escalation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EscalationUpdate {

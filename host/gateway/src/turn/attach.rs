@@ -47,13 +47,13 @@ pub(super) struct Room {
 pub(super) async fn read(
     services: &Services,
     turn: &OpenTurn,
-    also: &[OpenTurn],
+    merged: &[OpenTurn],
     live: Option<&Live>,
 ) -> Result<Attachments, TurnError> {
     let mut all = Attachments::default();
-    let first = also.first().unwrap_or(turn);
+    let first = merged.first().unwrap_or(turn);
     let revision = live.unwrap_or(&turn.live).revision;
-    for open in also.iter().chain([turn]) {
+    for open in merged.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
         let is_new = live.is_some_and(|live| thread::is_new_here(services, open, live));

@@ -10,7 +10,7 @@ use crate::{
     front::settled::unfenced,
     ledger::{Tags, report::TurnReport},
     services::Services,
-    store::{Answered, CalledOff, OpenTurn, Receipts, Recorded, TurnOutcome},
+    store::{Answered, CalledOff, OpenTurn, Recorded, TurnOutcome},
 };
 
 /// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
@@ -52,13 +52,14 @@ pub(super) async fn end(
 async fn stop(
     services: &Services,
     mut turn: OpenTurn,
-    also: Vec<OpenTurn>,
+    merged: Vec<OpenTurn>,
     said: &str,
     given_up: &mut GivenUp,
 ) -> Result<Answered, TurnError> {
-    let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
-    batching::merge(&mut turn, &also);
-    let pieces = batching::pieces(&turn, &also);
+    let asked_by =
+        merged.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
+    batching::merge(&mut turn, &merged);
+    let pieces = batching::pieces(&turn, &merged);
     let text = match unfenced(said).trim() {
         "" => services.messages.stopped(),
         said => format!("{said}\n\n{}", services.messages.stopped()),
@@ -67,9 +68,9 @@ async fn stop(
     let mut parts = parts::of_reply(services, &key, MessageBody { text: text.clone(), pings: vec![] });
     placeholder::recall(services, &turn).await?;
     let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
-    parts.extend(placeholder::withdrawals(&also, in_doubt));
+    parts.extend(placeholder::withdrawals(merged.iter(), in_doubt));
     let report = TurnReport {
-        event_ids: batching::event_ids(&turn, &also),
+        event_ids: batching::event_ids(&turn, merged.iter()),
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
@@ -78,26 +79,16 @@ async fn stop(
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
         usage,
-        also: also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
+        also: merged.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         pieces,
-        atoms: vec![],
-        parts: parts.clone(),
-        calibration: None,
-        sizes: None,
-        escalation: None,
-        case: None,
-        report: report.clone(),
         outturn: outturn.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
         events,
-        receipts: Receipts::default(),
-        revision: turn.live.revision,
-        placeholder: None,
+        ..Recorded::of(report, parts, turn.live.revision)
     };
-    let now_ms = services.now_ms();
-    services.store.record(turn.turn, recorded, now_ms).await?;
+    let answered = record::store_answer(services, &turn, recorded, turn.placeholder.clone()).await?;
     *given_up = GivenUp::default();
     record::judge(services, &outturn).await;
-    Ok(Answered::recorded(&turn, outturn.tags, turn.placeholder.clone(), parts, report, now_ms))
+    Ok(answered)
 }

@@ -1,14 +1,12 @@
 //! Ends a turn without the model: its messages are stored as any answer is.
 
-use pmk_models::Usage;
+use std::iter;
 
-use std::slice;
-
-use super::{TurnError, placeholder};
+use super::{TurnError, placeholder, record};
 use crate::{
-    ledger::{TaggedEvent, Tags, report::TurnReport},
+    ledger::{TaggedEvent, report::TurnReport},
     services::Services,
-    store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Receipts, Recorded, TurnOutcome},
+    store::{Answered, EscalationUpdate, OpenTurn, Outgoing, Recorded},
 };
 
 /// How such a turn ends.
@@ -32,29 +30,10 @@ pub(super) async fn conclude(
 ) -> Result<Answered, TurnError> {
     placeholder::recall(services, &turn).await?;
     if placeholder.is_none() || placeholder != turn.placeholder {
-        parts.extend(placeholder::withdrawals(slice::from_ref(&turn), None));
+        parts.extend(placeholder::withdrawals(iter::once(&turn), None));
     }
     let report = TurnReport::of_command(turn.inbound.event_id.clone(), turn.inbound.key.clone(), command);
-    let recorded = Recorded {
-        messages: vec![],
-        usage: Usage::default(),
-        also: vec![],
-        atoms: vec![],
-        parts: parts.clone(),
-        calibration: None,
-        sizes: None,
-        escalation,
-        case: None,
-        report: report.clone(),
-        outturn: TurnOutcome::default(),
-        keep_live: false,
-        events,
-        receipts: Receipts::default(),
-        pieces: vec![],
-        revision: turn.live.revision,
-        placeholder: placeholder.clone(),
-    };
-    let now_ms = services.now_ms();
-    services.store.record(turn.turn, recorded, now_ms).await?;
-    Ok(Answered::recorded(&turn, Tags::default(), placeholder, parts, report, now_ms))
+    let placed = placeholder.clone();
+    let recorded = Recorded { escalation, events, placeholder, ..Recorded::of(report, parts, turn.live.revision) };
+    record::store_answer(services, &turn, recorded, placed).await
 }

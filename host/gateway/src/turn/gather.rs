@@ -1,7 +1,7 @@
 //! Step 2: builds the request as it would be without pruning, and determines the budget. The first turn
 //! of a session gets the knowledge-base seed, every turn the atoms that match its message.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pmk_core::{Message, Origin, Place, tokens};
 use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
@@ -11,7 +11,9 @@ use pmk_system::threads::offload;
 use super::{
     TurnError, attach,
     journal::Journal,
+    late,
     live::LivePorts,
+    placeholder::Placeholder,
     receipt::ReceiptRecorder,
     records::note_capped,
     work::{Tally, Work},
@@ -20,7 +22,6 @@ use crate::{
     access::{audience::Audience, people::People},
     calibration::TokenBudget,
     case,
-    chat::Attachments,
     exchange::{self, Exchange, Ports, window::Window},
     ledger::Tags,
     services::Services,
@@ -29,11 +30,12 @@ use crate::{
 
 pub(super) async fn gather<'a>(
     services: &'a Services,
-    turn: &'a OpenTurn,
+    (turn, merged): (&'a OpenTurn, Vec<OpenTurn>),
     mut live: store::Live,
-    attached: Attachments,
     said: &Arc<Mutex<String>>,
+    placed: &Arc<OnceLock<Placeholder>>,
 ) -> Result<Work<'a>, TurnError> {
+    let attached = attach::read(services, turn, &merged, Some(&live)).await?;
     let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
     let people = services.people.people();
@@ -118,14 +120,14 @@ pub(super) async fn gather<'a>(
         turn,
         ports,
         exchange,
-        also: vec![],
+        tally: Tally { late: late::notice(services, turn, &merged), ..Tally::default() },
+        merged,
+        steered: vec![],
         attached,
-        merged: 0,
         case,
         atoms,
-        placeholder: Arc::default(),
+        placeholder: Arc::clone(placed),
         progress: None,
-        tally: Tally::default(),
     })
 }
 

@@ -173,11 +173,11 @@ pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<()
 /// Returns parts that remove placeholders that no answer replaces: those that earlier attempts posted for the other
 /// questions of the batch, and one whose search failed.
 pub(super) fn withdrawals<'a>(
-    also: &'a [OpenTurn],
+    others: impl Iterator<Item = &'a OpenTurn> + 'a,
     in_doubt: Option<&'a OpenTurn>,
 ) -> impl Iterator<Item = Outgoing> + 'a {
     let is_shown = |other: &&OpenTurn| other.resumed && other.begun_with.is_any() || other.placeholder.is_some();
-    also.iter().filter(is_shown).chain(in_doubt).map(|turn| {
+    others.filter(is_shown).chain(in_doubt).map(|turn| {
         let Inbound { event_id, ts, .. } = &turn.inbound;
         let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
         Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }

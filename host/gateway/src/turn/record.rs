@@ -19,7 +19,10 @@ use crate::{
     },
     policies::experiment::signals::Reask,
     services::Services,
-    store::{self, Answered, EscalationUpdate, ModelCalibration, Outgoing, Proposal, Purpose, Recorded, TurnOutcome},
+    store::{
+        self, Answered, EscalationUpdate, ModelCalibration, OpenTurn, Outgoing, Proposal, Purpose, Recorded,
+        TurnOutcome,
+    },
 };
 
 /// An answer, or why there is none.
@@ -83,7 +86,7 @@ pub(super) async fn record(
     let tracking = track::new_notes(services, &work, keep_live).await?;
     parts.extend(tracking.outgoing(services, &work));
     let in_doubt = (work.placeholder.get() == Some(&Placeholder::InDoubt)).then_some(work.turn);
-    parts.extend(placeholder::withdrawals(&work.also, in_doubt));
+    parts.extend(placeholder::withdrawals(work.others(), in_doubt));
     let report = report(&work);
     // Computed only in an experiment; nothing else reads it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
@@ -94,32 +97,42 @@ pub(super) async fn record(
     let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
     let GivenUp { usage, mut events, .. } = attempt;
     events.extend(work.ports.journal.take());
+    let placeholder = work.placeholder.get().and_then(Placeholder::known);
     let recorded = Recorded {
         messages: work.exchange.window.of_this_turn().cloned().collect(),
         usage,
-        also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
+        also: work.others().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
-        parts: parts.clone(),
         calibration: learnt_of_the_model(services, &work),
         sizes: (work.exchange.sizes != work.turn.sizes).then(|| work.exchange.sizes.clone()),
         escalation,
         case: tracking.in_case(&work),
-        report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
         events,
         receipts: work.ports.scribe.take(),
-        pieces: batching::pieces(work.turn, &work.also[..work.merged]),
-        revision: work.exchange.window.revision(),
-        placeholder: work.placeholder.get().and_then(Placeholder::known),
+        pieces: batching::pieces(work.turn, &work.merged),
+        placeholder: placeholder.clone(),
+        ..Recorded::of(report, parts, work.exchange.window.revision())
     };
-    let now_ms = services.now_ms();
-    services.store.record(work.turn.turn, recorded, now_ms).await?;
+    let answered = store_answer(services, work.turn, recorded, placeholder).await?;
     // Other turns may add to the case now.
     drop(tracking);
     judge(services, &outturn).await;
-    let placeholder = work.placeholder.get().and_then(Placeholder::known);
-    Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report, now_ms))
+    Ok(answered)
+}
+
+/// Stores how a turn ends, before anybody sees it. `placed` is the message that the first part replaces.
+pub(super) async fn store_answer(
+    services: &Services,
+    turn: &OpenTurn,
+    recorded: Recorded,
+    placed: Option<String>,
+) -> Result<Answered, TurnError> {
+    let (tags, parts, report) = (recorded.outturn.tags.clone(), recorded.parts.clone(), recorded.report.clone());
+    let now_ms = services.now_ms();
+    services.store.record(turn.turn, recorded, now_ms).await?;
+    Ok(Answered::recorded(turn, tags, placed, parts, report, now_ms))
 }
 
 /// Returns the text that precedes an answer for which history was removed.
@@ -155,10 +168,7 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
 /// that is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a
 /// message of its own turn.
 fn asked_by(work: &Work<'_>) -> Option<String> {
-    let user = &work.turn.inbound.user;
-    let is_one_persons =
-        work.turn.absorbs.is_none() && work.also[..work.merged].iter().all(|other| other.inbound.user == *user);
-    is_one_persons.then(|| user.clone())
+    work.turn.absorbs.is_none().then(|| work.author().map(str::to_owned)).flatten()
 }
 
 fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learnt: Option<&Atom>) {
@@ -238,7 +248,7 @@ fn report(work: &Work<'_>) -> TurnReport {
     TurnReport {
         event_id: work.turn.inbound.event_id.clone(),
         session: work.turn.inbound.key.clone(),
-        event_ids: batching::event_ids(work.turn, &work.also),
+        event_ids: batching::event_ids(work.turn, work.others()),
         kind: TurnKind::Question(Box::new(question)),
     }
 }

@@ -17,13 +17,14 @@ use crate::{
     store::Hold,
 };
 
-/// Under `steer`, adds the messages written since the turn began to the window.
+/// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
+/// is passed on waits: that answer goes out whether or not the model has one.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = services.config.queue;
-    if queue.mode != QueueMode::Steer {
+    if queue.mode != QueueMode::Steer || work.turn.absorbs.is_some() {
         return Ok(());
     }
-    let room = queue.most.saturating_sub(1 + work.also.len());
+    let room = queue.most.saturating_sub(1 + work.others().count());
     for inbox in batch.take_along(room) {
         let turn = match admit::admit(services, inbox, Hold::Along).await? {
             // A message about a waiting question is a turn of its own, and what was written after it comes after it.
@@ -64,7 +65,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         work.exchange.window.push(Entry::new(id, message));
         // Attachments that could not be read are named before the one answer.
         work.attached.append(attached);
-        work.also.push(turn);
+        work.steered.push(turn);
     }
     Ok(())
 }

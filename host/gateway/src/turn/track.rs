@@ -100,12 +100,10 @@ impl Tracking<'_> {
     /// Returns what is added to the case, in the transaction that records the turn.
     pub(super) fn in_case(&self, work: &Work<'_>) -> Option<CaseEntry> {
         let case = work.case.as_ref()?;
-        let asker = &work.turn.inbound.user;
-        // The merged text of several people's messages names its authors.
-        let is_one_persons = work.also.iter().all(|other| other.inbound.user == *asker);
         Some(CaseEntry {
             case: case.id,
-            user: is_one_persons.then(|| asker.clone()),
+            // The merged text of several people's messages names its authors.
+            user: work.author().map(str::to_owned),
             asked_at_ms: work.turn.received_at_ms,
             notes: self.notes.clone(),
         })

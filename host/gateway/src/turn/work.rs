@@ -17,12 +17,12 @@ pub(super) struct Work<'a> {
     /// Its ports to policies, model and store.
     pub ports: LivePorts<'a>,
     pub exchange: Exchange,
-    /// Turns that are answered together with it.
-    pub also: Vec<OpenTurn>,
+    /// Turns whose messages are merged into its own, all older.
+    pub merged: Vec<OpenTurn>,
+    /// Turns whose messages came while it was being answered, and follow its own.
+    pub steered: Vec<OpenTurn>,
     /// What came with these messages, as far as it was read.
     pub attached: Attachments,
-    /// How many of `also` are merged into the new message.
-    pub merged: usize,
     /// The case that the turn belongs to, as it was when the turn began.
     pub case: Option<Case>,
     /// Ids of the atoms found for the new message.
@@ -32,6 +32,19 @@ pub(super) struct Work<'a> {
     /// Shows the progress of the turn on the placeholder, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,
+}
+
+impl Work<'_> {
+    /// Returns the turns that are answered together with it.
+    pub fn others(&self) -> impl Iterator<Item = &OpenTurn> {
+        self.merged.iter().chain(&self.steered)
+    }
+
+    /// Returns the author of its message and of those merged into it, if that is one person.
+    pub fn author(&self) -> Option<&str> {
+        let user = &self.turn.inbound.user;
+        self.merged.iter().all(|other| other.inbound.user == *user).then_some(user)
+    }
 }
 
 /// Results of the turn other than its exchange.

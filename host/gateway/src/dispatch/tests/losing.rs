@@ -48,7 +48,7 @@ async fn the_sweep_finds_what_nobody_works_on_and_says_so() {
 async fn what_a_command_has_reopened_was_reported_as_lost() {
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
     let inbox = house.store.accept(&message("U1", "parked"), clock::now_ms()).await.unwrap().expect("new");
-    house.store.park(inbox, "a bug", clock::now_ms()).await.unwrap().expect("it is parked");
+    house.store.park(inbox, "a bug", vec![], clock::now_ms()).await.unwrap().expect("it is parked");
     house.store.reopen(None, clock::now_ms()).await.unwrap();
     let suspects = house.dispatcher.look(&Default::default()).await;
     house.dispatcher.look(&suspects).await;

@@ -72,6 +72,37 @@ async fn what_cannot_pass_is_parked_and_told_and_the_next_message_is_answered() 
     assert_eq!(house.store.parked().await.unwrap(), []);
 }
 
+/// Regression: what the model has cost was in no ledger if the message was parked, or the batch taken apart.
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_counted() {
+    let together = QueueConfig { mode: QueueMode::Collect, debounce_ms: 0, most: 20 };
+    let home = tempfile::tempdir().unwrap();
+    {
+        let store = Store::open(home.path()).unwrap();
+        for text in ["stuck", "next"] {
+            store.accept(&message("U1", text), clock::now_ms()).await.unwrap();
+        }
+    }
+    let house = house_in(home, together, 0, |text, tries| match (text, tries) {
+        // The newest of both.
+        ("next", 1) => Play::Spent(1, TurnFailure::Apart),
+        ("stuck", 1) => {
+            Play::Spent(10, TurnFailure::Passing { why: "the disk is full".into(), retry_after: Duration::ZERO })
+        }
+        ("stuck", _) => Play::Spent(100, TurnFailure::Hopeless { why: "it will not do".into() }),
+        _ => Play::Answer,
+    });
+    house.dispatcher.start().await.unwrap().abort();
+    house.settle().await;
+    assert_eq!((house.answered(), house.turns.log().told.len()), (vec!["next".to_owned()], 1));
+    let ledger = sql(house.home.path());
+    let mut lines = ledger.prepare("SELECT line FROM event ORDER BY id").unwrap();
+    let lines: Vec<String> = lines.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let lines = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let spent: Vec<u64> = lines.filter_map(|line| line["inputTokens"].as_u64()).collect();
+    assert_eq!(spent, [1, 10, 100]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_parked_message_stays_parked_over_a_restart() {
     let house = house(SEQUENTIAL, |_, _| hopeless("it will not do"));

@@ -13,14 +13,11 @@ use super::super::{
 };
 use crate::{ledger::Event, store::StoreError};
 
-/// The most tokens of the summary; a quarter of the hard limit is another bound.
-const MAX_SUMMARY_TOKENS: u64 = 6_000;
-
 /// The rung: keeps the seed pair, a summary, and the new message.
 pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
     let Some(range) = base.window.before_this_turn() else { return Ok(false) };
     let transcript = base.window.transcript();
-    let summary = ports.summarize(&transcript, most_tokens(exchange.budget.limit)).await;
+    let summary = ports.summarize(&transcript, summary::most_tokens(exchange.budget.limit)).await;
     let text = summary.trim();
     let left_behind = range.len();
     let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
@@ -50,11 +47,6 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     ports.alarm(AdminAlert::Rotated { left_behind });
     exchange.tally.cut = Some(Cut::Rotated(turns));
     Ok(true)
-}
-
-/// Returns the most tokens of the summary.
-fn most_tokens(limit: u64) -> u32 {
-    u32::try_from(MAX_SUMMARY_TOKENS.min(limit / 4)).unwrap_or(u32::MAX)
 }
 
 /// Returns the fold that replaces what is left behind by a summary, if there is one, and the size of the

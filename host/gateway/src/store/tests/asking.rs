@@ -184,7 +184,7 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
     proposed(&store).await;
     let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
-    store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked");
+    store.park(inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked");
     // The next proposal deletes expired ones.
     let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
     let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));

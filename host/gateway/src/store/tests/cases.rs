@@ -132,7 +132,7 @@ async fn a_reset_and_a_parked_question_leave_a_case_whole() {
 
     let inbox = accept(&store, "slack:channel:C1", "Ev2").await;
     let begun = ask(&store, inbox).await;
-    store.park(inbox, "the disk is full", NOW).await.unwrap();
+    store.park(inbox, "the disk is full", vec![], NOW).await.unwrap();
     store.close_case(&order("C1", "Ev3"), NOW).await.unwrap();
     store.unpark(None, NOW).await.unwrap();
     let again = ask(&store, inbox).await;

@@ -166,7 +166,7 @@ async fn a_question_that_is_deleted_while_it_waits_is_called_off_and_its_text_is
     // A parked question is closed, too.
     let parked = say(&store, 2, "another").await;
     ask(&store, parked).await;
-    store.park(parked, "damaged", NOW).await.unwrap();
+    store.park(parked, "damaged", vec![], NOW).await.unwrap();
     assert_eq!(deleted(&store, &at(2)).await, here(true));
     assert_eq!(ask(&store, parked).await.called_off, Some(CalledOff::Deleted));
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
@@ -505,7 +505,7 @@ async fn what_an_attempt_had_archived_outlived_the_change_of_its_parked_question
         let begun = ask(&store, inbox).await;
         let round = [Message::user(&*begun.inbound.text), Message::assistant("I look it up")];
         store.archive(begun.session, begun.turn, &round, NOW).await.unwrap();
-        store.park(inbox, "it cannot be answered", NOW).await.unwrap();
+        store.park(inbox, "it cannot be answered", vec![], NOW).await.unwrap();
     }
     deleted(&store, &at(1)).await;
     store.edit(&edit(2, "never mind", 1), NOW).await.unwrap();

@@ -64,8 +64,8 @@ async fn what_only_the_store_knows_it_tells_itself_and_once() {
     let home = home();
     let store = open(&home);
     let inbox = accept(&store, "slack:dm:U1", "Ev1").await;
-    assert!(store.park(inbox, "it is damaged", NOW).await.unwrap().is_some());
-    assert!(store.park(inbox, "it is damaged", NOW).await.unwrap().is_none());
+    assert!(store.park(inbox, "it is damaged", vec![], NOW).await.unwrap().is_some());
+    assert!(store.park(inbox, "it is damaged", vec![], NOW).await.unwrap().is_none());
     store.unpark(None, NOW).await.unwrap();
     store.unpark(None, NOW).await.unwrap();
     assert_eq!(waiting(&store, told).await, ["turn.parked", "turn.retried"]);

@@ -407,7 +407,7 @@ async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_h
     let (second, _other_lock) = at_work(&other).await;
     let (inbox, aside) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
     let turn = ask(&first, inbox).await.turn;
-    second.park(aside, "it cannot be read", NOW).await.unwrap();
+    second.park(aside, "it cannot be read", vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
     assert!(matches!(second.begin(next, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();

@@ -22,7 +22,7 @@ async fn parked(store: &Store, event_id: &str, parts: &[Purpose], sent: u32) -> 
     for number in 0..sent {
         store.part_sent(open.turn, (number, None), vec![], NOW).await.unwrap();
     }
-    store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked")
+    store.park(inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked")
 }
 
 /// Regression: the first part that was sent counted as what has replaced the placeholder, although one that passes an
@@ -70,6 +70,6 @@ async fn who_may_have_been_told_is_known_until_their_question_is_parked_anew() {
     let [again] = &*store.parked_untold().await.unwrap() else { panic!("one is untold") };
     assert!(again.maybe_told && !again.told);
     store.unpark(None, NOW).await.unwrap();
-    let anew = store.park(question.inbox, "a test", NOW).await.unwrap().expect("it is parked");
+    let anew = store.park(question.inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked");
     assert!(!anew.maybe_told);
 }

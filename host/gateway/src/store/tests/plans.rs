@@ -83,6 +83,7 @@ const BY_INDEX: &[&str] = &[
     asked::OF_CONVERSATION,
     asked::ASK,
     asked::WRITTEN_BY,
+    asked::PASSED_ON,
     cases::OPEN_IN,
     cases::ONE,
     cases::NOTES,

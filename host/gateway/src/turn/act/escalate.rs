@@ -156,14 +156,14 @@ async fn is_askers(
     reason: Option<&str>,
 ) -> Result<bool, TurnError> {
     let asker = &work.turn.inbound.user;
-    let said_now = batching::words_of_asker(work.turn, &work.also);
-    let theirs = match &work.turn.inbound.key.place {
-        Place::Dm(_) => None,
-        Place::Channel(_) => Some(services.store.written_by(work.turn.session, asker).await?),
+    let said_now = batching::words_of_asker(work.turn, &work.merged, &work.steered);
+    let (session, is_private) = (work.turn.session, matches!(work.turn.inbound.key.place, Place::Dm(_)));
+    // In private nobody else writes, but answers are passed on there.
+    let known = match is_private {
+        true => services.store.passed_on(session).await?,
+        false => services.store.written_by(session, asker).await?,
     };
-    let is_theirs = |entry: &&Entry| {
-        entry.message.origin == Origin::User && theirs.as_ref().is_none_or(|theirs| theirs.contains(&entry.id))
-    };
+    let is_theirs = |entry: &&Entry| entry.message.origin == Origin::User && known.contains(&entry.id) != is_private;
     if let Some(reason) = reason {
         let others = work.exchange.window.entries().filter(|entry| !is_theirs(entry));
         // The other authors of a merged new message are among them.

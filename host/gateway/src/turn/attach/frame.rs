@@ -1,9 +1,12 @@
 //! How the model is shown what came with a message. All text that is not the host's is quoted, including names and
 //! senders, so that none of it can pass for the asker's own.
 
-use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted, text};
+use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted};
 
-use crate::chat::{Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost};
+use crate::{
+    chat::{Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost},
+    turn::batching,
+};
 
 /// One piece of what came with a message.
 pub(super) struct Piece {
@@ -49,10 +52,9 @@ pub(super) fn pieces(attached: &Attachments, language: Language) -> Vec<Piece> {
     quotes.chain(files).collect()
 }
 
-/// Returns a message of a thread. Lines after the first are indented, so that none looks like the beginning of another
-/// author's message.
+/// Returns a message of a thread.
 pub(super) fn said(ThreadPost { by, text }: &ThreadPost) -> String {
-    format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "))
+    batching::by(by, text)
 }
 
 /// Returns the message that shows the earlier messages of a thread.
@@ -118,7 +120,7 @@ fn of_image(name: &str, image: &Image, language: Language) -> Piece {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{ImageId, ImageType};
+    use pmk_core::{ImageId, ImageType, text};
     use proptest::prelude::*;
 
     use super::*;
