@@ -17,6 +17,7 @@ use super::{
     sql::{Connection, Invalidation, OptionalExtension, params},
 };
 use crate::ids::SessionId;
+
 /// How long a command other than `run` may work on a conversation.
 pub const LEASE_FOR: Duration = Duration::from_secs(30);
 
@@ -27,15 +28,23 @@ pub(super) const FIND_HOLDER: &str = "SELECT id, lease_owner, lease_until FROM s
 pub(super) const TAKE: &str = "UPDATE session SET lease_owner = ?2, lease_until = ?3 WHERE id = ?1";
 pub(super) const RELEASE: &str =
     "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
-pub(super) const FREE: &str =
-    "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
+macro_rules! free {
+    ($of_owner:literal, $of_home:literal) => {
+        concat!(
+            "UPDATE session SET lease_owner = NULL, lease_until = NULL
+     WHERE id = ?1 AND lease_until IS NULL ",
+            $of_owner,
+            " AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
+             AND (SELECT t.delivered_at IS NULL FROM turn t WHERE t.id = i.id) ",
+            $of_home,
+            ")"
+        )
+    };
+}
 /// A question that is answered along with a turn may finish while that turn is still under way. Scans what is open
 /// in the conversation, by its index, regardless of the database's statistics.
-const FREE_OF_HOST: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL
-     WHERE id = ?1 AND lease_until IS NULL AND lease_owner = ?2
-       AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
-             AND (SELECT t.delivered_at IS NULL FROM turn t WHERE t.id = i.id)
-             AND (session.key LIKE 'slack:%' OR i.home = ?3))";
+pub(super) const FREE: &str = free!("", "");
+const FREE_OF_HOST: &str = free!("AND lease_owner = ?2", "AND (session.key LIKE 'slack:%' OR i.home = ?3)");
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
 

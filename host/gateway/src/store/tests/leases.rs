@@ -41,6 +41,22 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
 }
 
 #[tokio::test]
+async fn what_was_finished_along_with_a_turn_released_its_conversation() {
+    let home = home();
+    let lock = HomeLock::take(home.path()).unwrap();
+    let (run, turn, command) = a_turn_under_way(&home, &lock).await;
+    let BeginOutcome::Ask(along) = run.begin_as(accept(&run, KEY, "Ev2").await, Hold::Along, NOW).await.unwrap() else {
+        panic!("it may begin")
+    };
+    run.record(along.turn, recorded("/pmk help", "help"), NOW).await.unwrap();
+    run.finish(along.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    assert!(command.lease(&key(), "test", Duration::ZERO, NOW).await.is_err(), "the first turn is under way");
+    run.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let _lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
+}
+
+#[tokio::test]
 async fn what_a_turn_added_while_a_reset_waited_for_it_was_not_counted() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
