@@ -116,6 +116,24 @@ async fn one_whose_notice_is_put_off_keeps_it_from_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_could_not_be_told_at_once_that_it_is_back_read_for_good_that_it_is_away() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    assert!(talking_with(&home, &slack, &["U1", "U2"]).await.terminate().success());
+    for user in ["U1", "U2"] {
+        await_told(&slack, &dm_channel(user), ":zzz: pmk gateway 暫離").await;
+    }
+    age(&home, 7 * MINUTE);
+    slack.fault_times("chat.update", 1, Fault::Status(503));
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    for user in ["U1", "U2"] {
+        await_told(&slack, &dm_channel(user), ":wave: pmk gateway 重新上線（離線約 7 分鐘）").await;
+        assert_eq!(told(&slack, &dm_channel(user)).len(), 1);
+    }
+    made_good(&home).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_people_are_told_once_however_often_it_is_killed_again() {
     let slack = Slack::start(rules().unlimited()).await;
     let home = Home::new();

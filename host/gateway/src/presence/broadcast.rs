@@ -115,10 +115,8 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bo
     let now_ms = ports.clock.now_ms();
     let told = match ports.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
         Ok(Telling::New) => post(ports, &listener, speech).await,
-        Ok(Telling::InPlaceOf(last)) => {
-            let _ = replace(ports, &listener, &last, speech).await;
-            return true;
-        }
+        // To edit it again does no harm: that notifies nobody.
+        Ok(Telling::InPlaceOf(last)) => return replace(ports, &listener, &last, speech).await,
         Ok(Telling::Not) => return true,
         // An earlier claim remains.
         Err(error) => {
