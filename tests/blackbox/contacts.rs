@@ -132,6 +132,19 @@ async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_contact_who_said_no_after_somebody_else_had_answered_read_that_they_are_waited_for() {
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("thumbs", Behaviour::answer("I would rather write a poem."));
+    let shown = is_asked(&team, &asked, "thumbs up").await;
+    team.reply(OTHER_CONTACT, &asked);
+    team.passed_on(&asked).await;
+    team.react(CONTACT, &shown, "x").await;
+    let wanted = |message: &Message| message.ts == shown.ts && message.text.starts_with(":information_source:");
+    team.message("end", wanted).await;
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
     let (team, _gateway, asked) = waiting(&ENGLISH).await;
     team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));

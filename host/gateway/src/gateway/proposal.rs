@@ -31,6 +31,7 @@ pub(super) async fn judge(
         dropped: services.messages.proposal_dropped(),
         expired: services.messages.proposal_expired(),
         not_meant: services.messages.still_waiting(),
+        not_needed: services.messages.answered_already(),
     };
     let judged = services.store.judge_proposal((reaction, yes), said_by, ends.clone(), services.now_ms()).await?;
     let Some(judged) = judged else { return Ok(VerdictOutcome::NotAwaited) };

@@ -336,7 +336,7 @@ fn newest(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
 }
 
 /// Returns whether an answer to this question is waited for that no other turn has claimed.
-fn is_waiting(
+pub(super) fn is_waiting(
     conn: &Connection,
     front: FrontName,
     question: &Marker,

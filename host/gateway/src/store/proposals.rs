@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     Store, StoreError, VerdictSource, codec,
     error::Fault,
-    presses,
+    escalations, presses,
     sql::{Connection, params},
 };
 use crate::ids::TurnId;
@@ -21,9 +21,13 @@ pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) const PROPOSE: &str =
     "INSERT INTO proposal (turn_id, part, marker, confirmation, proposed_at) VALUES (?1, ?2, ?3, ?4, ?5)";
-/// A confirmed proposal is kept until it is carried out.
-pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AND confirmed_by IS NULL";
-pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by
+/// A confirmed proposal is kept until it is carried out, and one about a thread that waits until that waits no more: a
+/// contact may say late that they have answered.
+pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AND confirmed_by IS NULL
+       AND NOT EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
+             AND e.channel = json_extract(proposal.marker, '$.channelId')
+             AND e.thread_ts = json_extract(proposal.marker, '$.threadTs') AND e.closed_at IS NULL)";
+pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by, p.marker
      FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
      WHERE o.sent_id = ?1";
 pub(super) const CONFIRM: &str = "UPDATE proposal SET confirmed_by = ?2 WHERE turn_id = ?1";
@@ -65,8 +69,10 @@ pub enum ProposalVerdict {
     Expired,
     /// The contact says that it is an answer: this message is to be accepted as the answer.
     Meant(Box<Inbound>),
-    /// The contact says that it is no answer, or answered too late.
+    /// The contact says that it is no answer, and one is still waited for.
     NotMeant,
+    /// Whatever the contact says, no answer is waited for any more.
+    NotNeeded,
     /// Another person's confirmation is needed.
     NotTheirs,
 }
@@ -77,6 +83,7 @@ pub struct Ends {
     pub dropped: String,
     pub expired: String,
     pub not_meant: String,
+    pub not_needed: String,
 }
 
 impl Ends {
@@ -86,6 +93,7 @@ impl Ends {
             ProposalVerdict::Dropped => Some(&self.dropped),
             ProposalVerdict::Expired => Some(&self.expired),
             ProposalVerdict::NotMeant => Some(&self.not_meant),
+            ProposalVerdict::NotNeeded => Some(&self.not_needed),
             ProposalVerdict::Confirmed(_) | ProposalVerdict::Meant(_) | ProposalVerdict::NotTheirs => None,
         }
     }
@@ -194,7 +202,9 @@ fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>
 }
 
 fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<ProposalVerdict>, Fault> {
-    let Some((turn, proposed_at, confirmed_by, mut confirmation)) = find(conn, word)? else { return Ok(None) };
+    let Some(Found { turn, proposed_at, confirmed_by, marker, mut confirmation }) = find(conn, word)? else {
+        return Ok(None);
+    };
     if confirmation.user != word.user {
         return Ok(Some(ProposalVerdict::NotTheirs));
     }
@@ -204,13 +214,21 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
         return Ok(None);
     }
     let is_answer = is_meant(&confirmation);
-    if is_late || !yes {
+    let dropped = if !is_answer {
+        match (yes, is_late) {
+            (false, _) => Some(ProposalVerdict::Dropped),
+            (true, true) => Some(ProposalVerdict::Expired),
+            (true, false) => None,
+        }
+    } else if confirmed_by.is_none() && !escalations::is_waiting(conn, confirmation.key.front, &marker, None)? {
+        Some(ProposalVerdict::NotNeeded)
+    } else {
+        // However late: the question waits for as long as nobody answers it.
+        (!yes).then_some(ProposalVerdict::NotMeant)
+    };
+    if dropped.is_some() {
         conn.prepare_cached(DROP)?.run([turn])?;
-        return Ok(Some(match yes {
-            _ if is_answer => ProposalVerdict::NotMeant,
-            true => ProposalVerdict::Expired,
-            false => ProposalVerdict::Dropped,
-        }));
+        return Ok(dropped);
     }
     // The same confirmation repeated is the same message; a later one, after the first could not be carried out, is
     // a new message.
@@ -228,8 +246,15 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
 }
 
-/// A stored proposal: its turn, when it was made, the event id that confirmed it, and the confirmation.
-type Found = (i64, i64, Option<String>, Inbound);
+/// A stored proposal.
+struct Found {
+    turn: i64,
+    proposed_at: i64,
+    /// The event id that confirmed it.
+    confirmed_by: Option<String>,
+    marker: Marker,
+    confirmation: Inbound,
+}
 
 /// Returns the proposal that a message shows.
 fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
@@ -239,7 +264,9 @@ fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
         let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
         // Messages of two channels may have the same timestamp.
         if confirmation.reply_to.channel == word.channel {
-            return Ok(Some((row.get(0)?, row.get(2)?, row.get(3)?, confirmation)));
+            let marker = codec::from_json(row.get_ref(4)?, "a proposal")?;
+            let (turn, proposed_at, confirmed_by) = (row.get(0)?, row.get(2)?, row.get(3)?);
+            return Ok(Some(Found { turn, proposed_at, confirmed_by, marker, confirmation }));
         }
     }
     Ok(None)

@@ -101,7 +101,9 @@ async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Optio
 }
 
 fn ends() -> Ends {
-    Ends { dropped: "dropped".into(), expired: "expired".into(), not_meant: "not meant".into() }
+    let [dropped, expired, not_meant, not_needed] =
+        ["dropped", "expired", "not meant", "not needed"].map(str::to_owned);
+    Ends { dropped, expired, not_meant, not_needed }
 }
 
 /// Regression: after a crash just after a "no", the message kept its old text for ever, because the proposal was
@@ -185,10 +187,7 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
     let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
     let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
     store.park(inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked");
-    // The next proposal deletes expired ones.
-    let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
-    let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
-    store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, NOW + 2 * DAY).await.unwrap();
+    propose_something_else(&store, NOW + 2 * DAY).await;
     store.unpark(None, NOW).await.unwrap();
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
 }
@@ -254,18 +253,65 @@ async fn messages_that_are_answered_together_keep_their_authors() {
     assert_eq!((of("U1").await.len(), of("U2").await), (1, ids.into_iter().collect()));
 }
 
+/// A message of U1 about what waits, who is asked by `1.2` in D1 whether it is the answer.
+async fn unclear(store: &Store) -> Inbound {
+    store.import_escalation(FrontName::Slack, &marker()).await.unwrap();
+    let reply_to = ReplyTo { channel: "D1".into(), thread_ts: None };
+    let message = Inbound { reply_to, text: "hmm, 3 pm".into(), ts: "1.0".into(), ..inbound("slack:dm:U1", "Ev1") };
+    let unclear = ask(store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await;
+    let parts = vec![Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("is it?") }];
+    let escalation = Some(EscalationUpdate::Unsure(Proposal::meant(unclear.turn, &unclear.inbound, marker())));
+    store.record(unclear.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(unclear.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();
+    message
+}
+
+/// Makes another proposal; that deletes expired ones.
+async fn propose_something_else(store: &Store, now: i64) {
+    let other = ask(store, accept(store, "slack:dm:U2", &format!("Ev{now}")).await).await;
+    let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
+    store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, now).await.unwrap();
+    store.finish(other.turn, vec![(0, None)], vec![], now).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_contact_said_after_a_day_to_be_their_answer_was_thrown_away() {
+    for yes in [true, false] {
+        let home = home();
+        let store = open(&home);
+        unclear(&store).await;
+        propose_something_else(&store, NOW + 2 * DAY).await;
+        let judged = word(&store, "U1", "1.2", yes, NOW + 2 * DAY).await;
+        match yes {
+            true => assert!(matches!(judged, Some(ProposalVerdict::Meant(_))), "{judged:?}"),
+            false => assert_eq!(judged, Some(ProposalVerdict::NotMeant)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_contact_read_that_they_are_waited_for_when_nobody_waited_any_more() {
+    for yes in [true, false] {
+        let home = home();
+        let store = open(&home);
+        unclear(&store).await;
+        store.cancel_escalation("D1", "Ev1", "han", NOW).await.unwrap().expect("it waits");
+        assert_eq!(word(&store, "U1", "1.2", yes, NOW).await, Some(ProposalVerdict::NotNeeded));
+        assert_eq!(word(&store, "U1", "1.2", yes, NOW).await, None);
+    }
+    let home = home();
+    let store = open(&home);
+    unclear(&store).await;
+    store.cancel_escalation("D1", "Ev1", "han", NOW).await.unwrap().expect("it waits");
+    propose_something_else(&store, NOW + 2 * DAY).await;
+    assert_eq!(number(&home, "SELECT count(*) FROM proposal"), 1, "it is not kept for ever");
+}
+
 #[tokio::test]
 async fn what_a_contact_says_is_their_answer_was_passed_on_as_it_was_before_they_corrected_it() {
     let home = home();
     let store = open(&home);
-    let reply_to = ReplyTo { channel: "D1".into(), thread_ts: None };
-    let message = Inbound { reply_to, text: "hmm, 3 pm".into(), ts: "1.0".into(), ..inbound("slack:dm:U1", "Ev1") };
-    let unclear = ask(&store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await;
-    let proposal = Proposal { part: 0, ..Proposal::meant(unclear.turn, &unclear.inbound, marker()) };
-    let parts = vec![Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("is it?") }];
-    let escalation = Some(EscalationUpdate::Unsure(proposal));
-    store.record(unclear.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(unclear.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();
+    let message = unclear(&store).await;
     let corrected = Edit {
         message: Inbound { text: "5 pm".into(), ..message },
         at: "2.0".into(),
