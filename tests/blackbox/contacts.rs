@@ -145,6 +145,17 @@ async fn a_contact_who_said_no_after_somebody_else_had_answered_read_that_they_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_ordered_while_something_waited_for_them_was_taken_for_an_answer() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    let order = team.slack.mention(CHANNEL, CONTACT, "verbose off", Some(&asked.ts));
+    let reply = team.slack.await_reply(&order, PATIENCE).await.expect("a reply");
+    assert_eq!(reply.text, "Tool calls are not shown, not even while they run");
+    then_the_answer_counts(&team, &asked).await;
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.heard").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
     let (team, _gateway, asked) = waiting(&ENGLISH).await;
     team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));

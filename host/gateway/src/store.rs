@@ -79,6 +79,7 @@ mod types;
 mod undelivered;
 mod upgrade;
 mod uses;
+mod verbosity;
 mod window;
 mod windows;
 mod writer;
@@ -131,9 +132,10 @@ pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
     Answered, BeginOutcome, Begun, CalledOff, CaseEntry, EscalationUpdate, FoldEdit, Hold, Lease, Live, LiveEntry,
     Offers, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, PreviewKind, Purpose, Recorded, Replacement, Sent,
-    SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
+    SessionSummary, StoredMessage, Unparked, WindowEdit,
 };
 pub use uses::AtomUse;
+pub use verbosity::Verbosity;
 
 use connection::Migrate;
 use copying::Mark;

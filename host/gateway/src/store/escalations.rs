@@ -3,7 +3,7 @@
 use pmk_core::{FrontName, Place};
 
 use super::{
-    Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, changes, codec,
+    Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
     error::Fault,
     events,
     intake::front_name,
@@ -275,7 +275,8 @@ pub(super) fn concern(
         return Ok(Some(Concern::Contact(marker)));
     }
     // A file without text is no answer yet; a command is no answer at all.
-    if inbound.is_command() || inbound.text.trim().is_empty() {
+    let is_command = inbound.is_command() || Verbosity::ordered(&inbound.text).is_some();
+    if is_command || inbound.text.trim().is_empty() {
         return Ok(None);
     }
     if chance.here

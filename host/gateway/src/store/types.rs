@@ -6,7 +6,9 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::ModelCalibration, experiments::TurnOutcome, proposals::Proposal, receipt::Receipts};
+use super::{
+    Verbosity, calibrations::ModelCalibration, experiments::TurnOutcome, proposals::Proposal, receipt::Receipts,
+};
 use crate::{
     calibration::Sizes,
     case::{CaseId, Note},
@@ -225,40 +227,6 @@ pub(super) enum Concern {
     Contact(Marker),
     /// The author is the one who asked.
     Asker(Marker),
-}
-
-/// What people see of tool calls (specification 004 §3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verbosity {
-    /// Nothing at all, not even that work is going on.
-    Off,
-    /// The progress, while the turn is under way.
-    #[default]
-    Progress,
-    /// One line for each call.
-    Summary,
-    /// One line for each call, and its result.
-    Full,
-}
-
-impl Verbosity {
-    const ALL: [Verbosity; 4] = [Verbosity::Off, Verbosity::Progress, Verbosity::Summary, Verbosity::Full];
-
-    /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verbosity::Off => "off",
-            Verbosity::Progress => "progress",
-            Verbosity::Summary => "summary",
-            Verbosity::Full => "full",
-        }
-    }
-
-    /// Returns the verbosity of that name.
-    pub fn from_name(name: &str) -> Option<Verbosity> {
-        Verbosity::ALL.into_iter().find(|verbosity| verbosity.name().eq_ignore_ascii_case(name))
-    }
 }
 
 /// A turn whose answer is stored but not, or not fully, delivered.

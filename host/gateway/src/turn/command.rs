@@ -53,15 +53,10 @@ impl Command {
     }
 
     fn of_text(text: &str) -> Option<Command> {
-        if let Some(asked) = ParsedCommand::of(text) {
-            return Some(Command::Pmk(asked, None));
+        match ParsedCommand::of(text) {
+            Some(asked) => Some(Command::Pmk(asked, None)),
+            None => Verbosity::ordered(text).map(Command::Verbose),
         }
-        let mut words = text.split_whitespace();
-        let (order, value, more) = (words.next()?, words.next()?, words.next());
-        if more.is_some() || !order.trim_start_matches('/').eq_ignore_ascii_case("verbose") {
-            return None;
-        }
-        Verbosity::from_name(value).map(Command::Verbose)
     }
 }
 

@@ -249,6 +249,32 @@ async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     answer
 }
 
+/// Begins the turn of a message that this person has written at this position, in their direct message.
+async fn wrote(store: &Store, user: &str, ts: &str, text: &str) -> OpenTurn {
+    let reply_to = ReplyTo { channel: format!("D{user}"), thread_ts: None };
+    let message = Inbound {
+        user: user.into(),
+        reply_to,
+        text: text.into(),
+        ts: ts.into(),
+        ..inbound(&format!("slack:dm:{user}"), &format!("Ev{ts}"))
+    };
+    ask(store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await
+}
+
+#[tokio::test]
+async fn what_a_contact_ordered_while_something_waited_for_them_was_read_as_an_answer() {
+    let home = home();
+    let (store, _) = waiting_apart(&home).await;
+    for (ts, text, absorbs) in
+        [("5.5", "verbose off", false), ("5.6", "/pmk help", false), ("5.7", "verbose it is", true)]
+    {
+        let open = wrote(&store, "U2", ts, text).await;
+        assert_eq!(open.absorbs.is_some(), absorbs, "{text}");
+        store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
+    }
+}
+
 /// An edit of this message.
 fn edit(message: Inbound) -> Edit {
     let manner = Some(Addressing::Plain { for_others: false });
