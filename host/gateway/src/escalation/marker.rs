@@ -88,6 +88,9 @@ pub struct PrivateConversation {
 pub struct EscalationRemark {
     pub user_id: String,
     pub text: String,
+    /// The turn of the message that said it; older versions did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// Why a file is not a marker.
@@ -238,7 +241,11 @@ mod tests {
     fn a_question_back_is_open_until_the_asker_replies() {
         let mut marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
         assert_eq!(marker.asked_back_by(), None);
-        let said = |user: &str| EscalationRemark { user_id: user.into(), text: "which month?".into() };
+        let said = |user: &str| EscalationRemark {
+            user_id: user.into(),
+            text: "which month?".into(),
+            turn: Some(TurnId::of(3)),
+        };
         marker.exchange.push(said("U_IT1"));
         assert_eq!(marker.asked_back_by(), Some("U_IT1"));
         marker.exchange.push(said("U1"));

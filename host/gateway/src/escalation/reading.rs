@@ -147,7 +147,7 @@ fn with_exchange(mut prompt: Prompt, exchange: &[EscalationRemark], most: usize)
 }
 
 /// Returns a remark with its author, on one line.
-pub fn line(EscalationRemark { user_id, text }: &EscalationRemark) -> String {
+pub fn line(EscalationRemark { user_id, text, .. }: &EscalationRemark) -> String {
     format!("{user_id}: {}", text::head(&text::plain_line(text), MAX_SAID_CHARS))
 }
 

@@ -7,7 +7,7 @@ use pmk_core::FrontName;
 use super::{
     Store, StoreError,
     error::Fault,
-    escalations,
+    handed_on,
     intake::front_name,
     sql::{Connection, params},
 };
@@ -81,7 +81,7 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn passed_on(&self, session: SessionId) -> Result<HashSet<i64>, StoreError> {
-        self.messages_of(PASSED_ON, session, escalations::HANDED_ON).await
+        self.messages_of(PASSED_ON, session, handed_on::HANDED_ON).await
     }
 
     async fn messages_of(

@@ -4,6 +4,8 @@
 //! that a turn was begun with changes, the conversation's *revision* goes up: whatever the attempt under way still
 //! wants to store is refused with [`StoreError::Changed`], and the turn is begun anew.
 
+use std::iter;
+
 use pmk_core::SessionKey;
 
 use super::{
@@ -13,10 +15,10 @@ use super::{
     error::Fault,
     escalations,
     events::EventWriter,
-    following, images,
+    following, handed_on, images,
     intake::{self, CALL_OFF, SET_MESSAGE},
     presence, receipt, sessions,
-    sql::{self, Connection, OptionalExtension, Row, params},
+    sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
     chat::{Addressing, Attachments, DeletedAuthor, Deletion, Edit, Inbound},
@@ -24,12 +26,22 @@ use crate::{
     ledger::Event,
 };
 
-/// All inbox entries of a message: one more for each time that it was asked again. Newest first. An answer that was
-/// handed on has the position of its question, and is not its author's to change.
-pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
+macro_rules! find {
+    ($which:literal) => {
+        concat!(
+            "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
             i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND substr(i.event_id, 1, 8) <> ':answer:' ORDER BY i.id DESC";
+     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND ",
+            $which,
+            " ORDER BY i.id DESC"
+        )
+    };
+}
+/// All inbox entries of a message: one more for each time that it was asked again. Newest first. An answer that was
+/// handed on has the position of its question, and is not its author's to change.
+pub(super) const FIND: &str = find!("substr(i.event_id, 1, 8) <> ':answer:'");
+pub(super) const FIND_HANDED_ON: &str = find!("i.event_id = ?3");
 /// A message of the gateway's own that is part of an answer, in its conversation or in person.
 pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
@@ -230,8 +242,16 @@ impl Known {
 }
 
 pub(super) fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault> {
-    let mut statement = conn.prepare_cached(FIND)?;
-    let mut rows = statement.query([channel, ts])?;
+    known(conn.prepare_cached(FIND)?.query([channel, ts])?)
+}
+
+/// Returns what became of an answer in the conversation that it was handed on to.
+fn find_handed_on(conn: &Connection, answer: &Inbound) -> Result<Vec<Known>, Fault> {
+    let place = params![answer.reply_to.channel, answer.ts, answer.event_id];
+    known(conn.prepare_cached(FIND_HANDED_ON)?.query(place)?)
+}
+
+fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let called_off: Option<String> = row.get("called_off")?;
@@ -340,7 +360,7 @@ fn delete(
     {
         receipt::erase_background(conn, session)?;
     }
-    let found = find(conn, channel, ts)?;
+    let mut found = find(conn, channel, ts)?;
     if found.is_empty() {
         return match (words, reply_at(conn, channel, ts)?) {
             (Some([_, answer]), Some(Reply { turn, session, key })) => {
@@ -365,6 +385,17 @@ fn delete(
             }
         };
     }
+    let mut handed_on = Vec::new();
+    for turn in found.iter().map(Known::turn) {
+        for answer in handed_on::by(conn, turn)? {
+            handed_on.extend(find_handed_on(conn, &answer)?);
+            // Nobody passes it on any more, so another answer is waited for.
+            for turn in iter::once(turn).chain(handed_on.iter().map(Known::turn)) {
+                handed_on::take_back(conn, turn)?;
+            }
+        }
+    }
+    found.extend(handed_on);
     let mut changed = Changed::Nothing;
     for known in found.into_iter().filter(|known| known.called_off != Some(CalledOff::Deleted)) {
         let (turn, waiting) = (known.turn(), known.message.is_some() && !known.is_answered);
@@ -377,6 +408,7 @@ fn delete(
         }
         conn.prepare_cached(CALL_OFF)?.run(params![turn.0, CalledOff::Deleted.name()])?;
         erase::beside(conn, turn)?;
+        escalations::forget_remark(conn, turn, (known.key.front, channel.as_str()))?;
         if waiting {
             // Where it is parked, no further attempt forgets what the last one has archived.
             archive::forget(conn, turn)?;
@@ -397,8 +429,9 @@ fn delete(
         let summaries = erased.map_or(0, |erased| erased.summaries);
         let event = Event::MessageDeleted { session: known.key.to_string(), what: "question", waiting, summaries };
         pen.write(conn, Some(turn), event)?;
-        let before = matches!(changed, Changed::Here { anew: true, .. });
-        changed = Changed::Here { key: known.key, anew: before || concerns_others };
+        if !matches!(changed, Changed::Here { anew: true, .. }) {
+            changed = Changed::Here { key: known.key, anew: concerns_others };
+        }
     }
     Ok(changed)
 }

@@ -2,7 +2,8 @@
 //! with the same id and role, so that a window keeps its turns and its tool pairs.
 //!
 //! The text is erased from the archive, the search index, the live window including what a policy had reduced it
-//! to, the texts of receipts, and proposals that wait for a verdict. What others have made of it stays: the answer
+//! to, the texts of receipts, proposals that wait for a verdict, and what was handed on to an asker or said about a question
+//! that waits. What others have made of it stays: the answer
 //! to a question, what was looked up for it, notes of a case, atoms, and summaries, from which it cannot be
 //! removed; those are counted.
 
@@ -12,7 +13,7 @@ use super::{
     archive,
     codec::{self, NewMessage},
     error::Fault,
-    images, receipt,
+    handed_on, images, receipt,
     sql::{Connection, OptionalExtension, params},
 };
 use crate::ids::{SessionId, TurnId};
@@ -58,7 +59,7 @@ pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL, images::FORGET] {
         conn.prepare_cached(forget)?.run([turn.0])?;
     }
-    Ok(())
+    handed_on::erase(conn, turn)
 }
 
 /// Erases an answered question, or its part of the text of several; `words` replace it. `None`: no text of it is

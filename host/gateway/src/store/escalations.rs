@@ -5,7 +5,7 @@ use pmk_core::{FrontName, Place};
 use super::{
     Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
     error::Fault,
-    events,
+    events, handed_on,
     intake::front_name,
     proposals,
     sql::{Connection, Row, Rows, params},
@@ -19,10 +19,6 @@ use crate::{
 
 /// How long a closed escalation is remembered, so that a late answer is recognised.
 const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
-
-/// The prefix of the event id of an answer that is handed on to its asker; the number of the contact's turn
-/// follows.
-pub(super) const HANDED_ON: &str = ":answer:";
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
@@ -59,8 +55,6 @@ pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL 
 /// An answer that was handed on, and that nobody gets.
 pub(super) const GIVE_UP: &str = "UPDATE escalation SET claimed_by = NULL, closed_at = ?2 WHERE claimed_by = ?1
        AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)";
-pub(super) const TAKE_OVER: &str =
-    "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
 pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
 pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
 pub(super) const CLOSE: &str = "UPDATE escalation SET closed_at = ?4
@@ -74,8 +68,17 @@ pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_t
      ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
 pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-pub(super) const REMEMBER: &str =
-    "UPDATE escalation SET marker = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
+pub(super) const SET_MARKER: &str =
+    "UPDATE escalation SET marker = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
+/// The escalations that a message may have been a remark about: those of its channel, and those that its author was
+/// asked in direct messages.
+pub(super) const REMARKED: &str = "SELECT marker, claimed_by FROM escalation WHERE front = ?1 AND channel = ?2
+     UNION ALL SELECT e.marker, e.claimed_by FROM inbox i JOIN asked_apart a ON a.contact = i.user AND a.front = ?1
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE i.id = ?3";
+/// Whatever an attempt at this turn still wants to store was made from what it was begun with.
+pub(super) const BEGIN_ANEW: &str =
+    "UPDATE session SET revision = revision + 1 WHERE id = (SELECT session_id FROM inbox WHERE id = ?1)";
 pub(super) const READ_AS: &str = "UPDATE turn SET reading = ?2 WHERE id = ?1 AND answered_at IS NULL";
 const IMPORT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (front, channel, thread_ts) DO NOTHING";
@@ -230,28 +233,6 @@ impl Store {
     }
 }
 
-/// Returns the answer that a contact's turn hands on to the asker's conversation, as the message it becomes there.
-/// No message from outside can have its event id.
-pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inbound> {
-    let apart = marker.apart.as_ref()?;
-    Some(Inbound {
-        event_id: format!("{HANDED_ON}{turn}"),
-        aliases: vec![],
-        key: apart.key.clone(),
-        user: contact.user.clone(),
-        reply_to: apart.reply_to.clone(),
-        text: contact.text.clone(),
-        attached: contact.attached.clone(),
-        // Its position is that of the question, so that it is looked for after it.
-        ts: marker.thread_ts.clone(),
-    })
-}
-
-/// Whether a message is an answer that was handed on.
-pub fn is_handed_on(inbound: &Inbound) -> bool {
-    inbound.event_id.starts_with(HANDED_ON)
-}
-
 /// Whether a message may concern an escalation at all; most do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chance {
@@ -268,11 +249,12 @@ pub(super) fn concern(
     inbound: &Inbound,
     chance: Chance,
 ) -> Result<Option<Concern>, Fault> {
-    if let Some(from) = inbound.event_id.strip_prefix(HANDED_ON) {
-        return take_over(conn, from, turn).map(|marker| marker.map(Concern::Contact));
+    if handed_on::is_handed_on(inbound) {
+        return handed_on::take_over(conn, inbound, turn).map(|marker| marker.map(Concern::Contact));
     }
     if let Some(marker) = proposals::meant(conn, inbound)? {
-        return Ok(Some(Concern::Contact(marker)));
+        let stands = waiting(conn, inbound.key.front, &marker, Some(turn))?;
+        return Ok(Some(Concern::Contact(stands.unwrap_or(marker))));
     }
     // A file without text is no answer yet; a command is no answer at all.
     let is_command = inbound.is_command() || Verbosity::ordered(&inbound.text).is_some();
@@ -336,6 +318,18 @@ fn newest(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
     Ok(None)
 }
 
+/// Returns this question as it stands, if its answer is waited for and no other turn has claimed that.
+fn waiting(
+    conn: &Connection,
+    front: FrontName,
+    question: &Marker,
+    claimed_by: Option<TurnId>,
+) -> Result<Option<Marker>, Fault> {
+    let claimed_by = claimed_by.map(|turn| turn.0);
+    let place = params![front_name(front), question.channel_id, question.thread_ts, claimed_by];
+    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.filter(|waiting| waiting.is(question)))
+}
+
 /// Returns whether an answer to this question is waited for that no other turn has claimed.
 pub(super) fn is_waiting(
     conn: &Connection,
@@ -343,9 +337,7 @@ pub(super) fn is_waiting(
     question: &Marker,
     claimed_by: Option<TurnId>,
 ) -> Result<bool, Fault> {
-    let claimed_by = claimed_by.map(|turn| turn.0);
-    let place = params![front_name(front), question.channel_id, question.thread_ts, claimed_by];
-    Ok(first(conn.prepare_cached(FIND_MARKER)?.query(place)?)?.is_some_and(|waiting| waiting.is(question)))
+    Ok(waiting(conn, front, question, claimed_by)?.is_some())
 }
 
 /// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
@@ -366,18 +358,6 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
         newest.get_or_insert(marker);
     }
     Ok(newest)
-}
-
-/// Transfers the claim on an answer from a contact's turn to this turn.
-fn take_over(conn: &Connection, from: &str, turn: TurnId) -> Result<Option<Marker>, Fault> {
-    let from: i64 = from.parse().map_err(|_| Fault::Damaged("an answer that was passed on names no turn".into()))?;
-    let mut statement = conn.prepare_cached(TAKE_OVER)?;
-    let mut rows = statement.query(params![from, turn.0])?;
-    let mut taken = None;
-    while let Some(row) = rows.next()? {
-        taken = Some(marker(row)?);
-    }
-    Ok(taken)
 }
 
 /// Stores that a thread waits for an answer. Contacts who are asked in direct messages are identified by the parts
@@ -410,15 +390,32 @@ pub(super) fn remember(
     (front, about): (FrontName, &Marker),
     said: &EscalationRemark,
 ) -> Result<(), Fault> {
-    let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
     // The stored state, because somebody else may have made a remark in the meantime.
-    match first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? {
-        Some(mut marker) if marker.is(about) => {
-            marker.exchange.push(said.clone());
-            put(conn, REMEMBER, front, &marker).map(drop)
-        }
-        _ => Ok(()),
+    let Some(mut marker) = waiting(conn, front, about, None)? else { return Ok(()) };
+    marker.exchange.push(said.clone());
+    put(conn, SET_MARKER, front, &marker).map(drop)
+}
+
+/// Erases what a message in this channel has said about an escalation.
+pub(super) fn forget_remark(conn: &Connection, turn: TurnId, (front, channel): (FrontName, &str)) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(REMARKED)?;
+    let mut rows = statement.query(params![front_name(front), channel, turn.0])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((marker(row)?, row.get::<_, Option<i64>>(1)?));
     }
+    for (mut marker, claimed_by) in found {
+        let before = marker.exchange.len();
+        marker.exchange.retain(|said| said.turn != Some(turn));
+        if marker.exchange.len() == before {
+            continue;
+        }
+        put(conn, SET_MARKER, front, &marker)?;
+        if let Some(claimed_by) = claimed_by {
+            conn.prepare_cached(BEGIN_ANEW)?.run([claimed_by])?;
+        }
+    }
+    Ok(())
 }
 
 /// Closes an escalation without an answer; [`StoreError::Changed`] if somebody has answered it meanwhile.
@@ -448,6 +445,6 @@ fn first(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
     rows.next()?.map(marker).transpose()
 }
 
-fn marker(row: Row<'_>) -> Result<Marker, Fault> {
+pub(super) fn marker(row: Row<'_>) -> Result<Marker, Fault> {
     codec::from_json(row.get_ref(0)?, "an escalation")
 }

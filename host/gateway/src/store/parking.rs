@@ -6,9 +6,11 @@ use pmk_core::SessionKey;
 use super::{
     Parked, Pending, Purpose, Store, StoreError, Unparked,
     error::Fault,
-    escalations, events, lease,
+    escalations, events,
+    how::How,
+    lease,
     sql::{self, Connection, OptionalExtension, Row, params},
-    turns::{How, UNSENT_PARTS},
+    turns::UNSENT_PARTS,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{

@@ -116,6 +116,8 @@ impl Proposal {
     /// Returns a proposal that asks a contact whether this message is their answer.
     pub fn meant(turn: TurnId, said: &Inbound, marker: Marker) -> Proposal {
         let confirmation = Inbound { event_id: format!("{MEANT}{turn}"), aliases: vec![], ..said.clone() };
+        // What was said about it meanwhile is read where it waits.
+        let marker = Marker { exchange: vec![], ..marker };
         Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
     }
 }

@@ -6,16 +6,17 @@ use std::{collections::HashSet, sync::Arc};
 
 use pmk_core::Entry;
 use pmk_models::Usage;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    EscalationUpdate, LiveEntry, Offers, OpenTurn, Outgoing, Part, PreviewKind, Purpose, Recorded, Sent, Store,
-    StoreError, StoredImage, TurnOutcome, Verbosity, again, archive,
+    EscalationUpdate, LiveEntry, OpenTurn, Part, PreviewKind, Purpose, Recorded, Sent, Store, StoreError, StoredImage,
+    TurnOutcome, Verbosity, again, archive,
     calibrations::{self, ModelCalibration},
     cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, hosts, images, lease, proposals, receipt,
+    escalations, events, hosts,
+    how::{self, How},
+    images, lease, proposals, receipt,
     sql::{Changed, Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::ids::{SessionId, TurnId};
 use crate::{
-    chat::{Attachments, Inbound, MessageBody},
+    chat::{Attachments, Inbound},
     ledger::TaggedEvent,
 };
 
@@ -217,7 +218,7 @@ impl Store {
                 (entry, message, shown)
             })
             .collect();
-        let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
+        let encoded: Vec<(String, Option<String>)> = parts.iter().map(how::encode).collect();
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
         let (report, sizes) = (codec::to_json(&report), sizes.as_ref().map(codec::to_json));
@@ -512,29 +513,9 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
             ValueRef::Null => How::default(),
             how => codec::from_json(how, &format!("a part of turn {turn}"))?,
         };
-        let How { pings, thread_ts, to, purpose, offers } = how;
-        let speech = MessageBody { text: row.get(1)?, pings };
-        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose, offers } });
+        parts.push(Part { number: row.get(0)?, outgoing: how.with_text(row.get(1)?) });
     }
     Ok(parts)
-}
-
-/// What an outgoing message consists of beside its text.
-#[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct How {
-    pings: Vec<String>,
-    thread_ts: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    pub(super) purpose: Purpose,
-    #[serde(default, skip_serializing_if = "Offers::is_nothing")]
-    offers: Offers,
-}
-
-fn encode(outgoing: &Outgoing) -> (String, Option<String>) {
-    let Outgoing { speech: MessageBody { text, pings }, thread_ts, to, purpose, offers } = outgoing.clone();
-    let how = How { pings, thread_ts, to, purpose, offers };
-    (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 
 fn answer(

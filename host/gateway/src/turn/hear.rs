@@ -275,8 +275,10 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
 
 /// Stores the remark with the question, which still waits.
 fn said(turn: &OpenTurn, marker: Marker) -> Option<EscalationUpdate> {
-    let said = EscalationRemark { user_id: turn.inbound.user.clone(), text: turn.inbound.text.trim().to_owned() };
-    Some(EscalationUpdate::Said(turn.inbound.key.front, marker, said))
+    let OpenTurn { turn, inbound, .. } = turn;
+    let said =
+        EscalationRemark { user_id: inbound.user.clone(), text: inbound.text.trim().to_owned(), turn: Some(*turn) };
+    Some(EscalationUpdate::Said(inbound.key.front, marker, said))
 }
 
 async fn done(

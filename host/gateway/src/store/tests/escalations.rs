@@ -136,7 +136,7 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         store.read_as(&open, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
-        let words = EscalationRemark { user_id: user.into(), text: event.into() };
+        let words = EscalationRemark { user_id: user.into(), text: event.into(), turn: Some(open.turn) };
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, asked(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
@@ -243,7 +243,8 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
 async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     assert!(store.claim_answer(said, marker).await.unwrap());
     let answer = crate::store::handed_on(said.turn, &said.inbound, marker).expect("it is asked apart");
-    let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
+    let parts = vec![Outgoing { purpose: Purpose::HandOn { answer: Box::new(answer.clone()) }, ..Outgoing::default() }];
+    let handed_on = Recorded { parts, escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(said.turn, handed_on, NOW).await.unwrap();
     store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     answer
@@ -260,6 +261,83 @@ async fn wrote(store: &Store, user: &str, ts: &str, text: &str) -> OpenTurn {
         ..inbound(&format!("slack:dm:{user}"), &format!("Ev{ts}"))
     };
     ask(store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await
+}
+
+/// Deletes it.
+async fn takes_back(store: &Store, user: &str, ts: &str) -> Changed {
+    let deletion = Deletion { channel: format!("D{user}"), ts: ts.into(), thread: None, of: DeletedAuthor::Us };
+    store.delete(&deletion, Some(["(deleted)", "(no answer)"].map(str::to_owned)), NOW).await.unwrap()
+}
+
+fn is_gone(home: &Home, words: &str) {
+    for text in ["message WHERE blocks", "inbox WHERE message", "outbox WHERE how", "escalation WHERE marker"] {
+        assert_eq!(number(home, &format!("SELECT count(*) FROM {text} LIKE '%{words}%'")), 0, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_contact_had_deleted_stayed_in_the_conversation_of_the_asker() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let said = wrote(&store, "U2", "5.5", "heliotrope").await;
+    let answer = handed_on(&store, &said, &marker).await;
+    let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
+    store.record(passing_on.turn, recorded("They say: heliotrope", "It is the flower."), NOW).await.unwrap();
+    store.finish(passing_on.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let here = Changed::Here { key: "slack:dm:U2".parse().unwrap(), anew: true };
+    assert_eq!(takes_back(&store, "U2", "5.5").await, here);
+    is_gone(&home, "heliotrope");
+    assert_eq!(live_texts(&store, "slack:dm:U1").await, ["q", "a", "(deleted)", "It is the flower."]);
+    assert_eq!(takes_back(&store, "U2", "5.5").await, Changed::Nothing, "it was redelivered");
+}
+
+#[tokio::test]
+async fn an_answer_that_its_contact_had_deleted_was_passed_on() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let said = wrote(&store, "U2", "5.5", "heliotrope").await;
+    let answer = handed_on(&store, &said, &marker).await;
+    let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
+    let begun = ask(&store, inbox).await;
+    takes_back(&store, "U2", "5.5").await;
+    is_gone(&home, "heliotrope");
+    let stale = Recorded { revision: begun.live.revision, ..recorded("They say: heliotrope", "It is the flower.") };
+    assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
+    let deleted = ask(&store, inbox).await;
+    assert_eq!((deleted.called_off, deleted.absorbs), (Some(CalledOff::Deleted), None));
+    store.finish(deleted.turn, vec![], vec![], NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&marker));
+    let other = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
+    assert!(store.claim_answer(&other, &marker).await.unwrap(), "another answer is waited for");
+}
+
+#[tokio::test]
+async fn what_was_deleted_of_what_was_said_about_a_question_was_passed_on_with_its_answer() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    for (user, ts, text) in [("U2", "5.5", "Which customer?"), ("U1", "6.6", "heliotrope"), ("U2", "7.7", "I see")] {
+        let said = wrote(&store, user, ts, text).await;
+        let words = EscalationRemark { user_id: user.into(), text: text.into(), turn: Some(said.turn) };
+        let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker.clone(), words));
+        let said_on = Recorded { escalation, messages: vec![], ..recorded("", "said") };
+        store.record(said.turn, said_on, NOW).await.unwrap();
+        store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    }
+    takes_back(&store, "U1", "6.6").await;
+    is_gone(&home, "heliotrope");
+    let answering = ask(&store, told(&store, "Ev9", "U3", Some("9.2")).await).await;
+    let answer = handed_on(&store, &answering, &marker).await;
+    let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
+    let texts = |open: &OpenTurn| {
+        let marker = open.absorbs.as_deref().expect("an answer");
+        marker.exchange.iter().map(|said| said.text.clone()).collect::<Vec<_>>()
+    };
+    let begun = ask(&store, inbox).await;
+    assert_eq!(texts(&begun), ["Which customer?", "I see"]);
+    takes_back(&store, "U2", "7.7").await;
+    let stale = Recorded { revision: begun.live.revision, ..recorded("q", "a") };
+    assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
+    assert_eq!(texts(&ask(&store, inbox).await), ["Which customer?"]);
 }
 
 #[tokio::test]
@@ -401,7 +479,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let talk = ask(&store, told(&store, "Ev5", "U3", None).await).await;
     assert_eq!(talk.absorbs, None);
     store.finish(talk.turn, vec![], vec![], NOW).await.unwrap();
-    let words = EscalationRemark { user_id: "U3".into(), text: "done".into() };
+    let words = EscalationRemark { user_id: "U3".into(), text: "done".into(), turn: None };
     let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
     store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();

@@ -3,8 +3,8 @@
 use super::*;
 use crate::store::{
     archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
-    events, experiments, following, in_person, intake, lease, presence, presses, proposals, receipts, reset, restore,
-    sessions, tools, turns, uses, window,
+    events, experiments, following, handed_on, in_person, intake, lease, presence, presses, proposals, receipts, reset,
+    restore, sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -62,12 +62,17 @@ const BY_INDEX: &[&str] = &[
     escalations::UNDER_WAY,
     escalations::NEWEST,
     escalations::OWN_THREADS,
-    escalations::TAKE_OVER,
+    handed_on::TAKE_OVER,
+    handed_on::TAKE_BACK,
+    handed_on::PARTS,
+    handed_on::EMPTY_PART,
     escalations::CLOSE,
     escalations::FORGET_APART,
     escalations::FORGET,
     escalations::ASK_APART,
-    escalations::REMEMBER,
+    escalations::SET_MARKER,
+    escalations::REMARKED,
+    escalations::BEGIN_ANEW,
     escalations::READ_AS,
     atom_files::NEWER,
     atom_files::TEXTS,
@@ -171,6 +176,7 @@ const BY_INDEX: &[&str] = &[
     archive::COUNT_TERMS,
     turns::PIECE,
     changes::FIND,
+    changes::FIND_HANDED_ON,
     changes::FIND_REPLY,
     intake::SET_MESSAGE,
     changes::SET_EDITED,

@@ -1,0 +1,95 @@
+//! Answers that are handed on: a contact who was asked in a direct message has answered there, and the answer becomes a
+//! message in the conversation of the asker.
+
+use super::{
+    Purpose, codec,
+    error::Fault,
+    escalations,
+    how::How,
+    sql::{Connection, params},
+};
+use crate::{
+    chat::{Attachments, Inbound},
+    escalation::Marker,
+    ids::TurnId,
+};
+
+/// The prefix of the event id of such an answer; the number of the contact's turn follows.
+pub(super) const HANDED_ON: &str = ":answer:";
+
+pub(super) const TAKE_OVER: &str =
+    "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
+pub(super) const TAKE_BACK: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1";
+pub(super) const PARTS: &str = "SELECT part, how FROM outbox WHERE turn_id = ?1 AND how LIKE '%\"for\":\"hand-on\"%'";
+pub(super) const EMPTY_PART: &str = "UPDATE outbox SET how = ?3 WHERE turn_id = ?1 AND part = ?2";
+
+/// Returns the answer that a contact's turn hands on to the asker's conversation, as the message it becomes there.
+/// No message from outside can have its event id.
+pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inbound> {
+    let apart = marker.apart.as_ref()?;
+    Some(Inbound {
+        event_id: format!("{HANDED_ON}{turn}"),
+        aliases: vec![],
+        key: apart.key.clone(),
+        user: contact.user.clone(),
+        reply_to: apart.reply_to.clone(),
+        text: contact.text.clone(),
+        attached: contact.attached.clone(),
+        // Its position is that of the question, so that it is looked for after it.
+        ts: marker.thread_ts.clone(),
+    })
+}
+
+/// Whether a message is an answer that was handed on.
+pub fn is_handed_on(inbound: &Inbound) -> bool {
+    inbound.event_id.starts_with(HANDED_ON)
+}
+
+/// Transfers the claim on an answer from the contact's turn that has handed it on to this turn.
+pub(super) fn take_over(conn: &Connection, answer: &Inbound, turn: TurnId) -> Result<Option<Marker>, Fault> {
+    let from = answer.event_id.strip_prefix(HANDED_ON).and_then(|from| from.parse::<i64>().ok());
+    let from = from.ok_or_else(|| Fault::Damaged("an answer that was passed on names no turn".into()))?;
+    let mut statement = conn.prepare_cached(TAKE_OVER)?;
+    let mut rows = statement.query(params![from, turn.0])?;
+    let mut taken = None;
+    while let Some(row) = rows.next()? {
+        taken = Some(escalations::marker(row)?);
+    }
+    Ok(taken)
+}
+
+/// Makes the question wait again whose answer this turn has claimed, or has handed on.
+pub(super) fn take_back(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(TAKE_BACK)?.run([turn.0])?)
+}
+
+/// Returns the answers that a contact's turn hands on.
+pub(super) fn by(conn: &Connection, turn: TurnId) -> Result<Vec<Inbound>, Fault> {
+    let answer = |(_, how): (i64, How)| match how.purpose {
+        Purpose::HandOn { answer } => Some(*answer),
+        _ => None,
+    };
+    Ok(parts(conn, turn)?.into_iter().filter_map(answer).collect())
+}
+
+/// Erases the text of what a contact's turn hands on.
+pub(super) fn erase(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
+    for (part, mut how) in parts(conn, turn)? {
+        if let Purpose::HandOn { answer } = &mut how.purpose {
+            answer.text.clear();
+            answer.attached = Attachments::default();
+        }
+        conn.prepare_cached(EMPTY_PART)?.run(params![turn.0, part, codec::to_json(&how)])?;
+    }
+    Ok(())
+}
+
+fn parts(conn: &Connection, turn: TurnId) -> Result<Vec<(i64, How)>, Fault> {
+    let mut statement = conn.prepare_cached(PARTS)?;
+    let mut rows = statement.query([turn.0])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((row.get(0)?, codec::from_json(row.get_ref(1)?, &format!("a part of turn {turn}"))?));
+    }
+    Ok(found)
+}
