@@ -112,6 +112,24 @@ async fn pieces_in_a_placeholders_place_were_posted_again_after_a_kill_between_t
     assert_eq!(repeated, [0; 0]);
 }
 
+/// Another app may set any metadata, and read what others have set.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_app_had_marked_as_the_answer_was_taken_for_it_and_nobody_was_answered() {
+    let scene = scene_at_once(rules_for_kills()).await;
+    scene.anthropic.push(Behaviour::answer("On Friday."));
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Stall);
+    let gateway = scene.start().await;
+    let asked = scene.slack.mention("C1", "U1", "when?", Some(ROOT));
+    let posted = || scene.slack.calls("chat.postMessage").pop();
+    let tag = until_async("the post of the answer", posted).await.body["metadata"].clone();
+    assert!(tag["event_payload"]["part"] == "0", "{tag}");
+    let echo = json!({"bot_id": "B77", "metadata": tag});
+    scene.slack.talk_with("C1", "B77", "an echo", Some(ROOT), echo);
+    gateway.kill();
+    let _gateway = scene.start().await;
+    assert_eq!(seen(&scene, &asked, 1).await, ["On Friday."]);
+}
+
 /// Each question has one answer, no rule of Slack's was broken, and nothing had to be said twice or edited.
 async fn each_is_answered_by_one_post(slack: &Slack, asked: &[Sent]) {
     for question in asked {

@@ -373,18 +373,18 @@ impl Slack {
         let found = match part.kind {
             Kind::Document => {
                 let name = delivery::file_name(part);
-                history::find(&self.web, part.reply_to, after, |past| past.has_file(&name)).await
+                history::find(&self.web, &self.me, part.reply_to, after, |past| past.has_file(&name)).await
             }
             _ => {
                 let tag = delivery::tag(part);
                 let is_it = |past: &history::Past| {
                     if is_streamed && left.is_none() {
-                        left = past.unfinished(&self.me, after).map(str::to_owned);
+                        left = past.unfinished(after).map(str::to_owned);
                     }
                     pieces.extend(past.piece_of(&tag));
                     past.has(&tag)
                 };
-                history::find(&self.web, part.reply_to, after, is_it).await
+                history::find(&self.web, &self.me, part.reply_to, after, is_it).await
             }
         };
         if let Some(ts) = left {

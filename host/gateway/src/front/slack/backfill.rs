@@ -104,7 +104,7 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
 fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &BackfillRequest) -> Past {
     // Slack returns a channel newest first, a thread oldest first.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
-    let is_mine = |message: &&Map<String, Value>| me.bot.as_deref().is_some_and(|bot| text(message, "bot_id") == bot);
+    let is_mine = |message: &&Map<String, Value>| me.wrote(Some(text(message, "user")), Some(text(message, "bot_id")));
     let answered: HashSet<&str> = found.iter().filter(is_mine).flat_map(history::answered_by).collect();
     let mut past = Past::default();
     for (at, message) in found.iter().enumerate() {
@@ -210,8 +210,9 @@ mod tests {
     #[test]
     fn what_the_bot_itself_has_answered_is_not_open_even_if_its_store_does_not_know() {
         let answers = |bot: &str, ts: &str, event_type: &str, answers: &str| {
+            let (user, subtype) = if bot == "BBOT" { ("UBOT", None) } else { ("U9", Some("bot_message")) };
             json!({
-                "type": "message", "user": "UBOT", "bot_id": bot, "ts": ts, "text": "an answer",
+                "type": "message", "subtype": subtype, "user": user, "bot_id": bot, "ts": ts, "text": "an answer",
                 "metadata": {"event_type": event_type, "event_payload": {"answers": answers, "part": "0"}},
             })
         };

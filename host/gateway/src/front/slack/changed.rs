@@ -54,7 +54,7 @@ impl Told {
     }
 
     fn is_own(&self, me: &Identity) -> bool {
-        self.user.as_ref() == Some(&me.user) || me.bot.is_some() && self.bot_id == me.bot
+        me.wrote(self.user.as_deref(), self.bot_id.as_deref())
     }
 }
 

@@ -66,11 +66,13 @@ pub(super) fn print(number: usize, text: &str) -> String {
     format!("{number}-{short}")
 }
 
-/// The relevant fields of a message in the history.
+/// The relevant fields of a message in the history. Only the bot's own are asked what they are.
 #[derive(Deserialize)]
 pub(super) struct Past {
     ts: String,
-    /// The author, if it is a bot.
+    /// The author,
+    user: Option<String>,
+    /// and its app, if it is a bot.
     bot_id: Option<String>,
     metadata: Option<Metadata>,
     #[serde(default)]
@@ -113,10 +115,9 @@ impl Past {
                 .all(|(key, value)| metadata.event_payload.get(key).and_then(Value::as_str) == Some(value))
     }
 
-    /// Returns the message id, if this bot posted it after `after` and had no time to tag it.
-    pub(super) fn unfinished(&self, me: &Identity, after: &str) -> Option<&str> {
-        let is_mine = me.bot.is_some() && self.bot_id == me.bot;
-        let is_it = is_mine && self.ts.as_str() > after && self.metadata.is_none() && self.files.is_empty();
+    /// Returns the message id, if it was posted after `after` and there was no time to tag it.
+    pub(super) fn unfinished(&self, after: &str) -> Option<&str> {
+        let is_it = self.ts.as_str() > after && self.metadata.is_none() && self.files.is_empty();
         is_it.then_some(&*self.ts)
     }
 
@@ -151,16 +152,17 @@ pub(super) async fn unfinished(
     place: &ReplyTo,
     after: &str,
 ) -> Result<Option<String>, CallFailure> {
-    Ok(match find(web, place, after, |past| past.unfinished(me, after).is_some()).await? {
+    Ok(match find(web, me, place, after, |past| past.unfinished(after).is_some()).await? {
         Lookup::Yes(ts) => ts,
         Lookup::No | Lookup::Unknown => None,
     })
 }
 
-/// Searches for a message among those after `after`, in the thread or conversation. `is_it` is called for every message
-/// of the pages that are read.
+/// Searches for a message of the bot's own among those after `after`, in the thread or conversation. `is_it` is called
+/// for each of them in the pages that are read.
 pub(super) async fn find(
     web: &Web,
+    me: &Identity,
     place: &ReplyTo,
     after: &str,
     mut is_it: impl FnMut(&Past) -> bool + Send,
@@ -189,7 +191,8 @@ pub(super) async fn find(
         };
         let mut found = None;
         for past in page.messages {
-            if is_it(&past) && found.is_none() {
+            let is_mine = me.wrote(past.user.as_deref(), past.bot_id.as_deref());
+            if is_mine && is_it(&past) && found.is_none() {
                 found = Some(past.ts);
             }
         }
@@ -202,4 +205,29 @@ pub(super) async fn find(
         }
     }
     Ok(Lookup::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Regression: what another app had marked like a part, or a person had named like its file, was taken for it.
+    #[test]
+    fn a_message_of_somebody_elses_stood_for_an_answer() {
+        let me = Identity::of_a_bot();
+        let tag = tag("Ev1", "0", &[]);
+        let is_mine = |user: Option<&str>, bot: Option<&str>| {
+            let past = json!({"ts": "1.0", "user": user, "bot_id": bot, "metadata": tag});
+            let past: Past = serde_json::from_value(past).expect("a message");
+            assert!(past.has(&tag), "it says so");
+            me.wrote(past.user.as_deref(), past.bot_id.as_deref())
+        };
+        assert!(is_mine(Some("UBOT"), Some("BBOT")) && is_mine(None, Some("BBOT")) && is_mine(Some("UBOT"), None));
+        assert!(!is_mine(Some("U2"), Some("B2")) && !is_mine(None, Some("B2")) && !is_mine(Some("U1"), None));
+        assert!(!is_mine(None, None));
+        let nameless = Identity { bot: None, ..me };
+        assert!(nameless.wrote(Some("UBOT"), Some("BBOT")) && !nameless.wrote(None, None));
+    }
 }

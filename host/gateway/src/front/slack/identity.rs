@@ -25,6 +25,12 @@ impl Identity {
         }
     }
 
+    /// Returns whether a message with this `user` and `bot_id` is the bot's own. Anybody else's may claim anything, in
+    /// its metadata too.
+    pub(super) fn wrote(&self, user: Option<&str>, bot: Option<&str>) -> bool {
+        user == Some(&self.user) || bot.is_some() && bot == self.bot.as_deref()
+    }
+
     pub(super) fn of(answer: SlackApiAuthTestResponse) -> Identity {
         Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),

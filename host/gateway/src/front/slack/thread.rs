@@ -70,9 +70,8 @@ fn ts(message: &Map<String, Value>) -> &str {
 /// Returns a message that has content, with its attachments.
 fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     let word = |key: &str| message.get(key).and_then(Value::as_str);
-    let is_mine = word("user") == Some(&me.user) || me.bot.as_deref().is_some_and(|bot| word("bot_id") == Some(bot));
     let says = matches!(word("subtype"), None | Some("file_share" | "thread_broadcast" | "bot_message" | "me_message"));
-    if is_mine || !says {
+    if me.wrote(word("user"), word("bot_id")) || !says {
         return None;
     }
     let text = mrkdwn::plain(word("text").unwrap_or_default(), &me.user);
