@@ -194,6 +194,28 @@ async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {
     scene.behaved();
 }
 
+/// All images of a conversation were read for each request, however many it had, and most of them were then left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn images_that_no_request_had_room_for_were_read_into_memory_for_each() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let heavy = |n: u32| Upload::new("shot.png", "image/png", [png(1, 1 + n), vec![0; 3 << 20]].concat());
+    for round in 0..3 {
+        scene.answer("and these?", (0..10).map(|n| heavy(10 * round + n)).collect()).await;
+    }
+    let read = || {
+        let counted = std::fs::read_to_string(format!("/proc/{}/io", gateway.pid())).expect("Linux's /proc");
+        let bytes = counted.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok());
+        bytes.expect("a count") >> 20
+    };
+    let before = read();
+    scene.answer("which was best?", vec![]).await;
+    let (read, sent) = (read() - before, images(&scene.last()).len());
+    assert_eq!(sent, 6, "as many as have room");
+    assert!(read < 40, "{read} MiB were read for {sent} images of 3 MiB, of 30");
+    scene.behaved();
+}
+
 /// A page from a proxy on the way, instead of an answer, cost the conversation its images.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_instead_of_an_answer_is_not_taken_for_a_refusal_of_the_images() {

@@ -42,9 +42,11 @@ use crate::{
 };
 
 mod channel_locks;
+mod image_room;
 mod library;
 
 use channel_locks::ChannelLocks;
+use image_room::ImageRoom;
 pub use library::SharedLibrary;
 
 /// How long a gateway that may no longer write to the store waits for the messages it was about to post: two calls,
@@ -83,6 +85,9 @@ pub struct Services {
     /// Held while new notes of a case are determined and stored: two threads of a channel may bring up the same
     /// note.
     pub(crate) tracking: tokio::sync::Mutex<()>,
+    /// The memory for images that are fetched, and for those that are sent to the model.
+    pub(crate) images_fetched: ImageRoom,
+    pub(crate) images_sent: ImageRoom,
     /// Cancelled when nothing new may begin.
     pub stop: CancellationToken,
     /// Tasks that must end before the gateway does.
@@ -168,6 +173,8 @@ impl Services {
             model_trouble: ModelTrouble::default(),
             judging: ChannelLocks::default(),
             tracking: tokio::sync::Mutex::default(),
+            images_fetched: ImageRoom::default(),
+            images_sent: ImageRoom::default(),
             stop,
             tasks,
             unknown: TaskTracker::new(),

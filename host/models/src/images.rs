@@ -8,28 +8,31 @@ use pmk_core::{Image, ImageId, Message};
 
 /// The maximum size of all images of a request, in bytes. Base64 makes them a third larger, and Anthropic accepts
 /// requests of 32 MB.
-const MAX_BYTES: usize = 20 << 20;
+const MAX_BYTES: u64 = 20 << 20;
 
 /// Images by id.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Images(BTreeMap<ImageId, Arc<[u8]>>);
 
 impl Images {
-    /// Without the oldest ones that a request with these messages has no room for.
+    /// The images that a request with these messages has room for, by their sizes in bytes: the newest. Without their
+    /// bytes, because a conversation may name any number of images.
     #[must_use]
-    pub fn newest(mut self, messages: &[Arc<Message>]) -> Images {
-        let mut newest = BTreeMap::new();
+    pub fn newest(messages: &[Arc<Message>], sizes: &BTreeMap<ImageId, u64>) -> Vec<ImageId> {
+        let shown = || messages.iter().rev().flat_map(|message| message.images().collect::<Vec<_>>().into_iter().rev());
+        // It is sent as often as it is shown.
+        let mut times = BTreeMap::<&ImageId, u64>::new();
+        shown().for_each(|image| *times.entry(&image.sha256).or_default() += 1);
+        let mut newest = Vec::new();
         let mut room = MAX_BYTES;
-        let shown = messages.iter().flat_map(|message| message.images()).collect::<Vec<_>>();
-        for image in shown.iter().rev() {
-            // It is sent as often as it is shown.
-            let times = shown.iter().filter(|other| other.sha256 == image.sha256).count();
-            let Some((id, bytes)) = self.0.remove_entry(&image.sha256) else { continue };
-            let Some(left) = room.checked_sub(bytes.len() * times) else { break };
+        for image in shown() {
+            let Some(times) = times.remove(&image.sha256) else { continue };
+            let Some(size) = sizes.get(&image.sha256) else { continue };
+            let Some(left) = room.checked_sub(size.saturating_mul(times)) else { break };
             room = left;
-            newest.insert(id, bytes);
+            newest.push(image.sha256.clone());
         }
-        Images(newest)
+        newest
     }
 
     /// The bytes of an image as base64, if present.
@@ -64,12 +67,12 @@ mod tests {
             let blocks = shown.iter().map(|&n| image(n)).collect();
             Message { role: Role::User, origin: Origin::Attachment, blocks }
         };
-        let third: Arc<[u8]> = vec![0; MAX_BYTES / 3].into();
-        let all: Images = (0..5).map(|n| (id(n), Arc::clone(&third))).collect();
+        let sizes = (0..5).map(|n| (id(n), MAX_BYTES / 3)).collect();
         let kept = |shown: &[&[u8]]| {
             let messages = message::shared(shown.iter().map(|shown| message(shown)));
-            let kept = all.clone().newest(&messages).0;
-            (0..5).filter(|&n| kept.contains_key(&id(n))).collect::<Vec<u8>>()
+            let kept = Images::newest(&messages, &sizes);
+            let is_kept = |n: &u8| kept.iter().filter(|kept| **kept == id(*n)).count() == 1;
+            (0..5).filter(is_kept).collect::<Vec<u8>>()
         };
         assert_eq!(kept(&[&[0, 1], &[2], &[3, 4]]), [2, 3, 4]);
         assert_eq!(kept(&[&[0, 4], &[1], &[2, 4]]), [2, 4], "one is sent twice");

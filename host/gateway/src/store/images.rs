@@ -1,7 +1,7 @@
 //! Images: the bytes that messages refer to. They are stored for the question they came with, and deleted when that
 //! is erased.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pmk_core::ImageId;
 
@@ -14,6 +14,7 @@ use crate::ids::TurnId;
 
 pub(super) const KEEP: &str = "INSERT INTO image (inbox_id, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 pub(super) const READ: &str = "SELECT bytes FROM image WHERE sha256 = ?1 LIMIT 1";
+pub(super) const SIZE: &str = "SELECT octet_length(bytes) FROM image WHERE sha256 = ?1 LIMIT 1";
 pub(super) const FORGET: &str = "DELETE FROM image WHERE inbox_id = ?1";
 
 /// A stored image.
@@ -26,6 +27,23 @@ pub struct StoredImage {
 }
 
 impl Store {
+    /// Returns how many bytes the images with these digests have, as far as they are stored. None of the bytes is read.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn image_sizes(&self, ids: Vec<ImageId>) -> Result<BTreeMap<ImageId, u64>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(SIZE)?;
+            let mut sizes = BTreeMap::new();
+            for sha256 in ids {
+                let bytes: Option<i64> = statement.query_row([sha256.as_str()], |row| row.get(0)).optional()?;
+                sizes.extend(bytes.map(|bytes| (sha256, u64::try_from(bytes).unwrap_or(0))));
+            }
+            Ok(sizes)
+        })
+        .await
+    }
+
     /// Returns the images with these digests, as far as they are stored.
     ///
     /// # Errors

@@ -55,6 +55,8 @@ pub(super) async fn read(
     let revision = live.unwrap_or(&turn.live).revision;
     for open in merged.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
+        // Until they are stored.
+        let _room = files::room(services, &attached.files).await;
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
         let is_new = live.is_some_and(|live| thread::is_new_here(services, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {

@@ -7,9 +7,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pmk_core::{Applied, Transcript};
+use pmk_core::{Applied, ImageId, Transcript};
 use pmk_models::{Answer, Images, Listener, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
+use tokio::sync::SemaphorePermit;
 
 use super::{journal::Journal, receipt::ReceiptRecorder, records::note_records, summarise::summarise};
 use crate::{
@@ -70,24 +71,35 @@ impl LivePorts<'_> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
-    /// Returns the request with the bytes of the images that it names, as far as a request has room for them. If they
-    /// cannot be read, the request goes without them.
-    async fn with_images<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+    /// Returns the request with the bytes of the newest images that it names, as far as a request has room for them, and
+    /// the memory they take, which is theirs until the model has answered. If they cannot be read, the request goes
+    /// without them.
+    async fn with_images<'r>(&self, request: &'r Request) -> (Cow<'r, Request>, Option<SemaphorePermit<'_>>) {
         let named = request.messages.iter().flat_map(|message| message.images());
         let named: BTreeSet<_> = named.map(|image| image.sha256.clone()).collect();
         if named.is_empty() || !self.services.model.has_images() {
-            return Cow::Borrowed(request);
+            return (Cow::Borrowed(request), None);
         }
-        match self.services.store.images(named.into_iter().collect()).await {
-            Ok(images) => {
-                let images: Images = images.into_iter().map(|image| (image.sha256, image.bytes)).collect();
-                Cow::Owned(Request { images: images.newest(&request.messages), ..request.clone() })
-            }
+        match self.images(request, named).await {
+            Ok((images, room)) => (Cow::Owned(Request { images, ..request.clone() }), room),
             Err(error) => {
                 tracing::warn!(session = self.key, %error, "the model is asked without the images");
-                Cow::Borrowed(request)
+                (Cow::Borrowed(request), None)
             }
         }
+    }
+
+    async fn images(
+        &self,
+        request: &Request,
+        named: BTreeSet<ImageId>,
+    ) -> Result<(Images, Option<SemaphorePermit<'_>>), StoreError> {
+        let Services { store, images_sent, .. } = self.services;
+        let sizes = store.image_sizes(named.into_iter().collect()).await?;
+        let newest = Images::newest(&request.messages, &sizes);
+        let room = images_sent.take(newest.iter().filter_map(|id| sizes.get(id)).sum()).await;
+        let images = store.images(newest).await?;
+        Ok((images.into_iter().map(|image| (image.sha256, image.bytes)).collect(), room))
     }
 
     /// Returns how much of a content the window keeps.
@@ -146,7 +158,8 @@ impl Ports for LivePorts<'_> {
     }
 
     async fn ask(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
-        let answer = self.services.model.ask(&*self.with_images(request).await).await?;
+        let (request, _room) = self.with_images(request).await;
+        let answer = self.services.model.ask(&request).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }
@@ -162,7 +175,8 @@ impl Ports for LivePorts<'_> {
             listener = None;
         }
         let ear = Ear { said: &self.said, listener };
-        let answer = self.services.model.ask_aloud(&*self.with_images(request).await, &ear).await?;
+        let (request, _room) = self.with_images(request).await;
+        let answer = self.services.model.ask_aloud(&request, &ear).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }

@@ -213,6 +213,7 @@ const BY_INDEX: &[&str] = &[
     erase::FORGET_PROPOSAL,
     images::KEEP,
     images::READ,
+    images::SIZE,
     images::FORGET,
     receipt::ERASE_TEXT,
     dump::SESSION,

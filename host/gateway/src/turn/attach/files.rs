@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use pmk_core::Image;
+use tokio::sync::SemaphorePermit;
 
 use super::decode::{self, MOST_EDGE, MOST_EDGE_EVER};
 use crate::{
@@ -21,6 +22,19 @@ const ATTEMPTS: u32 = 2;
 
 /// The longest pause before another attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// Waits until there is memory for the images among these files that were not read yet.
+pub(super) async fn room<'a>(services: &'a Services, files: &[File]) -> Option<SemaphorePermit<'a>> {
+    let may_be_one = |file: &&File| match file.content {
+        Content::AwaitedImage => true,
+        // What it is, is not known before it is described.
+        Content::Awaited => file.id.is_some(),
+        _ => false,
+    };
+    let images = files.iter().filter(may_be_one).count() as u64;
+    let most = kib(services.config.slack_settings.max_image_kib).ok().filter(|_| services.model.has_images())?;
+    if images > 0 { services.images_fetched.take(images * most).await } else { None }
+}
 
 /// Fetches the files that were not read yet. Returns whether there were any, and the images to
 /// store.
