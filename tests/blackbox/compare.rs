@@ -104,6 +104,36 @@ fn a_report_that_could_not_be_written_took_all_the_work_with_it() {
     assert!(std::fs::metadata(&page).is_ok_and(|page| page.len() > 0));
 }
 
+/// They were as readable as new files are, also where they replaced files that others could read.
+#[test]
+fn reports_that_quote_conversations_were_readable_by_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = Home::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    shapes::write(folder.path(), 1, 1).expect("a corpus");
+    let [histories, json, page, link] =
+        ["histories", "report.json", "page.html", "link.html"].map(|name| folder.path().join(name));
+    std::fs::write(&page, "an old page").expect("a page");
+    std::fs::set_permissions(&page, PermissionsExt::from_mode(0o644)).expect("a mode");
+    std::os::unix::fs::symlink(&page, &link).expect("a link");
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--histories", &text(&histories)];
+    home.run(&[&arguments[..], &["--json", &text(&json), "--html", &text(&link)]].concat(), "").ok();
+    for report in [json, page] {
+        let there = std::fs::metadata(&report).expect("a report");
+        assert_eq!((there.permissions().mode() & 0o777, there.len() > 100), (0o600, true), "{}", report.display());
+    }
+    assert!(link.is_symlink(), "the link stays");
+    assert_eq!(
+        std::fs::read_dir(folder.path())
+            .expect("a folder")
+            .filter(|entry| { entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with('.')) })
+            .count(),
+        0,
+        "nothing is left behind"
+    );
+}
+
 fn text(path: &Path) -> String {
     path.display().to_string()
 }

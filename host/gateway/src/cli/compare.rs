@@ -16,7 +16,10 @@ use pmk_models::{
     windows,
 };
 use pmk_policy::{SetOverride, Stack};
-use pmk_system::error::{Failure, OrHint};
+use pmk_system::{
+    error::{Failure, OrHint},
+    home,
+};
 
 use super::{
     arguments::{Json, between, number, tokens},
@@ -262,20 +265,34 @@ fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
 /// Checks that a file can be written, before the work whose result goes there. What is in it stays; a pipe is left
 /// alone, because its reader would take closing it for the end.
 fn check_writable(path: &Path) -> Result<(), Failure> {
-    let there = fs::metadata(path);
-    if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    if is_pipe(path) {
         return Ok(());
     }
-    written(path, fs::OpenOptions::new().append(true).create(true).open(path).map(drop))?;
-    if there.is_err() {
-        // Left empty, it would look like a report. A link stays.
-        let _ = fs::remove_file(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
-    }
-    Ok(())
+    let staged = match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => home::stage_private_file(&behind_links(path), b"").map(drop),
+    };
+    written(path, staged)
 }
 
+/// Writes a report. It quotes what people wrote, so it is for the operator alone.
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    written(path, fs::write(path, content))
+    written(
+        path,
+        match is_pipe(path) {
+            true => fs::write(path, content),
+            false => home::replace_private_file(&behind_links(path), content.as_bytes()),
+        },
+    )
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Returns the file that a link leads to, as the link stays.
+fn behind_links(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn written(path: &Path, outcome: io::Result<()>) -> Result<(), Failure> {
