@@ -262,6 +262,20 @@ async fn nothing_from_a_fence_on_is_streamed() {
     }
 }
 
+/// Nobody is led elsewhere, not even for a moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_looked_like_another_address_was_streamed() {
+    let scene = scene(rules()).await;
+    let link = |link: &str| format!("{}\n\nSee {link}.\n\n{}", paragraphs(8), paragraphs(8));
+    let _gateway = scene.start().await;
+    let asked = answer_growing(&scene, &link("[https://a.example](https://b.example)")).await;
+    assert_eq!(seen(&scene, &asked, 1).await, [link("https://a.example (<https://b.example>)")]);
+    for method in ["chat.startStream", "chat.appendStream", "chat.stopStream"] {
+        let calls = scene.slack.calls(method);
+        assert!(calls.iter().all(|call| !call.body.to_string().contains("b.example")), "{calls:?}");
+    }
+}
+
 /// Once, nobody was given an answer before Slack had said something about the status.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_hangs_holds_up_no_answer() {

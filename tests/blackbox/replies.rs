@@ -293,3 +293,14 @@ async fn a_placeholder_in_doubt_is_the_one_that_the_answer_replaces() {
     assert!(scene.slack.await_replies(&asked.channel, 1, PATIENCE).await);
     assert!(scene.slack.placeholders(&asked.channel).is_empty(), "somebody still waits");
 }
+
+/// People saw an address, and were led to another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_was_shown_as_whatever_address_its_label_was() {
+    let scene = Scene::new("Log in at [https://login.acme.example](https://evil.example/x).").await;
+    let _gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "where?");
+    let replies = scene.replies(&asked, 1).await;
+    let shown = "Log in at https://login.acme.example (<https://evil.example/x>).";
+    assert_eq!((replies[0].shown().as_str(), replies[0].text.as_str()), (shown, shown));
+}

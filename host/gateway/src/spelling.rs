@@ -53,6 +53,19 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
+/// Replaces the characters outside of ASCII by those they look like, as far as there are any: separators, too.
+pub(crate) fn as_it_looks(text: &str) -> String {
+    let compatible = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
+    let mut looks = String::with_capacity(compatible.len());
+    for c in compatible.chars() {
+        match c.is_ascii() {
+            true => looks.push(c),
+            false => looks.extend(skeleton(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    looks
+}
+
 /// Uses the tables of Unicode: compatibility forms (NFKC), confusables (UTS #39), case.
 fn slowly(text: &str) -> String {
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
@@ -107,7 +120,7 @@ fn skip(chars: &mut Peekable<CharIndices<'_>>, end: usize) {
 }
 
 /// Returns what an entity at the beginning of the text stands for, and its length.
-fn entity(text: &str) -> Option<(Cow<'static, str>, usize)> {
+pub(crate) fn entity(text: &str) -> Option<(Cow<'static, str>, usize)> {
     let end = text.bytes().take(LONGEST_ENTITY).position(|byte| byte == b';')? + 1;
     let name = text.get(..end)?;
     let read = match name.strip_prefix("&#").map(|number| number.trim_end_matches(';')) {

@@ -5,8 +5,8 @@
 //! short.
 //!
 //! In such a block the text is not escaped, and Slack does not document how it reads `<!channel>` or `<@U1>` there. So
-//! anything that would be a mention in Slack's own format is broken by an invisible character, and pings are sent only
-//! as [`mrkdwn`](super::mrkdwn).
+//! anything that would be a mention in Slack's own format, however Markdown may spell it, is broken by an invisible
+//! character, and pings are sent only as [`mrkdwn`](super::mrkdwn).
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -19,7 +19,7 @@ use super::{
     lines::{self, Kind},
     markdown, mrkdwn,
 };
-use crate::chat::Button;
+use crate::{chat::Button, spelling};
 
 /// The most characters of a block's Markdown, and how many more it may have after its mentions are broken.
 pub(super) const MAX_BLOCK_CHARS: usize = 11_000;
@@ -46,9 +46,9 @@ impl Content {
         Content { text: escaped, blocks: vec![] }
     }
 
-    /// Returns Markdown as a block; `None` if it is too long for one.
+    /// Returns Markdown as a block; `None` if it is too long for one, or has a link that may look like another there.
     pub(super) fn markdown(source: &str) -> Option<Content> {
-        let shown = with_emoji(&without_mentions(&markdown::at_margin(source)));
+        let shown = with_emoji(&without_mentions(&markdown::honest(&markdown::at_margin(source))?));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
             return None;
         }
@@ -102,40 +102,75 @@ fn with_emoji(source: &str) -> String {
     shown
 }
 
+/// What a mention may begin with: its own characters, or an entity.
+const BEGINNINGS: [char; 3] = ['<', '&', '@'];
+
+/// The most characters that are read of a possible mention.
+const MENTION_CHARS: usize = 80;
+
 /// Breaks everything that Slack could take for a mention in Markdown.
 pub(super) fn without_mentions(source: &str) -> String {
     static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let bracket = "(?i:<|&lt;|&#0*60;|&#x0*3c;)";
-        // An id has no small letters; the bracket or bar after it may be escaped, or written as an entity. At the end of a
-        // text it may go on in the next one, as in a stream.
-        let id = r"[@#](?:[A-Z0-9]+[>|&\\]|[A-Z0-9]*$)";
+        // An id has no small letters. At the end of a text it may go on in the next one.
+        let id = r"[@#](?:[A-Z0-9]+[<>|&\\]|[A-Z0-9]*$)";
         let word = "!(?i:channel|here|everyone|subteam|date)";
-        Regex::new(&format!(r"^(?:{bracket}(?:{id}|{word})|@(?:channel|here|everyone)\b)")).ok()
+        Regex::new(&format!(r"^(?:<(?:{id}|{word})|@(?:channel|here|everyone)\b)")).ok()
     });
     let Some(mention) = &*MENTION else { return source.replace('<', &format!("<{JOINER}")) };
     let mut shown = String::with_capacity(source.len());
     let mut rest = source;
     // Only possible beginnings are examined, not every character of a long text.
-    while let Some(start) = rest.find(['<', '&', '@']) {
+    while let Some(start) = rest.find(BEGINNINGS) {
         let (before, from) = rest.split_at(start);
         shown.push_str(before);
-        let Some(found) = mention.find(from) else {
-            shown.push_str(&from[..1]);
-            rest = &from[1..];
-            continue;
-        };
+        let (read, first) = as_read(from);
+        let is_one = mention.is_match(&read);
         // After the bracket, or the `@`. What follows may hold the next one.
-        let opening = found.as_str().rfind(['<', ';']).map_or(1, |at| at + 1);
+        let opening = if is_one { first } else { 1 };
         shown.push_str(&from[..opening]);
-        shown.push(JOINER);
+        if is_one {
+            shown.push(JOINER);
+        }
         rest = &from[opening..];
     }
     shown.push_str(rest);
     shown
 }
 
+/// Returns the beginning of a text as a Markdown parser reads it, without escapes and entities, and how many bytes its
+/// first character is written in.
+fn as_read(text: &str) -> (String, usize) {
+    let (mut read, mut first, mut at) = (String::new(), None, 0);
+    for _ in 0..MENTION_CHARS {
+        let rest = &text[at..];
+        let mut chars = rest.chars();
+        let (Some(c), next) = (chars.next(), chars.next()) else { break };
+        let entity = (c == '&').then(|| spelling::entity(rest)).flatten();
+        let escaped = next.filter(|next| c == '\\' && next.is_ascii_punctuation());
+        at += match (entity, escaped) {
+            (Some((characters, written)), _) => {
+                read.push_str(&characters);
+                written
+            }
+            (None, Some(escaped)) => {
+                read.push(escaped);
+                2
+            }
+            (None, None) => {
+                read.push(c);
+                c.len_utf8()
+            }
+        };
+        first.get_or_insert(at);
+    }
+    (read, first.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
+    use comrak::nodes::NodeValue;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -175,6 +210,16 @@ mod tests {
             "<#C1>",
             "@here",
             "@channel",
+            r"<\!channel>",
+            r"<\@U1>",
+            r"\<\@U1\|han\>",
+            "<&#33;channel>",
+            "<&#64;U1>",
+            "&#60;&commat;U1&#x3e;",
+            "<!ch&#97;nnel>",
+            "<@&#85;1>",
+            "&#064;channel",
+            "@ch&#97;nnel",
         ] {
             for around in ["{}", "see `{}` there", "```\n{}\n```"] {
                 let source = around.replace("{}", mention);
@@ -237,6 +282,76 @@ mod tests {
                 (marks, source.to_owned()),
                 "{shown}"
             );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// Regression: `<\!channel>` and `&#064;channel` became mentions once their Markdown was read.
+        #[test]
+        fn nothing_that_markdown_makes_of_a_block_mentions_anybody(
+            source in "(<|&lt;|&#60;|&#x3C;|\\\\|!|&#33;|&excl;|@|&#064;|&commat;|channel|ch&#97;nnel|here|U1|&#85;1|>|\\||&gt;| |a){0,12}"
+        ) {
+            let mention = Regex::new(r"<(?:@[A-Z0-9]+[>|]|!(?:channel|here))|@(?:channel|here)\b").expect("a pattern");
+            let shown = without_mentions(&source);
+            prop_assert_eq!(shown.replace(JOINER, ""), source);
+            prop_assert!(!mention.is_match(&shown), "{}", shown);
+            for text in texts(&shown) {
+                prop_assert!(!mention.is_match(&text), "{} in {}", text, shown);
+            }
+        }
+    }
+
+    /// The texts that Markdown is read as.
+    fn texts(source: &str) -> Vec<String> {
+        let arena = comrak::Arena::new();
+        let document = comrak::parse_document(&arena, source, &comrak::Options::default());
+        let mut texts = vec![String::new()];
+        for node in document.descendants() {
+            match (&node.data().value, texts.last_mut()) {
+                // One text may be several nodes.
+                (NodeValue::Text(text), Some(last)) => last.push_str(text),
+                (NodeValue::HtmlInline(html), _) => texts.extend([html.clone(), String::new()]),
+                (NodeValue::HtmlBlock(html), _) => texts.extend([html.literal.clone(), String::new()]),
+                _ => texts.push(String::new()),
+            }
+        }
+        texts
+    }
+
+    /// Regression: in a block, a link was whatever its label said that it was.
+    #[test]
+    fn a_link_that_looked_like_another_address_shows_its_own() {
+        for (source, expected) in [
+            ("see [https://a.b](https://c.d) there", "see https://a.b (<https://c.d>) there"),
+            (
+                "- [**login.acme.example**](https://evil.example/x)",
+                "- **login.acme.example** (<https://evil.example/x>)",
+            ),
+            ("| 表 |\n|--|\n| 請[www.a.b](https://c.d) |", "| 表 |\n|--|\n| 請www.a.b (<https://c.d>) |"),
+            (
+                "[a.example][1] or [b.example]\n\n[1]: https://c.d\n[b.example]: https://c.d",
+                "a.example (<https://c.d>) or b.example (<https://c.d>)\n\n[1]: https://c.d\n[b.example]: https://c.d",
+            ),
+            ("[see ![https://a.b](https://c.d)](https://e.f)", "see https://a.b (<https://c.d>) (<https://e.f>)"),
+            ("[https://a.b](slack://user)", "https://a.b (slack://user)"),
+            (
+                "<https://c.d|https://a.b/login> <https://c.d|the page>",
+                "https://a.b/login (<https://c.d>) <https://c.d|the page>",
+            ),
+        ] {
+            let content = Content::markdown(source).expect("it can be written");
+            assert_eq!(content.blocks[0]["text"], expected);
+            assert!(!content.text.contains("|https://a.b>") && !content.text.contains(".example>"), "{}", content.text);
+        }
+        for honest in [
+            "[a.b](https://a.b/) [https://a.b/c](https://a.b/c) [x@a.b](mailto:x@a.b) [the page](https://a.b/c)",
+            "`[https://a.b](https://c.d)`\n\n```\n[https://a.b](https://c.d)\n```",
+            "[1]: https://a.b",
+            "<https://a.b/c> https://c.d [ ] a.b",
+        ] {
+            assert_eq!(Content::markdown(honest).expect("short").blocks[0]["text"], honest);
         }
     }
 }

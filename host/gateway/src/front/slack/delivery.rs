@@ -71,7 +71,7 @@ impl Form {
         }
     }
 
-    /// Returns `None` if the text is too long for this form.
+    /// Returns `None` if the text cannot be sent in this form.
     fn content(self, text: &str, pings: &[String]) -> Option<Content> {
         match self {
             Form::Block => Content::markdown(text),

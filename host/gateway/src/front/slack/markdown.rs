@@ -5,18 +5,21 @@
 //! zero-width space makes one.
 //!
 //! Whatever the Markdown contains, the result mentions only those who are to be pinged, and links only to
-//! web and mail addresses: all text is escaped, and the only control sequences are generated here.
+//! web and mail addresses, of which none is hidden behind another: all text is escaped, and the only control sequences
+//! are generated here.
 
 use std::borrow::Cow;
 
 use comrak::{Arena, Options, arena_tree::NodeEdge, parse_document};
 
+pub(super) use self::labels::{honest, is_honest};
 use self::writer::Writer;
 use super::{
     lines::{self, Kind},
     mrkdwn,
 };
 
+mod labels;
 mod prose;
 mod table;
 mod writer;

@@ -134,22 +134,23 @@ fn push_readable(plain: &mut String, sequence: &str) {
 
 /// Writes a link: its label and its address, or the label alone if it is the address.
 pub(super) fn push_link(plain: &mut String, target: &str, label: Option<&str>) {
-    // Slack made the link from an address or domain that was written out.
-    let is_address = |label: &str| {
-        [Some(target), target.strip_suffix('/')].into_iter().flatten().any(|target| {
-            let scheme = target.strip_suffix(label);
-            matches!(scheme, Some("" | "http://" | "https://" | "mailto:" | "tel:"))
-        })
-    };
     match label {
         Some(label) => {
             plain.push_str(label);
-            if !is_address(label) {
+            if !is_written_out(label, target) {
                 plain.push_str(&format!(" ({target})"));
             }
         }
         None => plain.push_str(target),
     }
+}
+
+/// Returns whether a label is the address itself, as Slack makes a link from an address or domain that was written out.
+pub(super) fn is_written_out(label: &str, address: &str) -> bool {
+    [Some(address), address.strip_suffix('/')].into_iter().flatten().any(|address| {
+        let scheme = address.strip_suffix(label);
+        matches!(scheme, Some("" | "http://" | "https://" | "mailto:" | "tel:"))
+    })
 }
 
 fn unescaped(escaped: &str) -> String {

@@ -40,6 +40,7 @@ use super::{
     history,
     identity::Identity,
     limiter::Priority,
+    markdown,
     statuses::Statuses,
     web::{Slot, Web},
 };
@@ -238,6 +239,7 @@ impl Streams {
             return Ok(None);
         };
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
+        let rest = rest.filter(|_| markdown::is_honest(text));
         let (last, kept) = (rest.unwrap_or_default(), rest.map(|_| tag));
         let stopped = match stop(web, channel, &ts, last, buttons, kept).await {
             Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
@@ -391,6 +393,10 @@ impl Growing {
                 return shown;
             }
             let text = heard.borrow_and_update().clone();
+            // A link that looks like another one is written in another way once the answer is complete.
+            if !markdown::is_honest(&text) {
+                continue;
+            }
             // An answer that has started again is shown once it is complete.
             let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
             if more.trim().is_empty() || more.chars().count() > MAX_PIECE {

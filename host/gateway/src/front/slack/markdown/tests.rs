@@ -58,6 +58,28 @@ fn links_lead_to_the_web_and_to_mail() {
     }
 }
 
+/// Regression: a link was shown as whatever address its label was.
+#[test]
+fn a_link_whose_label_was_another_address_led_elsewhere() {
+    for (source, expected) in [
+        ("[https://a.b](https://c.d)", "https://a.b (<https://c.d>)"),
+        ("[acme.example](https://evil.example)", "acme.example (<https://evil.example>)"),
+        ("[acme.example](https://evil.example/acme.example)", "acme.example (<https://evil.example/acme.example>)"),
+        ("[log in at **acme**.example!](https://c.d)", "log in at acme.example! (<https://c.d>)"),
+        ("[請到acme.example登入](https://c.d)", "請到acme.example登入 (<https://c.d>)"),
+        ("[acme\u{2024}example](https://c.d)", "acme\u{2024}example (<https://c.d>)"),
+        ("[acm\u{200b}e.exa\u{2060}mple](https://c.d)", "acm\u{200b}e.exa\u{2060}mple (<https://c.d>)"),
+        ("[10.0.0.1](https://c.d)", "10.0.0.1 (<https://c.d>)"),
+        ("[ops@acme.example](mailto:x@c.d)", "ops@acme.example (<mailto:x@c.d>)"),
+        ("[https://a.b](https://a.b@c.d)", "https://a.b (<https://a.b@c.d>)"),
+        ("[a.b](https://a.b/)", "<https://a.b/|a.b>"),
+        ("[x@a.b](mailto:x@a.b)", "<mailto:x@a.b|x@a.b>"),
+        ("[version 1.2, e.g. 3.5](https://c.d)", "<https://c.d|version 1.2, e.g. 3.5>"),
+    ] {
+        assert_eq!(plain(source), expected, "{source}");
+    }
+}
+
 #[test]
 fn definitions_of_links_are_shown() {
     assert_eq!(plain("see [1]\n\n[1]: https://a.b/c"), "see [1]\n\n[1]: <https://a.b/c>");

@@ -5,7 +5,7 @@ use std::mem;
 
 use comrak::nodes::{ListType, NodeValue};
 
-use super::{prose, table};
+use super::{labels, prose, table};
 use crate::front::slack::mrkdwn::{self, escape_into};
 
 /// Makes a word boundary where a text has none.
@@ -337,6 +337,9 @@ impl<'a> Writer<'a> {
         }
         match prose::link_target(url) {
             Some(target) if label.is_empty() || label == url => self.push(&format!("<{target}>")),
+            Some(target) if labels::misleads(label, url) => {
+                self.push(&format!("{} (<{target}>)", mrkdwn::escape(label)))
+            }
             Some(target) => self.push(&format!("<{target}|{}>", mrkdwn::escape(label))),
             None => self.push(&mrkdwn::escape(&named(url))),
         }
