@@ -304,6 +304,53 @@ fn a_tiny_prompt_that_is_refused_as_too_long_shuts_nobody_out() {
     }
 }
 
+/// The same turn as somebody else.
+fn other(turn: &str) -> String {
+    turn.replace("\"U1\"", "\"U2\"").replace("\"D1\"", "\"D2\"")
+}
+
+/// One refused summary, as any other request that was not the first of an answer, took the history out of everybody's
+/// conversation.
+#[test]
+fn a_summary_that_is_refused_as_too_long_limits_nobody() {
+    for message in ["prompt is too long", "prompt is too long: 3000 tokens > 1500 maximum"] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        run(&home, &anthropic, "strict", &[other(&turn(0, 200))]);
+        anthropic.when("Fact", Behaviour::Echo);
+        anthropic.when("<conversation>", Behaviour::error(400, "invalid_request_error", message));
+        let ask = |input: &[String]| {
+            let arguments = ["--policy", &component("rolling-summary"), "--window", "12000"];
+            finish(home.asking(&anthropic, &arguments), &input.join("\n")).ok().lines()
+        };
+        let lines = ask(&(1..16).map(|n| turn(n, 10)).collect::<Vec<_>>());
+        assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+        assert!(
+            anthropic.requests().iter().any(|asked| asked.question().contains("<conversation>")),
+            "one was asked for"
+        );
+        let lines = ask(&[other(&turn(16, 1))]);
+        let limit = of_type(&lines, "turn")[0].pointer("/tokens/limit").and_then(Value::as_u64);
+        assert!(limit > Some(4_096), "{limit:?}");
+        assert!(!audit(&home).contains("bounds of a model's window"), "{}", audit(&home));
+    }
+}
+
+/// The rungs of one conversation, each refused in the same hour of confusion, took the history out of the others.
+#[test]
+fn rungs_that_are_all_refused_cost_other_conversations_nothing() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    run(&home, &anthropic, "standard", &(0..8).map(|n| other(&turn(n, 3))).collect::<Vec<_>>());
+    run(&home, &anthropic, "standard", &(10..30).map(|n| turn(n, 9)).collect::<Vec<_>>());
+    (0..8).for_each(|_| anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long")));
+    let lines = run(&home, &anthropic, "standard", &[turn(30, 9)]).lines();
+    assert_eq!(lost(&lines).len(), 1, "{:#?}", replies(&lines));
+    let fresh = Anthropic::start_blocking();
+    let lines = run(&home, &fresh, "standard", &[other(&turn(8, 3))]).lines();
+    assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+    let sent = fresh.requests()[0].body.to_string();
+    assert!((0..9).all(|n| sent.contains(&format!("Fact {n}:"))), "{}", audit(&home));
+}
+
 /// A model that has nothing to say to a small prompt is not asked again.
 #[test]
 fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {

@@ -223,16 +223,29 @@ impl Calibration {
     }
 
     /// Notes that a prompt was refused as too long. The provider's count is a sample, too, if it is
-    /// plausible. A count that includes the room for the answer errs on the safe side.
+    /// plausible. A count that includes the room for the answer errs on the safe side. What is only said of a small
+    /// request limits nobody: believing it would keep every conversation below its size.
     pub fn refused(&mut self, session: SessionId, estimate: u64, refusal: Refusal, now_ms: i64) {
         let Refusal { observed, window, source } = refusal;
         if let Some(observed) = observed.filter(|&observed| is_plausible(estimate, observed)) {
             self.sample(session, estimate, observed);
         }
+        let size = estimate.max(observed.unwrap_or(0));
+        let is_proven = source != Source::Refused || window.is_some_and(|window| self.bounds.believes(window, now_ms));
+        if !is_proven && !self.may_be_too_large(size, Source::Unexplained) {
+            tracing::warn!(size, "a refusal of a small prompt as too long limits nobody");
+            self.bounds.end_trial(session);
+            return;
+        }
         let believed = self.bounds.refused(session, estimate, window, source, now_ms);
         if let (Some(window), false) = (window, believed) {
             tracing::warn!(window, "ignoring a refusal that names a window smaller than a prompt that was answered");
         }
+    }
+
+    /// Returns whether a request of this size that got no answer may exceed what the model accepts.
+    pub fn may_be_too_large(&self, size: u64, source: Source) -> bool {
+        size > LEAST_LIMIT && self.bounds.may_be_too_large(size, source)
     }
 
     /// Returns whether smaller requests of a conversation are worth trying although nobody has said that they are
@@ -338,6 +351,29 @@ mod tests {
         }
         calibration.refused(SessionId::of(1), 5_000, said(Some(10_000_000), None), 0);
         assert_eq!(calibration.fit(), Fit::default());
+    }
+
+    /// Once, only the first refusal of a turn's answer was compared with what the model had answered.
+    #[test]
+    fn one_odd_refusal_of_a_small_prompt_limited_everybody() {
+        let (session, now) = (SessionId::of(1), 0);
+        let mut calibration = Calibration::default();
+        calibration.answered(session, 60_000, 60_000, now);
+        let answered = *calibration.bounds();
+        // A summary, as too long for a window that is refuted as well.
+        for window in [None, Some(3_000)] {
+            calibration.refused(session, 4_000, said(None, window), now);
+            assert_eq!(*calibration.bounds(), answered);
+        }
+        // A request that may have been too large, and the rungs below it.
+        for size in [20_000, 1_500, 1_200] {
+            calibration.refused(session, size, said(None, None), now);
+        }
+        assert_eq!(calibration.bounds().most(session, now), Some(10_000));
+        // Once one was answered, the model may well have become so small.
+        calibration.answered(session, 1_100, 1_100, now);
+        calibration.refused(session, 1_500, said(None, None), now);
+        assert_eq!(calibration.bounds().most(session, now), Some(1_300));
     }
 
     /// Once, a single wrong count took the whole history out of a conversation's window.

@@ -255,7 +255,7 @@ impl Bounds {
         self.trial.is_some_and(|(by, since)| by == session && !has_passed(TRIAL_MS, since, now_ms))
     }
 
-    fn end_trial(&mut self, session: SessionId) {
+    pub(super) fn end_trial(&mut self, session: SessionId) {
         self.trial = self.trial.filter(|&(by, _)| by != session);
     }
 
@@ -307,9 +307,14 @@ impl Bounds {
         believed
     }
 
-    fn name(&mut self, tokens: u64, now_ms: i64) -> bool {
+    /// Returns whether a window of this size is believed.
+    pub(super) fn believes(&self, tokens: u64, now_ms: i64) -> bool {
         let is_refuted = |known: Answered| known.tokens > tokens && is_fresh(&known, now_ms);
-        if tokens == 0 || self.both_days().any(is_refuted) {
+        tokens > 0 && !self.both_days().any(is_refuted)
+    }
+
+    fn name(&mut self, tokens: u64, now_ms: i64) -> bool {
+        if !self.believes(tokens, now_ms) {
             return false;
         }
         match &mut self.named {
@@ -322,9 +327,11 @@ impl Bounds {
     /// Returns whether a request that got no answer, for an unknown reason, may have been too large. If it is much
     /// smaller than requests that were answered, the reason was something else. Empty answers are common, so one is
     /// considered only if the prompt was nearly as large as the largest answered one; refusals are rare, and since
-    /// estimates are inexact, a wider range is considered.
+    /// estimates are inexact, a wider range is considered. A refusal that contradicts what was answered counts once
+    /// something smaller was answered since.
     pub fn may_be_too_large(&self, size: u64, source: Source) -> bool {
-        let fits = self.refused.map_or_else(|| self.largest_answered(), |refused| refused.fits);
+        let fits = self.refused.map(|refused| refused.fits).filter(|&fits| fits > 0);
+        let fits = fits.unwrap_or_else(|| self.largest_answered());
         let (part, of) = if source == Source::Empty { (9, 10) } else { (1, 4) };
         size.saturating_mul(of) >= fits.saturating_mul(part)
     }

@@ -11,7 +11,7 @@ use super::{
     trial::{self, Trial},
 };
 use crate::{
-    calibration::{LEAST_LIMIT, Source},
+    calibration::{LEAST_LIMIT, Refusal, Source},
     store::StoreError,
 };
 
@@ -117,11 +117,9 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
     match error {
         ModelError::Overflow { observed_tokens, allowed_tokens: None, message, .. }
             if exchange.below.is_none()
-                && !may_be_the_size(
-                    ports,
-                    exchange.estimate().max(observed_tokens.unwrap_or(0)),
-                    Source::Unexplained,
-                ) =>
+                && !ports
+                    .calibration()
+                    .may_be_too_large(exchange.estimate().max(observed_tokens.unwrap_or(0)), Source::Unexplained) =>
         {
             tracing::warn!(session = exchange.key, message, "ignoring a refusal of a small prompt as too long");
             ModelError::Unexplained { message }
@@ -130,19 +128,19 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
     }
 }
 
-/// Returns whether a request of this size may exceed what the model accepts.
-fn may_be_the_size(ports: &dyn Ports, size: u64, source: Source) -> bool {
-    size > LEAST_LIMIT && ports.calibration().bounds().may_be_too_large(size, source)
+/// Returns what a refusal as too long says of the size.
+pub(crate) fn refusal(error: &ModelError) -> Option<Refusal> {
+    let ModelError::Overflow { observed_tokens, allowed_tokens, message, .. } = error else { return None };
+    // A quota per minute is not a context window.
+    let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
+    Some(Refusal { observed: *observed_tokens, window, source: Source::Refused })
 }
 
 /// Returns why a smaller request may be answered although this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
-        Err(ModelError::Overflow { observed_tokens, allowed_tokens, message, .. }) => {
-            // A quota per minute is not a context window.
-            let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
-            let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
-            return Some(Cause::Overflow { observed_tokens, allowed_tokens, window });
+        Err(error @ ModelError::Overflow { allowed_tokens, .. }) => {
+            return refusal(error).map(|refusal| Cause::Overflow { refusal, allowed_tokens: *allowed_tokens });
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
         Err(error) if is_without_a_word(error) => Source::Failing,
@@ -154,7 +152,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
     let may_suspect = exchange.trial.as_ref().is_some_and(is_tried)
         || exchange.tally.tokens_after > LEAST_LIMIT
             && (source != Source::Failing || exchange.sizes.may_be_too_large(exchange.estimate()))
-            && may_be_the_size(ports, exchange.estimate(), source)
+            && ports.calibration().may_be_too_large(exchange.estimate(), source)
             && ports.calibration().may_suspect(exchange.session, ports.now_ms());
     may_suspect.then_some(Cause::Suspected(source))
 }

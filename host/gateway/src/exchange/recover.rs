@@ -36,7 +36,7 @@ use replan::Replanning;
 #[derive(Clone, Copy)]
 pub(super) enum Cause {
     /// The provider said that the request was too large.
-    Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, window: Option<u64> },
+    Overflow { refusal: Refusal, allowed_tokens: Option<u64> },
     /// There was no answer, for an unknown reason; it may be the size.
     Suspected(Source),
 }
@@ -115,11 +115,10 @@ fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
     let size = exchange.estimate();
     exchange.below = Some(exchange.below.map_or(size, |below| below.min(size)));
     match cause {
-        Cause::Overflow { observed_tokens, allowed_tokens, window } => {
+        Cause::Overflow { refusal, allowed_tokens } => {
             exchange.tally.overflowed = true;
-            let refusal = Refusal { observed: observed_tokens, window, source: Source::Refused };
             ports.calibration().refused(exchange.session, size, refusal, ports.now_ms());
-            note_overflow(ports, exchange, observed_tokens, allowed_tokens);
+            note_overflow(ports, exchange, refusal.observed, allowed_tokens);
         }
         Cause::Suspected(source) => {
             tracing::warn!(session = exchange.key, size, because = source.name(), "trying a smaller prompt");
@@ -155,7 +154,7 @@ fn note_overflow(ports: &dyn Ports, exchange: &Exchange, observed_tokens: Option
 async fn choose(ports: &dyn Ports, exchange: &Exchange, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
     let mut available = base.available(tried, exchange.budget.limit);
     let (observed_tokens, allowed_tokens) = match cause {
-        Cause::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
+        Cause::Overflow { refusal, allowed_tokens } => (refusal.observed, allowed_tokens),
         Cause::Suspected(_) => (None, None),
     };
     if exchange.trial.is_some() {

@@ -5,9 +5,8 @@ use pmk_core::{Language, message, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
 
 use crate::{
-    calibration::{Refusal, Source},
     exchange::{
-        Ports, SummaryInput,
+        Ports, SummaryInput, call,
         material::{PIECE_SHARE, head, question, system},
     },
     ids::SessionId,
@@ -64,10 +63,11 @@ fn learn(ports: &dyn Ports, session: SessionId, size: u64, outcome: &Result<Answ
         Ok(answer) if !answer.is_empty() => {
             ports.calibration().took(session, size, answer.usage.prompt_tokens(), now_ms);
         }
-        Err(ModelError::Overflow { .. }) => {
-            let refusal = Refusal { observed: None, window: None, source: Source::Refused };
-            ports.calibration().refused(session, size, refusal, now_ms);
+        Ok(_) => {}
+        Err(error) => {
+            if let Some(refusal) = call::refusal(error) {
+                ports.calibration().refused(session, size, refusal, now_ms);
+            }
         }
-        _ => {}
     }
 }
