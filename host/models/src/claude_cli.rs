@@ -15,7 +15,10 @@ use std::{
 use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable};
 use pmk_system::child::{self, End, Limits, SpawnError, Spec};
-use tokio::{sync::Notify, time::sleep};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use self::events::Transcript;
@@ -33,6 +36,8 @@ pub(crate) const PROVIDER: &str = "claude-cli";
 pub(crate) const PROGRAM: &str = "claude";
 /// The default model: an alias that `claude` resolves to its newest.
 pub(crate) const DEFAULT_MODEL: &str = "sonnet";
+/// The longest time in which nothing is printed.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit of a call, including waits and retries.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum number of attempts per call. Each time, `claude` itself tries twice.
@@ -84,6 +89,8 @@ pub struct Config {
     pub(crate) model: String,
     /// The context window in tokens; with `None`, that of the model's family.
     pub window: Option<u64>,
+    /// The longest time in which nothing is printed: `claude` prints each piece of an answer, and that it retries.
+    pub idle_timeout: Duration,
     /// The time limit of a call, including waits and retries.
     pub call_timeout: Duration,
     /// The maximum number of attempts per call.
@@ -102,6 +109,7 @@ impl Config {
             environment: child::inherit(INHERITED),
             model: model.into(),
             window: None,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
             call_timeout: DEFAULT_CALL_TIMEOUT,
             attempts: DEFAULT_ATTEMPTS,
             first_wait: DEFAULT_FIRST_WAIT,
@@ -149,9 +157,11 @@ impl ClaudeCli {
     async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Answer, ModelError> {
         let spec = self.spec(request, deadline);
         let mut transcript = Transcript::default();
-        let (cancel, is_done) = (CancellationToken::new(), Notify::new());
+        let (cancel, heard, is_done) = (CancellationToken::new(), Notify::new(), Notify::new());
+        let mut is_silent = false;
         let finished = {
             let mut run = pin!(child::run(&spec, &cancel, |line| {
+                heard.notify_one();
                 transcript.push(line);
                 if transcript.has_result() {
                     is_done.notify_one();
@@ -165,10 +175,18 @@ impl ClaudeCli {
                     cancel.cancel();
                     run.await
                 }
+                () = async { while timeout(self.config.idle_timeout, heard.notified()).await.is_ok() {} } => {
+                    is_silent = true;
+                    cancel.cancel();
+                    run.await
+                }
             }
         };
         let finished = finished.map_err(|error| self.not_started(&error))?;
         let answered = transcript.finish().unwrap_or_else(|| {
+            if is_silent {
+                return Err(self.silence());
+            }
             if finished.end == End::TimedOut {
                 return Err(ModelError::not_done_within(self.config.call_timeout));
             }
@@ -184,6 +202,11 @@ impl ClaudeCli {
             Err(ModelError::Other { message: format!("`{program}` ended without a result ({how}): {said}") })
         });
         answered.and_then(|answer| classify::accept(answer, self.window()))
+    }
+
+    /// The error of a `claude` that stalls. As over HTTP, it is not asked again.
+    fn silence(&self) -> ModelError {
+        ModelError::silent_for(self.config.idle_timeout)
     }
 
     fn not_started(&self, error: &SpawnError) -> ModelError {
@@ -272,7 +295,7 @@ impl Model for ClaudeCli {
             .with_max_times(self.config.attempts.saturating_sub(1));
         (|| self.attempt(request, deadline))
             .retry(backoff)
-            .when(|error| error.action().asks_the_same_again())
+            .when(|error| error.action().asks_the_same_again() && *error != self.silence())
             .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))
             .notify(|error, wait| {
                 tracing::warn!(

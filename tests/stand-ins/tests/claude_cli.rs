@@ -183,6 +183,25 @@ async fn a_claude_that_hangs_is_ended() {
     assert!(before.elapsed() < PATIENCE, "it waited for what it had started");
 }
 
+/// It held its conversation until the time for the whole call was over, ten minutes later.
+#[tokio::test]
+async fn a_claude_that_prints_nothing_more_is_ended_and_not_asked_again() {
+    let mut stage = stage("out {\"type\":\"system\",\"subtype\":\"init\"}\nspawn\nhang");
+    stage.config.idle_timeout = Duration::from_secs(2);
+    let before = Instant::now();
+    assert_eq!(stage.ask().await, Err(ModelError::silent_for(Duration::from_secs(2))));
+    assert!(before.elapsed() < PATIENCE, "{:?}", before.elapsed());
+    assert_eq!(stage.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_claude_that_prints_something_now_and_then_is_waited_for() {
+    let mut stage = stage(&format!("{}answer at last", "out {\"type\":\"system\"}\nsleep 1000\n".repeat(4)));
+    stage.config.idle_timeout = Duration::from_secs(3);
+    let answer = stage.ask().await.expect("an answer");
+    assert_eq!(answer.blocks, [Block::Text { text: "at last".into() }]);
+}
+
 #[tokio::test]
 async fn a_missing_program_and_a_littered_directory_are_said() {
     let mut stage = stage("answer ok");
