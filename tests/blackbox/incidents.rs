@@ -3,7 +3,7 @@
 
 use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message, testing::pairs_are_whole};
 use pmk_models::{
-    Model, ModelError, Request,
+    Meter, Model, ModelError, Request,
     anthropic::{Anthropic as Client, Config},
     http,
 };
@@ -154,7 +154,7 @@ async fn seed_002_without_the_guard_the_provider_refuses_the_session_for_ever() 
         let cut: Vec<Message> = messages[..1].iter().chain(&messages[oldest_kept..]).cloned().collect();
         let expected = pairs_are_whole(&cut);
         let request = Request { messages: message::shared(cut), max_answer_tokens: 100, ..Request::default() };
-        match client.ask(&request).await {
+        match client.ask(&request, &Meter::default()).await {
             Ok(_) => {
                 assert!(expected, "{oldest_kept}");
                 whole += 1;

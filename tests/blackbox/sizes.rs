@@ -351,6 +351,28 @@ fn rungs_that_are_all_refused_cost_other_conversations_nothing() {
     assert!((0..9).all(|n| sent.contains(&format!("Fact {n}:"))), "{}", audit(&home));
 }
 
+/// Once, a request whose answer was refused, or broke off, looked free.
+#[test]
+fn what_was_paid_for_without_an_answer_was_not_in_the_ledger() {
+    let cut = || Behaviour::Cut { text: "half".into() };
+    for paid in [vec![Behaviour::stopping("no", "refusal")], vec![cut(), cut()], vec![cut(), Behaviour::Echo]] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        paid.iter().for_each(|behaviour| anthropic.push(behaviour.clone()));
+        run(&home, &anthropic, "standard", &[turn(0, 1)]);
+        let counted: u64 = anthropic.requests().iter().map(|asked| asked.prompt_tokens).sum();
+        assert_eq!(anthropic.requests().len(), paid.len(), "{paid:?}");
+        let ledger = home.ledger();
+        let told = of_type(&ledger, "token.usage").into_iter();
+        let told =
+            told.flat_map(|event| ["inputTokens", "cacheReadTokens", "cacheCreationTokens"].map(|name| &event[name]));
+        assert_eq!(told.filter_map(Value::as_u64).sum::<u64>(), counted, "{paid:?}: {ledger:#?}");
+        let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+        let of_turns = "SELECT sum(input_tokens + cache_read_tokens + cache_creation_tokens) FROM turn";
+        let of_turns: i64 = store.query_row(of_turns, [], |row| row.get(0)).expect("a sum");
+        assert_eq!(of_turns.unsigned_abs(), counted, "{paid:?}");
+    }
+}
+
 /// A model that has nothing to say to a small prompt is not asked again.
 #[test]
 fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {

@@ -29,7 +29,7 @@ use pmk_host::{
     store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
-use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
+use pmk_models::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use pmk_system::clock::Clock;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +60,7 @@ impl Model for Refusing {
         100_000_000
     }
 
-    async fn ask(&self, _request: &Request) -> Result<Answer, ModelError> {
+    async fn ask(&self, _request: &Request, _meter: &Meter) -> Result<Answer, ModelError> {
         self.asked.lock().expect("not poisoned").push(Instant::now());
         if self.refusals.load(Ordering::Relaxed) > 0 {
             self.refusals.fetch_sub(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::stream::Assembly;
 use super::{
-    Answer, Listener, Model, ModelError, OpenError, Request, classify,
+    Answer, Listener, Meter, Model, ModelError, OpenError, Request, classify,
     families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
 };
@@ -73,10 +73,10 @@ impl Anthropic {
         Ok(Anthropic { config, endpoint, family })
     }
 
-    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>, meter: &Meter) -> Result<Answer, ModelError> {
         let max_tokens = self.family.room(request, self.window());
         let body = wire::body(&self.config.model, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(body, heard_by).await?;
+        let answer = self.endpoint.call::<Assembly>(body, heard_by, meter).await?;
         classify::accept(answer, self.window())
     }
 }
@@ -107,12 +107,12 @@ impl Model for Anthropic {
         self.endpoint.clock_ahead()
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
-        self.answer(request, None).await
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
+        self.answer(request, None, meter).await
     }
 
-    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener) -> Result<Answer, ModelError> {
-        self.answer(request, Some(listener)).await
+    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener, meter: &Meter) -> Result<Answer, ModelError> {
+        self.answer(request, Some(listener), meter).await
     }
 }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::events::Transcript;
 use super::{
-    Answer, Model, ModelError, Request, classify,
+    Answer, Meter, Model, ModelError, Request, classify,
     families::{self, Family},
 };
 
@@ -154,7 +154,7 @@ impl ClaudeCli {
         }
     }
 
-    async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Answer, ModelError> {
+    async fn attempt(&self, request: &Request, meter: &Meter, deadline: Instant) -> Result<Answer, ModelError> {
         let spec = self.spec(request, deadline);
         let mut transcript = Transcript::default();
         let (cancel, heard, is_done) = (CancellationToken::new(), Notify::new(), Notify::new());
@@ -183,6 +183,7 @@ impl ClaudeCli {
             }
         };
         let finished = finished.map_err(|error| self.not_started(&error))?;
+        meter.add(transcript.spent());
         let answered = transcript.finish().unwrap_or_else(|| {
             if is_silent {
                 return Err(self.silence());
@@ -279,7 +280,7 @@ impl Model for ClaudeCli {
         self.config.window.unwrap_or(self.family.window)
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
         if request.system.len() > MAX_SYSTEM_BYTES {
             let message = format!(
                 "the system prompt has {} bytes; `claude` accepts at most {MAX_SYSTEM_BYTES}",
@@ -293,7 +294,7 @@ impl Model for ClaudeCli {
             .with_jitter()
             .with_min_delay(self.config.first_wait)
             .with_max_times(self.config.attempts.saturating_sub(1));
-        (|| self.attempt(request, deadline))
+        (|| self.attempt(request, meter, deadline))
             .retry(backoff)
             .when(|error| error.action().asks_the_same_again() && *error != self.silence())
             .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))

@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Answer, Listener, ModelError, OpenError,
+    Answer, Listener, Meter, ModelError, OpenError, Usage,
     classify::{self, Failed},
     foreign,
     sse::{Decoder, Event},
@@ -86,6 +86,9 @@ pub(crate) trait Assemble: Default + Send {
 
     /// The text so far.
     fn text(&self) -> Cow<'_, str>;
+
+    /// What the provider has counted so far. It stays known when the answer is complete, and when it is refused.
+    fn usage(&self) -> Usage;
 
     /// The stream ended before the answer was complete; returns `Some` where the answer is complete nevertheless.
     fn end(&mut self) -> Option<Result<Answer, ModelError>>;
@@ -173,9 +176,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// The error of the last attempt.
-    pub async fn call<A: Assemble>(&self, body: Vec<u8>, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+    pub async fn call<A: Assemble>(
+        &self,
+        body: Vec<u8>,
+        heard_by: HeardBy<'_>,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
         let limit = self.limits.call_timeout;
-        match timeout(limit, self.call_until::<A>(body.into(), heard_by, Instant::now() + limit)).await {
+        match timeout(limit, self.call_until::<A>(body.into(), heard_by, meter, Instant::now() + limit)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ModelError::not_done_within(limit)),
         }
@@ -185,6 +193,7 @@ impl Endpoint {
         &self,
         body: Bytes,
         heard_by: HeardBy<'_>,
+        meter: &Meter,
         deadline: Instant,
     ) -> Result<Answer, ModelError> {
         let backoff = ExponentialBuilder::default()
@@ -193,7 +202,7 @@ impl Endpoint {
             .with_max_delay(self.limits.max_wait)
             .with_max_times(self.limits.attempts.saturating_sub(1));
         let attempt = async || {
-            let attempted = self.attempt::<A>(body.clone(), heard_by).await;
+            let attempted = self.attempt::<A>(body.clone(), heard_by, meter).await;
             attempted.map_err(|failure| failure.without(&self.secrets))
         };
         let mut has_broken_off = false;
@@ -224,7 +233,7 @@ impl Endpoint {
     }
 
     /// Sends the request once.
-    async fn attempt<A: Assemble>(&self, body: Bytes, heard_by: HeardBy<'_>) -> Result<Answer, Failure> {
+    async fn attempt<A: Assemble>(&self, body: Bytes, heard_by: HeardBy<'_>, meter: &Meter) -> Result<Answer, Failure> {
         let request = self.client.post(self.url.clone()).body(body);
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
@@ -235,12 +244,18 @@ impl Endpoint {
         if response.status() != StatusCode::OK {
             return Err(Failure::refused(self.refusal(response).await));
         }
-        self.read::<A>(response, heard_by).await
+        let mut metered = Metered { assembly: A::default(), meter };
+        self.read(&mut metered.assembly, response, heard_by).await
     }
 
     /// Reads events until the answer is whole.
-    async fn read<A: Assemble>(&self, mut response: Response, heard_by: HeardBy<'_>) -> Result<Answer, Failure> {
-        let (mut assembly, mut decoder) = (A::default(), Decoder::default());
+    async fn read(
+        &self,
+        assembly: &mut impl Assemble,
+        mut response: Response,
+        heard_by: HeardBy<'_>,
+    ) -> Result<Answer, Failure> {
+        let mut decoder = Decoder::default();
         // All data received before an answer has begun.
         let mut document = Vec::new();
         let broken = loop {
@@ -252,7 +267,7 @@ impl Endpoint {
                         match assembly.apply(&last) {
                             Ok(Some(answer)) => return Ok(answer),
                             Err(error) if last.data.trim() == "[DONE]" || foreign::is_json(&last.data) => {
-                                return Err(Failure::of(&assembly, error));
+                                return Err(Failure::of(assembly, error));
                             }
                             Ok(None) | Err(_) => {}
                         }
@@ -261,10 +276,10 @@ impl Endpoint {
                 }
                 Err(error) => break error,
             };
-            match take(&mut assembly, &mut decoder, &chunk) {
+            match take(assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) => return Err(Failure::of(&assembly, error)),
+                Err(error) => return Err(Failure::of(assembly, error)),
             }
             if assembly.has_begun() {
                 document.clear();
@@ -286,11 +301,11 @@ impl Endpoint {
     }
 
     /// Handles a response that was not a stream with an answer; `broken` is how it ended.
-    fn document<A: Assemble>(
+    fn document(
         &self,
         response: &Response,
         document: &str,
-        mut assembly: A,
+        assembly: &mut impl Assemble,
         broken: ModelError,
     ) -> Result<Answer, Failure> {
         let document = document.trim_start_matches('\u{feff}').trim();
@@ -341,6 +356,18 @@ impl Endpoint {
             Ok(Err(error)) => Err(ModelError::Transport { message: chain(&error.without_url()) }),
             Err(_) => Err(ModelError::silent_for(self.limits.idle_timeout)),
         }
+    }
+}
+
+/// The answer to one attempt. Its cost is metered however the attempt ends.
+struct Metered<'m, A: Assemble> {
+    assembly: A,
+    meter: &'m Meter,
+}
+
+impl<A: Assemble> Drop for Metered<'_, A> {
+    fn drop(&mut self) {
+        self.meter.add(self.assembly.usage());
     }
 }
 

@@ -7,7 +7,10 @@
 
 #![deny(missing_docs)]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -99,6 +102,23 @@ impl Usage {
     }
 }
 
+/// Adds up what a call costs while it is made: also what is spent on an attempt that fails, on an answer that is refused,
+/// and on one that nobody waits for any longer.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Usage>);
+
+impl Meter {
+    /// Adds the usage of an attempt.
+    pub fn add(&self, usage: Usage) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
+    }
+
+    /// All that was spent so far.
+    pub fn total(&self) -> Usage {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -119,7 +139,7 @@ pub struct Answer {
     pub blocks: Vec<Block>,
     /// Whether the model said everything it had to say.
     pub stop: Stop,
-    /// Zero where the provider reports no counts.
+    /// Of the request that was answered; zero where the provider reports no counts.
     pub usage: Usage,
 }
 
@@ -316,17 +336,22 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Sends a request. Waits and retries happen within, where they help.
+    /// Sends a request. Waits and retries happen within, where they help; the meter counts what all of it costs.
     ///
     /// # Errors
     /// [`ModelError`] says what kind of failure it was.
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError>;
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError>;
 
     /// As [`ask`](Model::ask); the listener receives the growing text, if the model supports that.
     ///
     /// # Errors
     /// As for [`ask`](Model::ask).
-    async fn ask_aloud(&self, request: &Request, _listener: &dyn Listener) -> Result<Answer, ModelError> {
-        self.ask(request).await
+    async fn ask_aloud(
+        &self,
+        request: &Request,
+        _listener: &dyn Listener,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
+        self.ask(request, meter).await
     }
 }

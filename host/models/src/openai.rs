@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::{stream::Assembly, wire::Room};
 use super::{
-    Answer, Listener, Model, ModelError, OpenError, Request, classify,
+    Answer, Listener, Meter, Model, ModelError, OpenError, Request, classify,
     families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
 };
@@ -80,23 +80,29 @@ impl OpenAi {
         Ok(OpenAi { config, endpoint, family, wants_newer: AtomicBool::new(at_openai) })
     }
 
-    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>, meter: &Meter) -> Result<Answer, ModelError> {
         let room = if self.wants_newer.load(Ordering::Relaxed) { Room::Completion } else { Room::Tokens };
-        let answered = match self.call(request, room, heard_by).await {
+        let answered = match self.call(request, room, heard_by, meter).await {
             // Azure, or a proxy, in front of one of those models.
             Err(error) if room == Room::Tokens && classify::wants_max_completion_tokens(&error) => {
                 self.wants_newer.store(true, Ordering::Relaxed);
-                self.call(request, Room::Completion, heard_by).await
+                self.call(request, Room::Completion, heard_by, meter).await
             }
             answered => answered,
         };
         classify::accept(answered?, self.window())
     }
 
-    async fn call(&self, request: &Request, room: Room, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+    async fn call(
+        &self,
+        request: &Request,
+        room: Room,
+        heard_by: HeardBy<'_>,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
         let max_tokens = self.family.room(request, self.window());
         let body = wire::body(&self.config.model, room, max_tokens, request);
-        self.endpoint.call::<Assembly>(body, heard_by).await
+        self.endpoint.call::<Assembly>(body, heard_by, meter).await
     }
 }
 
@@ -126,12 +132,12 @@ impl Model for OpenAi {
         self.endpoint.clock_ahead()
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
-        self.answer(request, None).await
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
+        self.answer(request, None, meter).await
     }
 
-    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener) -> Result<Answer, ModelError> {
-        self.answer(request, Some(listener)).await
+    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener, meter: &Meter) -> Result<Answer, ModelError> {
+        self.answer(request, Some(listener), meter).await
     }
 }
 

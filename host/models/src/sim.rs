@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pmk_core::{Block, text, tokens};
 
-use super::{Answer, Model, ModelError, Request, Stop, Usage};
+use super::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
 
 mod passing;
 mod quote;
@@ -146,11 +146,11 @@ impl Model for Sim {
         self.config.window
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
         if self.config.delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(self.config.delay_ms)).await;
         }
-        self.answer(request)
+        self.answer(request).inspect(|answer| meter.add(answer.usage))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pmk_core::{Block, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
-    Answer, Model, ModelError, Request, Stop, Tool, Usage,
+    Answer, Meter, Model, ModelError, Request, Stop, Tool, Usage,
     classify::{Failed, classify},
 };
 use serde_json::json;
@@ -185,7 +185,7 @@ impl Model for WorldsModel {
         self.world.scenario.setting.tools
     }
 
-    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
         let world = &self.world;
         world.step(Point::Model).await;
         self.check(request);
@@ -214,13 +214,20 @@ impl Model for WorldsModel {
             tokio::time::sleep(Duration::from_secs(60)).await;
             return Err(ModelError::silent_for(Duration::from_secs(60)));
         }
+        let usage = Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() };
+        let charge = || {
+            world.witness.spent(usage.input_tokens, usage.output_tokens);
+            meter.add(usage);
+        };
         if world.strikes(Trouble::ModelBreaksOff) {
+            charge();
             return Err(ModelError::Transport { message: "the stream ended early".to_owned() });
         }
         if world.strikes(Trouble::ModelRiddle) {
             return Err(self.failed(Some(422), "<html>the oracle turns away</html>"));
         }
         if world.strikes(Trouble::ModelDeclines) {
+            charge();
             return Err(ModelError::Refused { message: "no".to_owned() });
         }
         let is_silent = counted > most && setting.overflow == Overflow::Silence;
@@ -228,9 +235,8 @@ impl Model for WorldsModel {
             world.say(|| format!("model refuses {counted} of {most}"));
             return Err(self.refuse(counted, most));
         }
-        let usage = Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() };
         let answers = |blocks: Vec<Block>, stop: Stop| {
-            world.witness.spent(usage.input_tokens, usage.output_tokens);
+            charge();
             Ok(Answer { blocks, stop, usage })
         };
         if is_silent || world.strikes(Trouble::ModelEmpty) {

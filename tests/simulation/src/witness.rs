@@ -153,7 +153,7 @@ impl Witness {
         }
     }
 
-    /// The model has answered, for so many input and output tokens.
+    /// The model has answered, declined or broken off, for so many input and output tokens.
     pub fn spent(&self, input: u64, output: u64) {
         let spent = &mut self.known().spent;
         *spent = [spent[0] + input, spent[1] + output];

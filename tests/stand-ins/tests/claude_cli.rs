@@ -8,7 +8,7 @@ use std::{
 
 use pmk_core::{Block, Message, message};
 use pmk_models::{
-    Answer, Model, ModelError, Request, Stop,
+    Answer, Meter, Model, ModelError, Request, Stop,
     claude_cli::{ClaudeCli, Config, INHERITED},
 };
 use pmk_stand_ins::{
@@ -41,7 +41,7 @@ impl Stage {
             max_answer_tokens: 1234,
             ..Request::default()
         };
-        ClaudeCli::new(self.config.clone()).ask(&request).await
+        ClaudeCli::new(self.config.clone()).ask(&request, &Meter::default()).await
     }
 
     fn script(&self) -> PathBuf {

@@ -7,7 +7,7 @@ use std::{fs, path::Path, time::Duration};
 
 use pmk_core::{Block, Message, message};
 use pmk_models::{
-    Model, ModelError, Request,
+    Meter, Model, ModelError, Request,
     claude_cli::{ClaudeCli, Config},
 };
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY, Recorded};
@@ -48,7 +48,7 @@ async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
     let messages = [Message::user("first"), Message::assistant("second"), Message::user(question)];
     let messages = message::shared(messages);
     let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
-    let answer = ClaudeCli::new(config).ask(&request).await?;
+    let answer = ClaudeCli::new(config).ask(&request, &Meter::default()).await?;
     let [Block::Text { text }] = &answer.blocks[..] else { panic!("{answer:?}") };
     assert!(answer.usage.prompt_tokens() > 0 && answer.usage.output_tokens > 0, "{:?}", answer.usage);
     Ok(text.clone())

@@ -3,7 +3,10 @@
 mod images;
 mod tools;
 
-use pmk_models::{Action, Answer, ModelError, Request, Stop};
+use std::sync::Arc;
+
+use pmk_core::{Message, message};
+use pmk_models::{Action, Answer, ModelError, Request, Stop, Tool};
 
 use super::{
     Exchange, Ports, Sent, invariants,
@@ -17,6 +20,9 @@ use crate::{
 
 use images::Images;
 use tools::Tools;
+
+/// The room for the answer to a test request, which nobody reads. Models that think refuse too little of it.
+const TRIAL_TOKENS: u32 = 1_024;
 
 /// The outcome of the model call.
 pub(crate) enum CallOutcome {
@@ -103,11 +109,23 @@ async fn send(
 ) -> Result<Answer, ModelError> {
     invariants::hold(exchange, request);
     exchange.tally.calls += 1;
-    let outcome = ports.answer(request, exchange.estimate()).await;
+    let estimate = exchange.estimate();
+    let outcome = ports.answer(request, estimate, &mut exchange.tally.usage).await;
     let usage = outcome.as_ref().ok().map(|answer| answer.usage);
     ports.sent(Sent { exchange, request, is_repaired, usage });
-    exchange.tally.usage.add(usage.unwrap_or_default());
     outcome
+}
+
+/// Sends a small request that shows whether the server takes what it consists of.
+async fn try_out(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    messages: Vec<Message>,
+    tools: Arc<[Tool]>,
+) -> Result<(), ModelError> {
+    let request =
+        Request { messages: message::shared(messages), max_answer_tokens: TRIAL_TOKENS, tools, ..Request::default() };
+    ports.ask(&request, 0, &mut exchange.tally.usage).await.map(drop)
 }
 
 /// Classifies a failure. A refusal as too long that names no limit is ignored if the request is tiny, or, also by the

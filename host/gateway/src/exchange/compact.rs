@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use pmk_core::{Transcript, tokens};
-use pmk_models::{ModelError, Usage};
+use pmk_models::ModelError;
 
 use super::{
     Cut, Exchange, Ports, SummaryInput,
@@ -98,8 +98,6 @@ async fn summarise(
     let part = &transcript.entries()[range];
     let material = Material::of(part, budget.limit, language);
     let input = SummaryInput { session: exchange.session, part, material: &material, limit: budget.limit, language };
-    let mut usage = Usage::default();
-    let written = ports.write_summary(input, &mut usage).await;
-    exchange.tally.usage.add(usage);
+    let written = ports.write_summary(input, &mut exchange.tally.usage).await;
     Ok(material.with(written?))
 }

@@ -45,12 +45,13 @@ pub(crate) trait Ports: Send + Sync {
     /// Has the policies summarize a conversation.
     async fn summarize(&self, transcript: &Arc<Transcript>, most_tokens: u32) -> String;
 
-    /// Calls the model. `estimate` is the host's estimate of the prompt.
-    async fn ask(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError>;
+    /// Calls the model. `estimate` is the host's estimate of the prompt. Adds what the call has cost, answered or not, to
+    /// `spent`.
+    async fn ask(&self, request: &Request, estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError>;
 
     /// Calls the model for the answer itself, which may be streamed.
-    async fn answer(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError> {
-        self.ask(request, estimate).await
+    async fn answer(&self, request: &Request, estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
+        self.ask(request, estimate, spent).await
     }
 
     /// Has the model summarize a part of the conversation, apart from an earlier summary that is kept. Adds the tokens

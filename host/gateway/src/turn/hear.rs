@@ -13,7 +13,7 @@ use super::{
 };
 use pmk_core::{Message, message, tokens};
 use pmk_knowledge::{Atom, extract};
-use pmk_models::{Request, Stop};
+use pmk_models::{Meter, Request, Stop};
 
 use crate::{
     chat::MessageBody,
@@ -161,11 +161,12 @@ async fn ask(
         max_answer_tokens: READING_TOKENS.min(most),
         ..Request::default()
     };
-    let answer = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request))
-        .await
+    let meter = Meter::default();
+    let outcome = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request, &meter)).await;
+    note_usage(services, journal, &turn.inbound.user, meter.total());
+    let answer = outcome
         .map_err(|_| format!("no verdict within {} s", extract::TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
-    note_usage(services, journal, &turn.inbound.user, answer.usage);
     match answer.stop {
         Stop::End => Ok(message::plain_text(&answer.blocks)),
         _ => Err("the verdict was truncated".into()),

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::{Applied, ImageId, Transcript};
-use pmk_models::{Answer, Images, Listener, ModelError, Request, Usage};
+use pmk_models::{Answer, Images, Listener, Meter, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 use tokio::sync::SemaphorePermit;
 
@@ -102,6 +102,12 @@ impl LivePorts<'_> {
         Ok((images.into_iter().map(|image| (image.sha256, image.bytes)).collect(), room))
     }
 
+    /// Notes what a call has cost.
+    fn spend(&self, meter: &Meter, spent: &mut Usage) {
+        note_usage(self.services, &self.journal, self.asker, meter.total());
+        spent.add(meter.total());
+    }
+
     /// Returns how much of a content the window keeps.
     pub async fn cap(&self, incoming: IncomingInput) -> pmk_core::CapVerdict {
         let decision = self.policies.consult(move |stack| stack.cap(incoming)).await;
@@ -157,14 +163,14 @@ impl Ports for LivePorts<'_> {
         decision.text
     }
 
-    async fn ask(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
-        let (request, _room) = self.with_images(request).await;
-        let answer = self.services.model.ask(&request).await?;
-        note_usage(self.services, &self.journal, self.asker, answer.usage);
-        Ok(answer)
+    async fn ask(&self, request: &Request, _estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
+        let (meter, (request, _room)) = (Meter::default(), self.with_images(request).await);
+        let outcome = self.services.model.ask(&request, &meter).await;
+        self.spend(&meter, spent);
+        outcome
     }
 
-    async fn answer(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
+    async fn answer(&self, request: &Request, _estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
         // If the model may still look something up, its first text may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
         let mut listener = self.listener.as_deref().filter(|_| is_final);
@@ -175,14 +181,14 @@ impl Ports for LivePorts<'_> {
             listener = None;
         }
         let ear = Ear { said: &self.said, listener };
-        let (request, _room) = self.with_images(request).await;
-        let answer = self.services.model.ask_aloud(&request, &ear).await?;
-        note_usage(self.services, &self.journal, self.asker, answer.usage);
-        Ok(answer)
+        let (meter, (request, _room)) = (Meter::default(), self.with_images(request).await);
+        let outcome = self.services.model.ask_aloud(&request, &ear, &meter).await;
+        self.spend(&meter, spent);
+        outcome
     }
 
-    async fn write_summary(&self, input: SummaryInput<'_>, usage: &mut Usage) -> Result<String, ModelError> {
-        summarise(self, input, usage).await
+    async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError> {
+        summarise(self, input, spent).await
     }
 
     fn tools(&self) -> Option<&dyn ToolSupport> {
@@ -243,7 +249,7 @@ impl ToolSupport for LivePorts<'_> {
     }
 }
 
-/// Notes what the provider counted for one call.
+/// Notes what the provider counted for one call, whatever became of it.
 pub(super) fn note_usage(services: &Services, journal: &Journal, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;

@@ -12,20 +12,20 @@ use crate::{
     ids::SessionId,
 };
 
-/// Returns the summary, and adds the tokens used to `usage`.
+/// Returns the summary, and adds what it has cost to `spent`.
 pub(super) async fn summarise(
     ports: &dyn Ports,
     SummaryInput { session, material, limit, language, .. }: SummaryInput<'_>,
-    usage: &mut Usage,
+    spent: &mut Usage,
 ) -> Result<String, ModelError> {
     let mut parts = Vec::with_capacity(material.pieces.len());
     for piece in &material.pieces {
-        parts.push(ask(ports, session, (piece, language), material.most, usage).await?);
+        parts.push(ask(ports, session, (piece, language), material.most, spent).await?);
     }
     let mut summary = parts.join("\n\n");
     if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
         let again = head(&summary, limit / PIECE_SHARE);
-        summary = ask(ports, session, (&again, language), material.allowed(), usage).await?;
+        summary = ask(ports, session, (&again, language), material.allowed(), spent).await?;
     }
     Ok(summary)
 }
@@ -35,7 +35,7 @@ async fn ask(
     session: SessionId,
     (material, language): (&str, Language),
     most: u64,
-    usage: &mut Usage,
+    spent: &mut Usage,
 ) -> Result<String, ModelError> {
     let (system, question) = (system(language), question(material));
     let size = u64::from(tokens::estimate(system)) + u64::from(tokens::message(&question));
@@ -45,10 +45,9 @@ async fn ask(
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         ..Request::default()
     };
-    let outcome = ports.ask(&request, size).await;
+    let outcome = ports.ask(&request, size, spent).await;
     learn(ports, session, size, &outcome);
     let answer = outcome?;
-    usage.add(answer.usage);
     let text = message::plain_text(&answer.blocks);
     if text.trim().is_empty() || answer.stop == Stop::ToolUse {
         return Err(ModelError::Other { message: "the summary is empty".into() });

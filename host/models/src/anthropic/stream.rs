@@ -282,6 +282,10 @@ impl Assemble for Assembly {
         Ok(None)
     }
 
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
         self.stop.is_some().then(|| self.finish())
     }

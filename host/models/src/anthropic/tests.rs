@@ -48,14 +48,14 @@ async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize
         server.push(behaviour);
     }
     let client = Anthropic::new(config).expect("a client");
-    let hello = question("hello");
+    let (hello, meter) = (question("hello"), Meter::default());
     let wait = async {
         if stalls {
             until_async("a request", || server.requests().pop()).await;
             let_pass(idle).await;
         }
     };
-    let (outcome, ()) = tokio::join!(client.ask(&hello), wait);
+    let (outcome, ()) = tokio::join!(client.ask(&hello, &meter), wait);
     (outcome, server.requests().len())
 }
 
@@ -67,7 +67,7 @@ fn text(answer: &Answer) -> String {
 async fn an_answer_with_its_usage() {
     let server = stand_in::Anthropic::start().await;
     let client = Anthropic::new(config(&server)).expect("a client");
-    let answer = client.ask(&question("預算是多少？")).await.expect("an answer");
+    let answer = client.ask(&question("預算是多少？"), &Meter::default()).await.expect("an answer");
     assert_eq!(text(&answer), "You said: 預算是多少？");
     assert_eq!(answer.stop, Stop::End);
     let [request] = server.requests().try_into().expect("one request");
@@ -93,7 +93,7 @@ async fn a_history_with_repeated_tool_ids_is_accepted() {
     messages.push(Message::user("and now?"));
     let messages = message::shared(messages);
     let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, ..Request::default() };
-    let answer = client.ask(&request).await.expect("an answer");
+    let answer = client.ask(&request, &Meter::default()).await.expect("an answer");
     assert_eq!(text(&answer), "You said: and now?");
     assert_eq!(server.requests()[0].body["max_tokens"], 64_000, "no more than the model gives");
 }
@@ -322,8 +322,31 @@ async fn a_wait_past_the_deadline_is_not_begun() {
     server.push(Behaviour::error(529, "overloaded_error", "Overloaded").with_header("retry-after", "3600"));
     let client = Anthropic::new(config).expect("a client");
     let (hello, before) = (question("hello"), Instant::now());
-    assert_eq!(client.ask(&hello).await.expect_err("no time").class(), "overloaded");
+    assert_eq!(client.ask(&hello, &Meter::default()).await.expect_err("no time").class(), "overloaded");
     assert!(before.elapsed() < PATIENCE);
+}
+
+/// Once, only an answer was counted: what was declined, broken off or cut short was paid for, and looked free.
+#[tokio::test]
+async fn what_was_paid_for_and_brought_no_answer_was_not_counted() {
+    let cut = || Behaviour::Cut { text: "half".into() };
+    for (behaviours, requests) in [
+        (vec![Behaviour::stopping("no", "refusal")], 1),
+        (vec![Behaviour::stopping("", "model_context_window_exceeded")], 1),
+        (vec![Behaviour::Stall { text: "half".into() }], 1),
+        (vec![cut(), cut()], 2),
+        (vec![cut(), Behaviour::Echo], 2),
+    ] {
+        let server = stand_in::Anthropic::start().await;
+        behaviours.iter().for_each(|behaviour| server.push(behaviour.clone()));
+        let mut config = config(&server);
+        config.limits.call_timeout = Duration::from_secs(2);
+        let (client, meter) = (Anthropic::new(config).expect("a client"), Meter::default());
+        let _ = client.ask(&question("hello"), &meter).await;
+        let counted: Vec<u64> = server.requests().iter().map(|asked| asked.prompt_tokens).collect();
+        assert_eq!(counted.len(), requests, "{behaviours:?}");
+        assert_eq!(meter.total().prompt_tokens(), counted.iter().sum::<u64>(), "{behaviours:?}");
+    }
 }
 
 #[tokio::test]
@@ -333,11 +356,14 @@ async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
     let pause = Duration::from_millis(100);
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config.clone()).expect("a client");
-    assert_eq!(client.ask(&question("hello")).await.map(|answer| text(&answer)), Ok("one two three four".into()));
+    assert_eq!(
+        client.ask(&question("hello"), &Meter::default()).await.map(|answer| text(&answer)),
+        Ok("one two three four".into())
+    );
     config.limits.call_timeout = SHORT;
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config).expect("a client");
-    assert_eq!(client.ask(&question("hello")).await, Err(ModelError::not_done_within(SHORT)));
+    assert_eq!(client.ask(&question("hello"), &Meter::default()).await, Err(ModelError::not_done_within(SHORT)));
 }
 
 #[tokio::test]
@@ -353,7 +379,7 @@ async fn an_answer_is_heard_as_it_grows() {
     server.push(Behaviour::slow("one two three four", Duration::from_millis(20)));
     let client = Anthropic::new(config(&server)).expect("a client");
     let heard = Heard::default();
-    let answer = client.ask_aloud(&question("hello"), &heard).await.expect("an answer");
+    let answer = client.ask_aloud(&question("hello"), &heard, &Meter::default()).await.expect("an answer");
     let heard = heard.0.into_inner().expect("no panic");
     assert!(heard.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "{heard:?}");
     assert!(heard.len() > 2 && text(&answer).starts_with(heard.last().expect("something")), "{heard:?}");
@@ -364,7 +390,7 @@ async fn the_providers_window_is_learnt_from_its_refusal() {
     let server = stand_in::Anthropic::start().await;
     server.set_window(10);
     let client = Anthropic::new(config(&server)).expect("a client");
-    let error = client.ask(&question(&"預算".repeat(20))).await.expect_err("too long");
+    let error = client.ask(&question(&"預算".repeat(20)), &Meter::default()).await.expect_err("too long");
     let observed = server.requests()[0].prompt_tokens;
     let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else { panic!("{error}") };
     assert_eq!((observed_tokens, allowed_tokens), (Some(observed), Some(10)));
@@ -376,7 +402,11 @@ async fn nobody_listening_is_a_failed_connection() {
     let mut config = config(&server);
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
     config.base_url = base_url(&format!("http://{free}/")).expect("loopback");
-    let error = Anthropic::new(config).expect("a client").ask(&question("hello")).await.expect_err("nobody there");
+    let error = Anthropic::new(config)
+        .expect("a client")
+        .ask(&question("hello"), &Meter::default())
+        .await
+        .expect_err("nobody there");
     assert_eq!(error.class(), "transport");
     assert!(error.to_string().to_lowercase().contains("refused"), "{error}");
 }
@@ -388,7 +418,7 @@ async fn a_wrong_key_is_said_and_never_shown() {
     config.api_key = SecretString::from("sk-secret");
     let client = Anthropic::new(config).expect("a client");
     assert!(!format!("{client:?}").contains("sk-secret"));
-    let error = client.ask(&question("hello")).await.expect_err("a wrong key");
+    let error = client.ask(&question("hello"), &Meter::default()).await.expect_err("a wrong key");
     assert_eq!(error, ModelError::Auth { message: "invalid x-api-key".into() });
 }
 

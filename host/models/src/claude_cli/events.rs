@@ -71,6 +71,15 @@ struct Counted {
 }
 
 impl Counted {
+    fn usage(&self) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.0.unwrap_or_default(),
+            output_tokens: self.output_tokens.0.unwrap_or_default(),
+            cache_read_tokens: self.cache_read_input_tokens.0.unwrap_or_default(),
+            cache_creation_tokens: self.cache_creation_input_tokens.0.unwrap_or_default(),
+        }
+    }
+
     /// All that was sent.
     fn prompt(&self) -> u64 {
         let parts = [&self.input_tokens, &self.cache_creation_input_tokens, &self.cache_read_input_tokens];
@@ -97,6 +106,12 @@ impl Transcript {
         self.result.is_some()
     }
 
+    /// What all calls that `claude` has made by itself have cost, as far as it says.
+    pub fn spent(&self) -> Usage {
+        let counted = self.result.as_ref().map(|result| &result.usage).filter(|usage| usage.prompt() > 0);
+        counted.or(self.last.as_ref()).map(Counted::usage).unwrap_or_default()
+    }
+
     /// The result; `None` if there was none.
     pub fn finish(self) -> Option<Result<Answer, ModelError>> {
         let result = self.result?;
@@ -113,12 +128,7 @@ impl Transcript {
         // The result adds up all calls that `claude` has made by itself. The last one's prompt is the size that counts;
         // what it says of its answer may be from before the end.
         let prompt = self.last.as_ref().filter(|last| last.prompt() > 0).unwrap_or(&result.usage);
-        let usage = Usage {
-            input_tokens: prompt.input_tokens.0.unwrap_or_default(),
-            output_tokens: result.usage.output_tokens.0.unwrap_or_default(),
-            cache_read_tokens: prompt.cache_read_input_tokens.0.unwrap_or_default(),
-            cache_creation_tokens: prompt.cache_creation_input_tokens.0.unwrap_or_default(),
-        };
+        let usage = Usage { output_tokens: result.usage.usage().output_tokens, ..prompt.usage() };
         let blocks = if text.trim().is_empty() { Vec::new() } else { vec![Block::Text { text }] };
         Some(Ok(Answer { blocks, stop, usage }))
     }

@@ -204,6 +204,10 @@ impl Assemble for Assembly {
         self.text.as_str().into()
     }
 
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
         let finish_reason = self.finish_reason.take()?;
         Some(self.finish(&finish_reason))

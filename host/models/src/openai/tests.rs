@@ -37,8 +37,10 @@ fn request(messages: Vec<Message>) -> Request {
 #[tokio::test]
 async fn an_answer_with_its_usage() {
     let server = stand_in::OpenAi::start();
-    let answer =
-        client(&server, Some(KEY)).ask(&request(vec![Message::user("預算是多少？")])).await.expect("an answer");
+    let answer = client(&server, Some(KEY))
+        .ask(&request(vec![Message::user("預算是多少？")]), &Meter::default())
+        .await
+        .expect("an answer");
     assert_eq!(answer.blocks, [Block::Text { text: "You said: 預算是多少？".into() }]);
     assert_eq!((answer.stop, answer.usage.prompt_tokens(), answer.usage.output_tokens), (Stop::End, 20, 5));
     let body = &server.requests()[0];
@@ -55,7 +57,7 @@ async fn a_round_of_tools() {
     ]));
     let client = client(&server, Some(KEY));
     let mut messages = vec![Message::user("compare")];
-    let answer = client.ask(&request(messages.clone())).await.expect("calls");
+    let answer = client.ask(&request(messages.clone()), &Meter::default()).await.expect("calls");
     assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
     let results = answer.blocks.iter().filter_map(|block| match block {
         Block::ToolUse { id, input, .. } => {
@@ -66,11 +68,11 @@ async fn a_round_of_tools() {
     let results: Vec<Block> = results.collect();
     messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks.clone() });
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: results });
-    client.ask(&request(messages.clone())).await.expect("an accepted history");
+    client.ask(&request(messages.clone()), &Meter::default()).await.expect("an accepted history");
     // The stand-in detects what the real API would.
     let Some(Message { blocks, .. }) = messages.last_mut() else { panic!("a message") };
     blocks.pop();
-    let error = client.ask(&request(messages)).await.expect_err("a call without a result");
+    let error = client.ask(&request(messages), &Meter::default()).await.expect_err("a call without a result");
     assert_eq!(error.class(), "malformed_history");
 }
 
@@ -88,7 +90,10 @@ async fn failures_have_their_class() {
         for _ in 0..2 {
             server.push(Reply::Error(status, body.clone()));
         }
-        let error = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect_err("a failure");
+        let error = client(&server, Some(KEY))
+            .ask(&request(vec![Message::user("q")]), &Meter::default())
+            .await
+            .expect_err("a failure");
         assert_eq!((error.class(), server.requests().len()), (class, calls), "{error}");
         if let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error {
             assert_eq!((observed_tokens, allowed_tokens), (Some(20), Some(10)));
@@ -102,7 +107,7 @@ async fn a_wrong_key_and_none_are_said() {
     for key in [Some("sk-secret"), None] {
         let client = client(&server, key);
         assert!(!format!("{client:?}").contains("sk-secret"));
-        let error = client.ask(&request(vec![Message::user("q")])).await.expect_err("no access");
+        let error = client.ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect_err("no access");
         assert_eq!(error.class(), "auth");
     }
 }
@@ -144,7 +149,7 @@ async fn a_stream_that_breaks_off_is_asked_for_once_more() {
         server.push(reply.clone());
         server.push(Reply::Answer("a whole one".into()));
         let asked = request(vec![Message::user("q")]);
-        let answer = client(&server, Some(KEY)).ask_aloud(&asked, &heard).await.expect("an answer");
+        let answer = client(&server, Some(KEY)).ask_aloud(&asked, &heard, &Meter::default()).await.expect("an answer");
         assert_eq!((text(&answer).as_str(), answer.blocks.len()), ("a whole one", 1), "{reply:?}");
         let heard = heard.0.lock().expect("nobody panics");
         assert!(heard.iter().all(|text| !text.contains("half") || !text.contains("whole")), "{heard:?}");
@@ -162,7 +167,8 @@ async fn a_stream_that_breaks_off_twice_is_no_answer() {
         let mut config = client(&server, Some(KEY)).config;
         config.limits.attempts = 4;
         let asked = request(vec![Message::user("q")]);
-        let error = OpenAi::new(config).expect("a client").ask(&asked).await.expect_err("half an answer");
+        let error =
+            OpenAi::new(config).expect("a client").ask(&asked, &Meter::default()).await.expect_err("half an answer");
         assert_eq!((error.class(), server.requests().len()), ("transport", 2), "{reply:?}");
     }
 }
@@ -175,7 +181,10 @@ async fn a_last_event_without_the_line_that_ends_it_counts() {
     for last in [finished.clone(), format!("{finished}\n"), format!("{finished}\r"), "data: [DONE]".to_owned()] {
         let server = stand_in::OpenAi::start();
         server.push(Reply::Raw(format!("{said}{last}")));
-        let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+        let answer = client(&server, Some(KEY))
+            .ask(&request(vec![Message::user("q")]), &Meter::default())
+            .await
+            .expect("an answer");
         assert_eq!((text(&answer).as_str(), server.requests().len()), ("all of it", 1), "{last:?}");
     }
     let error = json!({"error": {"message": "no money is left", "code": "insufficient_quota"}});
@@ -191,9 +200,20 @@ async fn a_last_event_without_the_line_that_ends_it_counts() {
         let server = stand_in::OpenAi::start();
         (0..3).for_each(|_| server.push(Reply::Raw(format!("{said}{last}"))));
         let asked = request(vec![Message::user("q")]);
-        let error = client(&server, Some(KEY)).ask(&asked).await.expect_err("no answer");
+        let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("no answer");
         assert_eq!((error.class(), server.requests().len()), (class, requests), "{last:?}");
     }
+}
+
+/// Once, only an answer was counted.
+#[tokio::test]
+async fn what_a_content_filter_took_away_was_not_counted() {
+    let server = stand_in::OpenAi::start();
+    server.push(Reply::Nothing("content_filter"));
+    let meter = Meter::default();
+    let asked = request(vec![Message::user("q")]);
+    let error = client(&server, Some(KEY)).ask(&asked, &meter).await.expect_err("a refusal");
+    assert_eq!((error.class(), meter.total().input_tokens, meter.total().output_tokens), ("refused", 20, 5));
 }
 
 /// The response of a server that ignores `stream`.
@@ -225,7 +245,10 @@ async fn a_completion_that_is_not_streamed_is_the_answer() {
     ] {
         let server = stand_in::OpenAi::start();
         server.push(reply.clone());
-        let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+        let answer = client(&server, Some(KEY))
+            .ask(&request(vec![Message::user("q")]), &Meter::default())
+            .await
+            .expect("an answer");
         assert_eq!((text(&answer).as_str(), answer.stop, answer.blocks.len()), (said, stop, blocks), "{reply:?}");
         assert_eq!((answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (21, 8), "{reply:?}");
         assert_eq!(server.requests().len(), 1);
@@ -237,7 +260,8 @@ async fn half_a_completion_is_asked_for_once_more() {
     let server = stand_in::OpenAi::start();
     let whole = completion(json!({"content": "all of it"}), "stop").to_string();
     server.push(Reply::Raw(whole[..whole.len() - 9].to_owned()));
-    let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+    let answer =
+        client(&server, Some(KEY)).ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect("an answer");
     assert_eq!((answer.blocks.len(), server.requests().len()), (1, 2));
 }
 
@@ -274,7 +298,7 @@ async fn an_error_that_comes_as_an_answer_means_the_same() {
             let server = stand_in::OpenAi::start();
             (0..2).for_each(|_| server.push(reply.clone()));
             let asked = request(vec![Message::user("q")]);
-            let error = client(&server, Some(KEY)).ask(&asked).await.expect_err("an error");
+            let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("an error");
             assert_eq!(error.class(), class, "{reply:?}: {error}");
         }
     }
@@ -285,7 +309,8 @@ async fn an_answer_that_its_server_ends_with_an_error_is_none() {
     let server = stand_in::OpenAi::start();
     let failed = json!({"choices": [{"delta": {}, "finish_reason": "error"}]});
     server.push(Reply::Raw(format!("{}data: {failed}\n\ndata: [DONE]\n\n", chunk(&json!({"content": "half"})))));
-    let answer = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")])).await.expect("an answer");
+    let answer =
+        client(&server, Some(KEY)).ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect("an answer");
     assert_eq!((text(&answer).as_str(), server.requests().len()), ("You said: q", 2));
 }
 
@@ -299,7 +324,7 @@ async fn a_server_that_asks_for_the_newer_name_of_the_room_gets_it_from_then_on(
     server.push(Reply::Error(400, json!({"error": error})));
     let client = client(&server, Some(KEY));
     for _ in 0..2 {
-        client.ask(&request(vec![Message::user("hello")])).await.expect("an answer");
+        client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
     }
     let rooms = |body: &serde_json::Value| ["max_tokens", "max_completion_tokens"].map(|name| body.get(name).is_some());
     let rooms: Vec<_> = server.requests().iter().map(rooms).collect();
@@ -309,6 +334,9 @@ async fn a_server_that_asks_for_the_newer_name_of_the_room_gets_it_from_then_on(
     let message = "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is \
                    8192 tokens and your request has 200 input tokens";
     server.push(Reply::Error(400, json!({"error": {"message": message, "type": "BadRequestError", "code": 400}})));
-    self::client(&server, Some(KEY)).ask(&request(vec![Message::user("hello")])).await.expect_err("a refusal");
+    self::client(&server, Some(KEY))
+        .ask(&request(vec![Message::user("hello")]), &Meter::default())
+        .await
+        .expect_err("a refusal");
     assert_eq!(server.requests().len(), 1);
 }

@@ -192,7 +192,7 @@ async fn it_takes_its_time_and_always_says_the_same() {
     let sim = Sim::new(SimConfig { delay_ms: 30, ..SimConfig::default() });
     let asked = request(conversation("負責人是誰？"));
     let before = tokio::time::Instant::now();
-    let first = sim.ask(&asked).await;
+    let first = sim.ask(&asked, &Meter::default()).await;
     assert_eq!(before.elapsed(), Duration::from_millis(30));
-    assert_eq!(first, sim.ask(&asked).await);
+    assert_eq!(first, sim.ask(&asked, &Meter::default()).await);
 }

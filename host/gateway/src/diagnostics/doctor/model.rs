@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use pmk_core::Message;
-use pmk_models::{Model, ModelError, Provider, Request};
+use pmk_models::{Meter, Model, ModelError, Provider, Request};
 use tokio::time::timeout;
 
 use super::{Finding, PATIENCE, Part, State, get};
@@ -61,7 +61,7 @@ async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
     let (patience, max_answer_tokens) = if is_claude { (CLAUDE_PATIENCE, CLAUDE_ANSWER_TOKENS) } else { (PATIENCE, 1) };
     let request =
         Request { messages: vec![Arc::new(Message::user("Say: ok"))], max_answer_tokens, ..Request::default() };
-    let asked = timeout(patience, model.ask(&request)).await;
+    let asked = timeout(patience, model.ask(&request, &Meter::default())).await;
     match asked.unwrap_or_else(|_| Err(ModelError::not_done_within(patience))) {
         Ok(_) => well(ModelFound::Answers),
         Err(error) => refused(&name, &error, messages),

@@ -5,14 +5,11 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Block, Message, Origin, Role, message};
+use pmk_core::{Block, Message, Origin, Role};
 use pmk_models::{Action, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget};
 use crate::{directive, preambles::Preamble, store::StoreError};
-
-/// The room for the answer to the test request, which nobody reads. Models that think refuse too little of it.
-const TRIAL_TOKENS: u32 = 1_024;
 
 /// What one model call finds out about tools.
 #[derive(Default)]
@@ -106,14 +103,5 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange, has_calls: bool) -> R
         messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
         messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
     }
-    let request = Request {
-        system: String::new(),
-        messages: message::shared(messages),
-        max_answer_tokens: TRIAL_TOKENS,
-        tools: tools.into(),
-        ..Request::default()
-    };
-    let answer = ports.ask(&request, 0).await?;
-    exchange.tally.usage.add(answer.usage);
-    Ok(())
+    super::try_out(ports, exchange, messages, tools.into()).await
 }

@@ -126,7 +126,7 @@ impl Ports for World<'_> {
         decision.text
     }
 
-    async fn ask(&self, _request: &Request, estimate: u64) -> Result<Answer, ModelError> {
+    async fn ask(&self, _request: &Request, estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
         let counted = self.setup.sim.counts(estimate);
         let mut seen = self.seen();
         seen.sent(estimate, true);
@@ -140,15 +140,13 @@ impl Ports for World<'_> {
                 message: String::new(),
             });
         }
-        Ok(Answer {
-            blocks: vec![Block::Text { text: ANSWERED.into() }],
-            usage: Usage { input_tokens: counted, ..Usage::default() },
-            stop: Stop::End,
-        })
+        let usage = Usage { input_tokens: counted, ..Usage::default() };
+        spent.add(usage);
+        Ok(Answer { blocks: vec![Block::Text { text: ANSWERED.into() }], usage, stop: Stop::End })
     }
 
     /// The policies' own summary takes the place of the model's.
-    async fn write_summary(&self, input: SummaryInput<'_>, _usage: &mut Usage) -> Result<String, ModelError> {
+    async fn write_summary(&self, input: SummaryInput<'_>, _spent: &mut Usage) -> Result<String, ModelError> {
         let SummaryInput { part, material, language, .. } = input;
         let system = u64::from(tokens::estimate(system(language)));
         for piece in &material.pieces {
