@@ -1,5 +1,7 @@
 //! Images that people attach. What counts is what the model was sent, and what is kept.
 
+use std::os::unix::fs::PermissionsExt;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
@@ -9,8 +11,8 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::{PATIENCE, until_async},
-    workspace::{Gateway, Scene, rules, rules_for_kills},
+    support::{PATIENCE, stand_in, until_async},
+    workspace::{Gateway, Scene, command, rules, rules_for_kills},
 };
 
 async fn scene(slack: Value) -> Scene {
@@ -130,11 +132,13 @@ async fn where_the_server_refuses_images_the_question_is_answered_without_and_th
     let told = scene.answer("what is it?", vec![shot(640, 480)]).await;
     assert!(told.contains("The model's server refused the images") && told.contains("I cannot see it."), "{told}");
     let refused = || scene.anthropic.requests().iter().filter(|asked| asked.refused.is_some()).count();
-    assert_eq!((refused(), images(&scene.last())), (1, vec![]));
-    let words = blocks(&scene.last())[1]["text"].as_str().expect("words").to_owned();
+    // With the image, without it, and with nothing else.
+    let [_, without, alone] = &scene.anthropic.requests()[..] else { panic!("{:#?}", scene.anthropic.requests()) };
+    assert_eq!((refused(), images(without), images(alone)), (2, vec![], vec![png(640, 480)]));
+    let words = blocks(without)[1]["text"].as_str().expect("words").to_owned();
     assert!(words.starts_with("…(an image that the model's server refused, 640×480; the host has it, id m"), "{words}");
     let told = scene.answer("and now?", vec![]).await;
-    assert!(refused() == 1 && !told.contains("refused"), "{told}");
+    assert!(refused() == 2 && !told.contains("refused"), "{told}");
 }
 
 /// A refusal of so many bytes was taken for one of so many tokens: what no rung can change was tried, and everybody's
@@ -150,7 +154,7 @@ async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_
         scene.anthropic.push(Behaviour::answer("I cannot see it."));
         let told = scene.answer("what is it?", vec![shot(1_500, 1_500)]).await;
         assert!(told.contains("The model's server refused the images"), "{told}");
-        assert_eq!(scene.anthropic.requests().len(), 2, "with the image, and without");
+        assert_eq!(scene.anthropic.requests().len(), 3, "with the image, without it, and with nothing else");
         scene.home.await_events("turn.processed", 1);
         let of_sizes = ["context.exceeded", "context.suspected"];
         let ledger = scene.home.ledger();
@@ -230,6 +234,62 @@ async fn a_page_instead_of_an_answer_is_not_taken_for_a_refusal_of_the_images() 
         scene.answer("and now?", vec![]).await;
         assert_eq!(images(&scene.last()).len(), 1);
     }
+}
+
+/// Once, any passing fault of a server hid all images of a conversation for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_odd_refusal_does_not_hide_the_images_for_good() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::error(400, "invalid_request_error", "the wombat is asleep"));
+    scene.anthropic.push(Behaviour::answer("I cannot see it."));
+    let told = scene.answer("what is it?", vec![shot(640, 480)]).await;
+    assert!(told.contains("this answer was written without them") && told.contains("I cannot see it."), "{told}");
+    scene.answer("and now?", vec![]).await;
+    let with_images: Vec<usize> = scene.anthropic.requests().iter().map(|asked| images(asked).len()).collect();
+    assert_eq!(with_images, [1, 0, 1, 1], "with it, without it, with nothing else, and the next question");
+}
+
+/// Once, what a server says of something else was taken for a refusal of the images.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_that_is_known_to_be_another_is_not_the_images() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.answer("what is it?", vec![shot(640, 480)]).await;
+    let fault = "temperature must be between 0 and 1";
+    scene.anthropic.push(Behaviour::error(400, "invalid_request_error", fault));
+    let told = scene.answer("and what else?", vec![]).await;
+    assert!(told.starts_with(":x:"), "{told}");
+    scene.answer("and now?", vec![]).await;
+    let with_images: Vec<usize> = scene.anthropic.requests().iter().map(|asked| images(asked).len()).collect();
+    assert_eq!(with_images, [1, 1, 1]);
+}
+
+/// Once, images were hidden for good because of a model that is never shown any.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_shown_no_images_refuses_none() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.answer("what is it?", vec![shot(640, 480)]).await;
+    assert!(gateway.terminate().success());
+    // It fails once, without a result; then it answers.
+    let script = scene.home.write("claude.script", "err no image\nexit 1\n---\nanswer I cannot see it.");
+    let words = stand_in("claude", &script).join("' '");
+    let folder = tempfile::tempdir().expect("a folder");
+    let claude = folder.path().join("claude");
+    std::fs::write(&claude, format!("#!/bin/sh\nexec '{words}' \"$@\"\n")).expect("a program");
+    std::fs::set_permissions(&claude, PermissionsExt::from_mode(0o755)).expect("a mode");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut asking = command(&scene.home, &scene.slack, &["--model", "claude-cli"]);
+    asking.env("PATH", format!("{}:{path}", folder.path().display()));
+    let gateway = Gateway::spawn(&scene.home, asking);
+    assert!(scene.slack.await_connected(PATIENCE).await);
+    let told = scene.answer("and there?", vec![]).await;
+    assert!(told.starts_with(":x:"), "{told}");
+    assert!(gateway.terminate().success());
+    let _gateway = scene.start().await;
+    scene.answer("and now?", vec![]).await;
+    assert_eq!(images(&scene.last()), [png(640, 480)]);
 }
 
 /// What is refused for another reason is not taken for the images' fault.

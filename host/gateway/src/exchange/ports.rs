@@ -54,9 +54,14 @@ pub(crate) trait Ports: Send + Sync {
         self.ask(request, estimate, spent).await
     }
 
-    /// Has the model summarize a part of the conversation, apart from an earlier summary that is kept. Adds the tokens
-    /// used to `usage`.
-    async fn write_summary(&self, input: SummaryInput<'_>, usage: &mut Usage) -> Result<String, ModelError>;
+    /// Has the model summarize a part of the conversation, apart from an earlier summary that is kept. Adds what its calls
+    /// have cost to `spent`.
+    async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError>;
+
+    /// Returns whether the model is shown the images of a request, and not only what they are.
+    fn shows_images(&self) -> bool {
+        false
+    }
 
     /// Returns the tool support of the model's server, if tools may be used with it.
     fn tools(&self) -> Option<&dyn ToolSupport> {

@@ -77,7 +77,7 @@ impl LivePorts<'_> {
     async fn with_images<'r>(&self, request: &'r Request) -> (Cow<'r, Request>, Option<SemaphorePermit<'_>>) {
         let named = request.messages.iter().flat_map(|message| message.images());
         let named: BTreeSet<_> = named.map(|image| image.sha256.clone()).collect();
-        if named.is_empty() || !self.services.model.has_images() {
+        if named.is_empty() || !self.shows_images() {
             return (Cow::Borrowed(request), None);
         }
         match self.images(request, named).await {
@@ -189,6 +189,10 @@ impl Ports for LivePorts<'_> {
 
     async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError> {
         summarise(self, input, spent).await
+    }
+
+    fn shows_images(&self) -> bool {
+        self.services.model.has_images()
     }
 
     fn tools(&self) -> Option<&dyn ToolSupport> {
