@@ -231,8 +231,7 @@ impl Calibration {
             self.sample(session, estimate, observed);
         }
         let size = estimate.max(observed.unwrap_or(0));
-        let is_proven = source != Source::Refused || window.is_some_and(|window| self.bounds.believes(window, now_ms));
-        if !is_proven && !self.may_be_too_large(size, Source::Unexplained) {
+        if source == Source::Refused && window.is_none() && !self.may_be_too_large(size, Source::Unexplained) {
             tracing::warn!(size, "a refusal of a small prompt as too long limits nobody");
             self.bounds.end_trial(session);
             return;

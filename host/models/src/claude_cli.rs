@@ -37,7 +37,10 @@ pub(crate) const PROGRAM: &str = "claude";
 /// The default model: an alias that `claude` resolves to its newest.
 pub(crate) const DEFAULT_MODEL: &str = "sonnet";
 /// The longest time in which nothing is printed.
-const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How many times as long as a server's silence that of `claude` is waited out.
+pub(crate) const SILENCE: u32 = 5;
 /// The time limit of a call, including waits and retries.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum number of attempts per call. Each time, `claude` itself tries twice.
@@ -89,7 +92,8 @@ pub struct Config {
     pub(crate) model: String,
     /// The context window in tokens; with `None`, that of the model's family.
     pub window: Option<u64>,
-    /// The longest time in which nothing is printed: `claude` prints each piece of an answer, and that it retries.
+    /// The longest time in which nothing is printed: `claude` prints each piece of an answer, and that it retries, but not
+    /// what its server sends while the model thinks.
     pub idle_timeout: Duration,
     /// The time limit of a call, including waits and retries.
     pub call_timeout: Duration,

@@ -42,9 +42,17 @@ fn most_tokens(request: &Request) -> u64 {
 /// The window of a model by its name alone, if its family is known. A router's prefix (`anthropic/claude-sonnet-4-5`)
 /// is ignored.
 pub fn window(model: &str) -> Option<u64> {
+    by_name(model).map(|family| family.window)
+}
+
+/// Whether a model thinks, by its name alone.
+fn thinks(model: &str) -> bool {
+    by_name(model).is_some_and(|family| family.thinks)
+}
+
+fn by_name(model: &str) -> Option<Family> {
     let model = model.rsplit('/').next().unwrap_or(model);
-    let of_anthropic = || anthropic::known(model).map(|family| family.window);
-    of_anthropic().or_else(|| openai::known(model).map(|family| family.window))
+    anthropic::known(model).or_else(|| openai::known(model))
 }
 
 #[cfg(test)]

@@ -206,7 +206,8 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             let model = spec.name.as_deref().unwrap_or(claude_cli::DEFAULT_MODEL);
             let mut config = claude_cli::Config::new(&environment.claude_directory, model);
             config.window = spec.window;
-            config.idle_timeout = environment.idle_timeout.unwrap_or(config.idle_timeout);
+            let idle_timeout = environment.idle_timeout.map(|idle| idle * claude_cli::SILENCE);
+            config.idle_timeout = idle_timeout.unwrap_or(config.idle_timeout);
             config.call_timeout = environment.call_timeout.unwrap_or(config.call_timeout);
             if !child::is_installed(&config.program, &config.environment) {
                 return Err(OpenError::NoProgram);

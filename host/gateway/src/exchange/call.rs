@@ -3,10 +3,7 @@
 mod images;
 mod tools;
 
-use std::sync::Arc;
-
-use pmk_core::{Message, message};
-use pmk_models::{Action, Answer, ModelError, Request, Stop, Tool};
+use pmk_models::{Action, Answer, ModelError, Request, Stop};
 
 use super::{
     Exchange, Ports, Sent, invariants,
@@ -117,14 +114,8 @@ async fn send(
 }
 
 /// Sends a small request that shows whether the server takes what it consists of.
-async fn try_out(
-    ports: &dyn Ports,
-    exchange: &mut Exchange,
-    messages: Vec<Message>,
-    tools: Arc<[Tool]>,
-) -> Result<(), ModelError> {
-    let request =
-        Request { messages: message::shared(messages), max_answer_tokens: TRIAL_TOKENS, tools, ..Request::default() };
+async fn try_out(ports: &dyn Ports, exchange: &mut Exchange, request: Request) -> Result<(), ModelError> {
+    let request = Request { max_answer_tokens: TRIAL_TOKENS, ..request };
     ports.ask(&request, 0, &mut exchange.tally.usage).await.map(drop)
 }
 

@@ -25,8 +25,9 @@ pub(super) const PROPOSE: &str =
 /// contact may say late that they have answered.
 pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AND confirmed_by IS NULL
        AND NOT EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
-             AND e.channel = json_extract(proposal.marker, '$.channelId')
-             AND e.thread_ts = json_extract(proposal.marker, '$.threadTs') AND e.closed_at IS NULL)";
+             AND e.channel = CASE WHEN json_valid(proposal.marker) THEN json_extract(proposal.marker, '$.channelId') END
+             AND e.thread_ts = CASE WHEN json_valid(proposal.marker) THEN json_extract(proposal.marker, '$.threadTs') END
+             AND e.closed_at IS NULL)";
 pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by, p.marker
      FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
      WHERE o.sent_id = ?1";

@@ -48,7 +48,7 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 /// Decides what the author wants and whether they are allowed to.
 async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
     // The escalation that it answered no longer exists.
-    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() && turn.called_off.is_none() {
+    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() && turn.called_off != Some(CalledOff::Deleted) {
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admission::Nothing);
     }

@@ -65,6 +65,21 @@ impl Listener for Ear<'_> {
     }
 }
 
+/// A call to the model. Its cost is noted when it ends, also where people have called it off.
+struct Call<'a, 'p> {
+    ports: &'a LivePorts<'p>,
+    meter: Meter,
+    spent: &'a mut Usage,
+}
+
+impl Drop for Call<'_, '_> {
+    fn drop(&mut self) {
+        let LivePorts { services, journal, asker, .. } = self.ports;
+        note_usage(services, journal, asker, self.meter.total());
+        self.spent.add(self.meter.total());
+    }
+}
+
 impl LivePorts<'_> {
     /// Returns events that are stored with a write of their own.
     fn of_turn(&self, told: Vec<Event>) -> Vec<TaggedEvent> {
@@ -100,12 +115,6 @@ impl LivePorts<'_> {
         let room = images_sent.take(newest.iter().filter_map(|id| sizes.get(id)).sum()).await;
         let images = store.images(newest).await?;
         Ok((images.into_iter().map(|image| (image.sha256, image.bytes)).collect(), room))
-    }
-
-    /// Notes what a call has cost.
-    fn spend(&self, meter: &Meter, spent: &mut Usage) {
-        note_usage(self.services, &self.journal, self.asker, meter.total());
-        spent.add(meter.total());
     }
 
     /// Returns how much of a content the window keeps.
@@ -164,10 +173,9 @@ impl Ports for LivePorts<'_> {
     }
 
     async fn ask(&self, request: &Request, _estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
-        let (meter, (request, _room)) = (Meter::default(), self.with_images(request).await);
-        let outcome = self.services.model.ask(&request, &meter).await;
-        self.spend(&meter, spent);
-        outcome
+        let (request, _room) = self.with_images(request).await;
+        let call = Call { ports: self, meter: Meter::default(), spent };
+        self.services.model.ask(&request, &call.meter).await
     }
 
     async fn answer(&self, request: &Request, _estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
@@ -181,10 +189,9 @@ impl Ports for LivePorts<'_> {
             listener = None;
         }
         let ear = Ear { said: &self.said, listener };
-        let (meter, (request, _room)) = (Meter::default(), self.with_images(request).await);
-        let outcome = self.services.model.ask_aloud(&request, &ear, &meter).await;
-        self.spend(&meter, spent);
-        outcome
+        let (request, _room) = self.with_images(request).await;
+        let call = Call { ports: self, meter: Meter::default(), spent };
+        self.services.model.ask_aloud(&request, &ear, &call.meter).await
     }
 
     async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError> {

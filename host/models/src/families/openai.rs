@@ -15,13 +15,20 @@ const FAMILIES: &[(&str, Family)] = &[
     ("o4", Family { window: 200_000, max_answer_tokens: 100_000, thinks: true }),
 ];
 
-/// The family of a model; conservative values if it is not in the table.
+/// What answers in ChatGPT under the name of a model that thinks, and does not.
+const CHAT: Family = Family { window: 128_000, max_answer_tokens: 16_384, thinks: false };
+
+/// The family of a model; conservative values if it is not in the table. One behind a router, whose limits are not known,
+/// thinks like the model itself.
 pub fn of(model: &str) -> Family {
-    known(model).unwrap_or(UNKNOWN)
+    known(model).unwrap_or_else(|| Family { thinks: super::thinks(model), ..UNKNOWN })
 }
 
 /// The family of a model, if it is in the table.
 pub fn known(model: &str) -> Option<Family> {
+    if model.starts_with("gpt-") && model.ends_with("-chat-latest") {
+        return Some(CHAT);
+    }
     FAMILIES
         .iter()
         .filter(|(prefix, _)| {
@@ -49,6 +56,16 @@ mod tests {
             ("llama3.2", 32_000),
         ] {
             assert_eq!(of(model).window, window, "{model}");
+        }
+        for (model, thinks, answer) in [
+            ("gpt-5.1", true, 128_000),
+            ("gpt-5.1-chat-latest", false, 16_384),
+            ("openai/gpt-5", true, 16_384),
+            ("anthropic/claude-sonnet-5-5", true, 16_384),
+            ("openai/gpt-4o", false, 16_384),
+        ] {
+            let family = of(model);
+            assert_eq!((family.thinks, family.max_answer_tokens), (thinks, answer), "{model}");
         }
     }
 }

@@ -100,5 +100,18 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, a file that was named without a folder was written, and then reported as not writable.
+    #[test]
+    fn a_bare_name_had_no_folder() {
+        for (path, folder) in [("report.html", "."), ("./report.html", "."), ("a/b", "a"), ("/b", "/"), ("/", ".")] {
+            assert_eq!(folder_of(Path::new(path)), Path::new(folder), "{path}");
+        }
+    }
 }

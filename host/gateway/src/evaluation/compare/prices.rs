@@ -74,7 +74,7 @@ impl Prices {
     }
 }
 
-/// Returns whether what follows a name says no more than which edition of the model it is: a date, `latest` or a
+/// Returns whether what follows a name says no more than which edition of the model it is: a date, `latest`, `0` or a
 /// router's mark. Anything else, as in `-mini` or `.1`, makes it another model, with a price of its own.
 fn is_edition(rest: &str) -> bool {
     let edition = rest.split(['@', '[', ':']).next().unwrap_or_default();
@@ -82,7 +82,8 @@ fn is_edition(rest: &str) -> bool {
         let digits: Vec<usize> = date.split('-').map(str::len).collect();
         date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') && matches!(digits[..], [8] | [4, 2, 2])
     };
-    let is_known = edition.strip_prefix('-').is_some_and(|edition| edition == "latest" || is_date(edition));
+    let is_known =
+        edition.strip_prefix('-').is_some_and(|edition| ["latest", "0"].contains(&edition) || is_date(edition));
     !rest.ends_with(":free") && (edition.is_empty() || is_known)
 }
 
@@ -132,6 +133,7 @@ mod tests {
         for (known, price) in [
             ("gpt-4o-2024-08-06", 2.5),
             ("gpt-4o-latest", 2.5),
+            ("claude-sonnet-4-0", 3.0),
             ("openai/gpt-4o:thinking", 2.5),
             ("gpt-5-mini-2025-08-07", 0.25),
             ("claude-sonnet-4@20250514", 3.0),

@@ -3,7 +3,7 @@
 //! about its prompt, is sent again without its images. If that is answered, and a small request with nothing but these
 //! images is refused as well, they are left out from then on.
 
-use pmk_core::{Block, Message, Origin, Role};
+use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_models::{Action, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget, window::Hidden};
@@ -60,7 +60,9 @@ impl Images {
         // The refusal may have been a passing fault; the images alone tell.
         let asked = [vec![Block::Text { text: "OK?".into() }], images].concat();
         let alone = Message { role: Role::User, origin: Origin::User, blocks: asked };
-        match super::try_out(ports, exchange, vec![alone], [].into()).await {
+        // A server may accept images, but none beside a system prompt or tools.
+        let alone = Request { messages: message::shared([alone]), ..exchange.request() };
+        match super::try_out(ports, exchange, alone).await {
             Err(error) if may_be_about_images(&error) => {}
             outcome => {
                 tracing::info!(session = exchange.key, ?outcome, "the images will be sent again with the next request");

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Block, Message, Origin, Role};
+use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_models::{Action, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget};
@@ -103,5 +103,6 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange, has_calls: bool) -> R
         messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
         messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
     }
-    super::try_out(ports, exchange, messages, tools.into()).await
+    let request = Request { messages: message::shared(messages), tools: tools.into(), ..Request::default() };
+    super::try_out(ports, exchange, request).await
 }

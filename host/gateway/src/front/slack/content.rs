@@ -124,9 +124,11 @@ pub(super) fn without_mentions(source: &str) -> String {
         let (before, from) = rest.split_at(start);
         shown.push_str(before);
         let (read, first) = as_read(from);
-        let is_one = mention.is_match(&read);
+        let is_read = mention.is_match(&read);
+        // Slack may look for mentions before it reads the Markdown, or after it.
+        let is_one = is_read || mention.is_match(from);
         // After the bracket, or the `@`. What follows may hold the next one.
-        let opening = if is_one { first } else { 1 };
+        let opening = if is_read { first } else { 1 };
         shown.push_str(&from[..opening]);
         if is_one {
             shown.push(JOINER);

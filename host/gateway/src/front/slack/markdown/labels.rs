@@ -17,8 +17,11 @@ use crate::{front::slack::mrkdwn, spelling};
 /// Returns whether a label looks like an address that is not the one of its link.
 pub(super) fn misleads(label: &str, address: &str) -> bool {
     // Names of files look like domains, and may be some.
-    static ADDRESS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)://|\bwww\.|[\p{L}\p{N}]\.(?:\p{L}{2}|xn--)|\d(?:\.\d+){3}").ok());
+    static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        // A number before other letters, as in `1.安裝`, counts a list.
+        let name = r"[\p{L}\p{N}]\.(?:[a-z]{2}|xn--)|\p{L}[\p{L}\p{N}-]*\.\p{L}{2}";
+        Regex::new(&format!(r"(?i)://|\bwww\.|{name}|\d(?:\.\d+){{3}}")).ok()
+    });
     let looks = || spelling::as_it_looks(&text::plain(label));
     !mrkdwn::is_written_out(label, address)
         && ADDRESS.as_ref().is_none_or(|looks_like_one| looks_like_one.is_match(&looks()))
