@@ -231,7 +231,12 @@ impl Calibration {
             self.sample(session, estimate, observed);
         }
         let size = estimate.max(observed.unwrap_or(0));
-        if source == Source::Refused && window.is_none() && !self.may_be_too_large(size, Source::Unexplained) {
+        // A server whose window became smaller counts, and names both.
+        let is_named = |window| self.bounds.believes(window, now_ms) || observed.is_some_and(|count| count > window);
+        if source == Source::Refused
+            && !window.is_some_and(is_named)
+            && !self.may_be_too_large(size, Source::Unexplained)
+        {
             tracing::warn!(size, "a refusal of a small prompt as too long limits nobody");
             self.bounds.end_trial(session);
             return;
@@ -364,6 +369,9 @@ mod tests {
             calibration.refused(session, 4_000, said(None, window), now);
             assert_eq!(*calibration.bounds(), answered);
         }
+        let mut smaller = calibration.clone();
+        smaller.refused(session, 4_000, said(Some(4_000), Some(3_000)), now);
+        assert!(smaller.bounds().most(session, now).is_some_and(|most| most < 4_000));
         // A request that may have been too large, and the rungs below it.
         for size in [20_000, 1_500, 1_200] {
             calibration.refused(session, size, said(None, None), now);
