@@ -48,6 +48,18 @@ impl<'a> Apart<'a> {
     }
 }
 
+/// A team under `steer` whose lookups take until the file `more` is there.
+async fn steering() -> (Team, Gateway) {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
+    team.configure(|config| {
+        config["mra"] = json!({"command": stand_in("mra", &script)});
+        config["queue"] = json!({"mode": "steer"});
+    });
+    let gateway = team.connect().await;
+    (team, gateway)
+}
+
 async fn the_loop_closes_apart(story: &'static Story, in_thread: bool) {
     let team = Team::new(story, "auto").await;
     let gateway = team.connect().await;
@@ -115,13 +127,7 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
-    team.configure(|config| {
-        config["mra"] = json!({"command": stand_in("mra", &script)});
-        config["queue"] = json!({"mode": "steer"});
-    });
-    let gateway = team.connect().await;
+    let (team, gateway) = steering().await;
     let (apart, [asking, _]) = Apart::ask(&team).await;
     let looks = Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]);
     team.anthropic.when("Where is it computed?", looks);
@@ -147,13 +153,7 @@ async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question(
 /// Once, it was answered by the contact's words that were being passed on, and lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_while_an_answer_is_passed_on_is_answered_on_its_own() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let script = team.home.write("mra.script", "wait more\nout It is in the worker.");
-    team.configure(|config| {
-        config["mra"] = json!({"command": stand_in("mra", &script)});
-        config["queue"] = json!({"mode": "steer"});
-    });
-    let gateway = team.connect().await;
+    let (team, gateway) = steering().await;
     let (apart, [asking, _]) = Apart::ask(&team).await;
     team.anthropic.when(ARRIVED, Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
     team.anthropic.when("It is in the worker.", Behaviour::error(400, "invalid_request_error", "no"));

@@ -2,10 +2,9 @@
 //! with the same id and role, so that a window keeps its turns and its tool pairs.
 //!
 //! The text is erased from the archive, the search index, the live window including what a policy had reduced it
-//! to, the texts of receipts, proposals that wait for a verdict, and what was handed on to an asker or said about a question
-//! that waits. What others have made of it stays: the answer
-//! to a question, what was looked up for it, notes of a case, atoms, and summaries, from which it cannot be
-//! removed; those are counted.
+//! to, the texts of receipts, proposals that wait for a verdict, and what was handed on to an asker or said about a
+//! question that waits. What others have made of it stays: the answer to a question, what was looked up for it, notes
+//! of a case, atoms, and summaries, from which it cannot be removed; those are counted.
 
 use pmk_core::{Block, Message, Origin, Role};
 

@@ -19,6 +19,12 @@ pub(super) fn merge(turn: &mut OpenTurn, merged: &[OpenTurn]) {
     turn.inbound.text = all.join(BETWEEN);
 }
 
+/// Returns the author of a message and of those merged into it, if that is one person.
+pub(super) fn author<'a>(turn: &'a OpenTurn, merged: &[OpenTurn]) -> Option<&'a str> {
+    let user = &turn.inbound.user;
+    merged.iter().all(|other| other.inbound.user == *user).then_some(user)
+}
+
 /// Returns the event ids of messages that are answered together, in order of arrival: collected messages before the
 /// newest, steering messages while it was being answered. Empty for a single message, whose event id is known.
 pub(super) fn event_ids<'a>(turn: &'a OpenTurn, others: impl Iterator<Item = &'a OpenTurn>) -> Vec<String> {

@@ -56,8 +56,7 @@ async fn stop(
     said: &str,
     given_up: &mut GivenUp,
 ) -> Result<Answered, TurnError> {
-    let asked_by =
-        merged.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
+    let asked_by = batching::author(&turn, &merged).map(str::to_owned);
     batching::merge(&mut turn, &merged);
     let pieces = batching::pieces(&turn, &merged);
     let text = match unfenced(said).trim() {

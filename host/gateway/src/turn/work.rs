@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{live::LivePorts, placeholder::Placeholder};
+use super::{batching, live::LivePorts, placeholder::Placeholder};
 use crate::{
     case::{Case, Note},
     chat::Attachments,
@@ -42,8 +42,7 @@ impl Work<'_> {
 
     /// Returns the author of its message and of those merged into it, if that is one person.
     pub fn author(&self) -> Option<&str> {
-        let user = &self.turn.inbound.user;
-        self.merged.iter().all(|other| other.inbound.user == *user).then_some(user)
+        batching::author(self.turn, &self.merged)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Images that a model's server refuses, because it accepts none, or not these, or not as many bytes. The wording of
 //! such a refusal is unknown, so a request that is refused for an unexplained reason, or as too large without a word
-//! about its prompt, is sent again without its images. If that is answered, and a small request with nothing but these
-//! images is refused as well, they are left out from then on.
+//! about its prompt, is sent again without its images. If that is answered, and a request that shows these images alone is
+//! refused as well, they are left out from then on.
 
 use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_models::{Action, ModelError, Request};
