@@ -13,6 +13,7 @@ use super::{
     Answer, Listener, Meter, Model, ModelError, OpenError, Request, classify,
     families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
+    room::MostGiven,
 };
 
 mod stream;
@@ -55,6 +56,7 @@ pub struct Anthropic {
     config: Config,
     endpoint: Endpoint,
     family: Family,
+    most_given: MostGiven,
 }
 
 impl Anthropic {
@@ -70,14 +72,18 @@ impl Anthropic {
             headers.into_iter().map(|(name, value)| (HeaderName::from_static(name), value)).collect();
         let endpoint = Endpoint::new(&config.base_url, "/v1/messages", headers, config.limits)?;
         let family = families::anthropic::of(&config.model);
-        Ok(Anthropic { config, endpoint, family })
+        Ok(Anthropic { config, endpoint, family, most_given: MostGiven::default() })
     }
 
     async fn answer(&self, request: &Request, heard_by: HeardBy<'_>, meter: &Meter) -> Result<Answer, ModelError> {
-        let max_tokens = self.family.room(request, self.window());
-        let body = wire::body(&self.config.model, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(body, heard_by, meter).await?;
-        classify::accept(answer, self.window())
+        let mut asking = self.most_given.asking(self.family.room(request, self.window()));
+        loop {
+            let body = wire::body(&self.config.model, asking.tokens, request);
+            let answered = self.endpoint.call::<Assembly>(body, heard_by, meter).await;
+            if !asking.goes_on_after(&answered) {
+                return classify::accept(answered?, self.window());
+            }
+        }
     }
 }
 

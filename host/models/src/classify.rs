@@ -41,6 +41,8 @@ const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_COMPARED_CHARS: usize = 4_000;
 /// A text without status and label is taken for a message up to this length, and for prose above it.
 const MAX_BARE_CHARS: usize = 512;
+/// Fewer tokens than that are no limit for answers.
+const MIN_ANSWER_TOKENS: u32 = 256;
 /// A prompt of at least this percentage of the window fills it.
 const FULL_PERCENT: u64 = 99;
 
@@ -120,6 +122,18 @@ pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> 
 pub(crate) fn wants_max_completion_tokens(error: &ModelError) -> bool {
     matches!(error, ModelError::Other { message } | ModelError::Unexplained { message }
         if words::WANTS_MAX_COMPLETION_TOKENS.is_match(&comparable(message)))
+}
+
+/// How many tokens a refused request for `asked` tokens of answer may have been allowed to ask for: the largest such
+/// number in the refusal, if that may be about the answer.
+pub(crate) fn fewer_tokens(error: &ModelError, asked: u32) -> Option<u32> {
+    let message = match error {
+        ModelError::Other { message } | ModelError::Unexplained { message } => message,
+        // What there was too much of is what was asked for, and not the prompt.
+        ModelError::Overflow { observed_tokens, message, .. } if *observed_tokens == Some(asked.into()) => message,
+        _ => return None,
+    };
+    numbers::alone(message).filter(|number| (MIN_ANSWER_TOKENS..asked).contains(number)).max()
 }
 
 fn fills(prompt: u64, window: u64) -> bool {

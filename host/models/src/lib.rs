@@ -33,6 +33,7 @@ mod open;
 mod open_error;
 mod openai;
 mod repair;
+mod room;
 pub mod sim;
 mod sse;
 mod tool_ids;

@@ -16,6 +16,7 @@ use super::{
     Answer, Listener, Meter, Model, ModelError, OpenError, Request, classify,
     families::{self, Family},
     http::{Endpoint, HeardBy, Limits},
+    room::MostGiven,
 };
 
 mod stream;
@@ -56,6 +57,7 @@ pub struct OpenAi {
     config: Config,
     endpoint: Endpoint,
     family: Family,
+    most_given: MostGiven,
     /// Whether the server wants the newer name of the answer's token limit.
     wants_newer: AtomicBool,
 }
@@ -77,31 +79,53 @@ impl OpenAi {
         let family = families::openai::of(&config.model);
         // OpenAI's newer models refuse the old name, and not all other servers know the new one.
         let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
-        Ok(OpenAi { config, endpoint, family, wants_newer: AtomicBool::new(at_openai) })
+        Ok(OpenAi {
+            config,
+            endpoint,
+            family,
+            most_given: MostGiven::default(),
+            wants_newer: AtomicBool::new(at_openai),
+        })
     }
 
     async fn answer(&self, request: &Request, heard_by: HeardBy<'_>, meter: &Meter) -> Result<Answer, ModelError> {
-        let room = if self.wants_newer.load(Ordering::Relaxed) { Room::Completion } else { Room::Tokens };
-        let answered = match self.call(request, room, heard_by, meter).await {
-            // Azure, or a proxy, in front of one of those models.
-            Err(error) if room == Room::Tokens && classify::wants_max_completion_tokens(&error) => {
-                self.wants_newer.store(true, Ordering::Relaxed);
-                self.call(request, Room::Completion, heard_by, meter).await
+        let mut asking = self.most_given.asking(self.family.room(request, self.window()));
+        loop {
+            let answered = self.call(request, asking.tokens, heard_by, meter).await;
+            if !asking.goes_on_after(&answered) {
+                return classify::accept(answered?, self.window());
             }
-            answered => answered,
-        };
-        classify::accept(answered?, self.window())
+        }
     }
 
+    /// Asks for so many tokens, by the name that the server knows.
     async fn call(
         &self,
         request: &Request,
-        room: Room,
+        tokens: u32,
         heard_by: HeardBy<'_>,
         meter: &Meter,
     ) -> Result<Answer, ModelError> {
-        let max_tokens = self.family.room(request, self.window());
-        let body = wire::body(&self.config.model, room, max_tokens, request);
+        let room = if self.wants_newer.load(Ordering::Relaxed) { Room::Completion } else { Room::Tokens };
+        match self.send(request, room, tokens, heard_by, meter).await {
+            // Azure, or a proxy, in front of one of those models.
+            Err(error) if room == Room::Tokens && classify::wants_max_completion_tokens(&error) => {
+                self.wants_newer.store(true, Ordering::Relaxed);
+                self.send(request, Room::Completion, tokens, heard_by, meter).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn send(
+        &self,
+        request: &Request,
+        room: Room,
+        tokens: u32,
+        heard_by: HeardBy<'_>,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
+        let body = wire::body(&self.config.model, room, tokens, request);
         self.endpoint.call::<Assembly>(body, heard_by, meter).await
     }
 }

@@ -48,6 +48,19 @@ pub(super) fn beyond_a_minute(words: &str) -> Option<Named> {
     })
 }
 
+/// The whole numbers of a text that are no part of a name, a version or a date.
+pub(super) fn alone(text: &str) -> impl Iterator<Item = u32> {
+    let joins = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
+    let ends = |c: char| matches!(c, '.' | ':' | '-');
+    text.split(move |c| !joins(c) && c != ',').flat_map(move |word| {
+        let word = word.trim_matches(|c| ends(c) || c == ',');
+        // As in `[1,8192]`, where the comma separates no thousands.
+        let is_grouped = word.split(',').skip(1).all(|group| group.len() == 3);
+        let parts = if is_grouped { vec![word.replace(',', "")] } else { word.split(',').map(str::to_owned).collect() };
+        parts.into_iter().filter_map(|part| part.parse().ok())
+    })
+}
+
 /// The sum of prompt and answer.
 fn added(sum: &Captures<'_>) -> Option<Named> {
     let part = |name: &str| number(sum.name(name)?.as_str());

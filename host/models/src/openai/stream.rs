@@ -18,6 +18,8 @@ use crate::{
     sse::Event,
 };
 
+mod thoughts;
+
 /// The maximum size of an answer, in bytes: far above that of any model.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The maximum number of tool calls in an answer.
@@ -201,7 +203,11 @@ impl Assemble for Assembly {
     }
 
     fn text(&self) -> Cow<'_, str> {
-        self.text.as_str().into()
+        if thoughts::may_begin(&self.text) {
+            "".into()
+        } else {
+            thoughts::without(&self.text).unwrap_or_default().into()
+        }
     }
 
     fn usage(&self) -> Usage {
@@ -291,8 +297,10 @@ impl Assembly {
         }
         let is_cut = finish_reason == "length";
         let mut blocks = Vec::new();
-        if !text.is_empty() {
-            blocks.push(Block::Text { text });
+        // What looked like thoughts and does not end was none, unless the answer is cut.
+        let said = thoughts::without(&text).unwrap_or(if is_cut { "" } else { &text });
+        if !said.is_empty() {
+            blocks.push(Block::Text { text: said.to_owned() });
         }
         for (count, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
             // A call of nothing is none.

@@ -340,3 +340,42 @@ async fn a_server_that_asks_for_the_newer_name_of_the_room_gets_it_from_then_on(
         .expect_err("a refusal");
     assert_eq!(server.requests().len(), 1);
 }
+
+/// Some servers give shorter answers than the makers of a model: every question was refused.
+#[tokio::test]
+async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_time() {
+    let error = |message: &str| json!({"error": {"message": message}});
+    let asked = 100 + 24_576;
+    for body in [
+        error(
+            "max_tokens is too large: 24676. This model supports at most 4096 completion tokens, whereas you provided 24676.",
+        ),
+        error("Range of max_tokens should be [1,4096]"),
+        error("Expected a value <= 4096, but got 24676 instead."),
+        error("Requested 24676 tokens exceeds the limit of 4,096."),
+        error("max_tokens参数超过最大值4096"),
+        json!({"detail": [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 4096", "input": asked}]}),
+    ] {
+        let server = stand_in::OpenAi::start();
+        server.refuse_when(|body| body["max_tokens"].as_u64() > Some(4_096), 400, body.clone());
+        let client = client(&server, Some(KEY));
+        for _ in 0..2 {
+            client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
+        }
+        let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
+        assert_eq!(rooms, [asked, 4_096, 4_096], "{body}");
+    }
+}
+
+/// What only looks like the most that a server gives does not make its later answers short.
+#[tokio::test]
+async fn a_number_in_a_refusal_for_another_reason_changes_nothing() {
+    let server = stand_in::OpenAi::start();
+    let refused = json!({"error": {"message": "the field `user` takes 512 characters"}});
+    server.refuse_when(|body| body["messages"].to_string().contains("bad"), 400, refused);
+    let client = client(&server, Some(KEY));
+    client.ask(&request(vec![Message::user("bad")]), &Meter::default()).await.expect_err("a refusal");
+    client.ask(&request(vec![Message::user("good")]), &Meter::default()).await.expect("an answer");
+    let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
+    assert_eq!(rooms, [100 + 24_576, 512, 100 + 24_576]);
+}

@@ -48,6 +48,25 @@ fn text_and_usage() {
     assert_eq!(assemble(&events[..3]), Ok(None), "cut off");
 }
 
+/// Servers that do not take the thoughts of such models out of their answers: people were shown them.
+#[test]
+fn thoughts_in_front_of_an_answer_are_not_part_of_it() {
+    let events = ["\n<thi", "nk>\nThey ask for", " the sum.</th", "ink>\n\n", "It is", " four."];
+    let mut assembly = Assembly::default();
+    let mut heard = Vec::new();
+    for text in events {
+        assembly.apply(&delta(json!({"content": text}))).expect("a piece");
+        heard.push(assembly.text().into_owned());
+    }
+    assert_eq!(heard, ["", "", "", "", "It is", "It is four."]);
+    let answer = assembly.end().is_none().then(|| assembly.done()).flatten().expect("an end").expect("an answer");
+    assert_eq!(answer.blocks, [Block::Text { text: "It is four.".into() }]);
+    // Cut while it thinks, it has said nothing; an element that never ends is no thought.
+    let cut = |reason| assemble(&[delta(json!({"content": "<think>so"})), finish(reason)]).expect("an end");
+    assert_eq!(cut("length").expect("an answer").blocks, []);
+    assert_eq!(cut("stop").expect("an answer").blocks, [Block::Text { text: "<think>so".into() }]);
+}
+
 #[test]
 fn counts_that_are_none_cost_no_answer() {
     let none = json!(null);

@@ -1,0 +1,58 @@
+//! How many tokens requests ask for, as far as the server gives them.
+//!
+//! A server may give less than the makers of a model do, and refuse a request for more. Such a refusal names the most
+//! that it gives, in words that are different everywhere. So every number in a refusal that might be that is tried once,
+//! and counts if the request is accepted with it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Answer, ModelError, classify};
+
+/// How often a request is sent again for fewer tokens.
+const MOST_TRIES: usize = 2;
+
+/// The most tokens of an answer that a server gives.
+#[derive(Debug)]
+pub(crate) struct MostGiven(AtomicU32);
+
+impl Default for MostGiven {
+    fn default() -> Self {
+        MostGiven(AtomicU32::new(u32::MAX))
+    }
+}
+
+impl MostGiven {
+    /// Begins to ask for `wanted` tokens, or for as many as the server gives.
+    pub fn asking(&self, wanted: u32) -> Asking<'_> {
+        Asking { most_given: self, tokens: wanted.min(self.0.load(Ordering::Relaxed)), tries: 0 }
+    }
+}
+
+/// What one request asks for.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    most_given: &'a MostGiven,
+    pub tokens: u32,
+    tries: usize,
+}
+
+impl Asking<'_> {
+    /// Whether to send the request once more, for fewer tokens.
+    pub fn goes_on_after(&mut self, answered: &Result<Answer, ModelError>) -> bool {
+        match answered {
+            Ok(_) if self.tries > 0 => {
+                if self.most_given.0.fetch_min(self.tokens, Ordering::Relaxed) > self.tokens {
+                    tracing::info!(tokens = self.tokens, "the server gives answers of at most so many tokens");
+                }
+                false
+            }
+            Err(error) if self.tries < MOST_TRIES => {
+                let fewer = classify::fewer_tokens(error, self.tokens);
+                self.tokens = fewer.unwrap_or(self.tokens);
+                self.tries += 1;
+                fewer.is_some()
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+}
