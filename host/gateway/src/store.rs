@@ -84,6 +84,7 @@ mod uses;
 mod verbosity;
 mod window;
 mod windows;
+mod work;
 mod writer;
 
 #[cfg(test)]
@@ -343,29 +344,33 @@ impl Store {
         self.write(|_| Ok(())).await
     }
 
-    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.write_prefetched(Prefetch::None, work).await
+        self.write_prefetched(Prefetch::None, work)
     }
 
     /// As [`write`](Store::write), for work some of whose reads are known in advance.
-    async fn write_prefetched<T, F>(&self, prefetch: Prefetch, work: F) -> Result<T, StoreError>
+    fn write_prefetched<T, F>(
+        &self,
+        prefetch: Prefetch,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.shared.writer.write(prefetch, work).await
+        self.shared.writer.write(prefetch, work)
     }
 
-    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.shared.readers.read(work).await
+        self.shared.readers.read(work)
     }
 
     /// As [`read`](Store::read), for a thread that may block.

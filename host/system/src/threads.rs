@@ -3,7 +3,7 @@
 //! A gateway in operation uses separate threads. One whose every step must happen in the same order, as in a
 //! simulation, has a runtime with one thread and does all work there.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -38,6 +38,12 @@ pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return work();
     }
+    let done = on_another_thread(Box::new(|| Box::new(work()))).await;
+    *done.downcast().expect("work returns what it returns")
+}
+
+/// Runs work of any type, so that what runs it is compiled once and not once for each type.
+async fn on_another_thread(work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>) -> Box<dyn Any + Send> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

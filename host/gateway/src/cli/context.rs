@@ -1,6 +1,10 @@
 //! What every subcommand works with.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::{
+    borrow::Cow,
+    path::PathBuf,
+    pin::{Pin, pin},
+};
 
 use pmk_core::Language;
 use pmk_system::error::Failure;
@@ -149,6 +153,8 @@ pub(super) fn parsed(address: &str) -> Result<Database, Failure> {
 
 /// Runs a future that waits for the store.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    // What runs a future is large, and compiled once for each type of future.
+    let work: Pin<&mut dyn Future<Output = Result<T, Failure>>> = pin!(work);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

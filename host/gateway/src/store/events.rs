@@ -134,7 +134,7 @@ impl LedgerQueue for Store {
         let line = self.pen(self.shared.noting.clock.now_ms()).lines(&[noted]);
         let (unstored, kept) = (Arc::clone(&self.shared.noting.unstored), line.clone());
         let wake = lock(&self.shared.noting.wake).clone();
-        let answer = move |stored: Result<(), StoreError>, _| {
+        let answer = move |stored: Result<(), StoreError>| {
             if let Err(error) = stored {
                 tracing::warn!(%error, "cannot store an event of the ledger now; keeping it for later");
                 lock(&unstored).extend(kept);

@@ -17,12 +17,25 @@ use tokio::sync::oneshot;
 use super::{
     error::{Fault, StoreError, guarded},
     sql::Connection,
+    work::{self, Answered, Once, Work},
 };
 
 /// How many reads can run at once.
 const THREADS: usize = 2;
 
-type Read = Box<dyn FnOnce(&Connection) + Send>;
+/// Work for a thread, and who waits for it.
+struct Read {
+    work: Box<dyn Work>,
+    caller: oneshot::Sender<Answered>,
+}
+
+impl Read {
+    fn run(mut self, conn: &Connection, path: &Path) {
+        let read = work::run(&mut *self.work, conn, path);
+        // A caller that has gone away does not need to know.
+        let _ = self.caller.send((read, self.work));
+    }
+}
 
 /// One connection for each thread.
 type Connections = Arc<[Mutex<Connection>]>;
@@ -53,10 +66,10 @@ impl Readers {
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
         let start = |number: usize| {
-            let (reads, connections) = (Arc::clone(&reads), Arc::clone(&connections));
+            let (reads, connections, of) = (Arc::clone(&reads), Arc::clone(&connections), path.to_owned());
             let thread = thread::Builder::new().name("store-reader".into()).spawn(move || {
                 while let Some(read) = next(&reads) {
-                    read(&lock(&connections[number]));
+                    read.run(&lock(&connections[number]), &of);
                 }
             });
             thread.map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })
@@ -66,12 +79,13 @@ impl Readers {
     }
 
     /// Runs `work` on a connection that sees everything committed before this call.
-    pub(super) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.queue(work)?.await.map_err(|_| StoreError::Closed)?
+        let queued = self.queue(Once::new(work));
+        async move { Once::<T, F>::done(work::ended(queued?).await?) }
     }
 
     /// Runs `work`, which must be short, on the calling thread. `None` where it has found that it would not be
@@ -100,29 +114,22 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let mut answer = self.queue(work)?;
-        match &self.way {
-            Way::Threads { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
-            Way::Caller(_) => answer.try_recv().map_err(|_| StoreError::Closed)?,
-        }
+        let answer = self.queue(Once::new(work))?;
+        let work = match &self.way {
+            Way::Threads { .. } => work::ended_waiting(answer),
+            Way::Caller(_) => work::ended_before(answer),
+        };
+        Once::<T, F>::done(work?)
     }
 
-    fn queue<T, F>(&self, work: F) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-    {
+    fn queue(&self, work: Box<dyn Work>) -> Result<oneshot::Receiver<Answered>, StoreError> {
         let (caller, answer) = oneshot::channel();
-        let path = self.path.clone();
-        let read: Read = Box::new(move |conn| {
-            // A caller that has gone away does not need to know.
-            let _ = caller.send(guarded(|| work(conn)).map_err(|fault| fault.at(&path)));
-        });
+        let read = Read { work, caller };
         match &self.way {
             Way::Threads { queue, .. } => {
                 queue.as_ref().ok_or(StoreError::Closed)?.send(read).map_err(|_| StoreError::Closed)?;
             }
-            Way::Caller(conn) => read(&lock(conn)),
+            Way::Caller(conn) => read.run(&lock(conn), &self.path),
         }
         Ok(answer)
     }

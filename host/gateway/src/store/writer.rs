@@ -45,6 +45,7 @@ use super::{
     files::OpenFiles,
     hosts,
     sql::{self, Connection, Postgres, Prefetched},
+    work::{self, Answered, Repeated, Work},
 };
 
 /// How many operations one commit takes at most, so that the first one does not wait for ever.
@@ -58,8 +59,6 @@ pub(super) struct Writer {
     queue: Queue,
     lost: watch::Receiver<Option<StoreError>>,
 }
-
-type Queued = Box<dyn Operation>;
 
 /// What is known of an operation before it runs.
 pub(super) enum Prefetch {
@@ -82,7 +81,7 @@ impl Prefetch {
 
 /// What runs the queued operations.
 enum Queue {
-    Thread { operations: Option<Sender<Queued>>, thread: Option<JoinHandle<()>> },
+    Thread { operations: Option<Sender<Operation>>, thread: Option<JoinHandle<()>> },
     Task(Arc<Task>),
 }
 
@@ -125,16 +124,8 @@ impl Writer {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let (caller, answer) = oneshot::channel();
-        // A caller that has gone away does not need to know. Otherwise the work is sent back too, to be freed on
-        // the caller's thread: the allocator keeps memory for the thread that frees it, and this thread allocates
-        // nothing of that kind.
-        let queued = self.queue(prefetch, work, |result, work| drop(caller.send((result, work))));
-        async move {
-            queued?;
-            let (result, _work) = answer.await.map_err(|_| StoreError::Closed)?;
-            result
-        }
+        let queued = self.queue_answered(prefetch, Repeated::new(work));
+        async move { Repeated::<T, F>::done(work::ended(queued?).await?) }
     }
 
     /// As [`write`](Writer::write), for a thread that may block; panics in the async runtime.
@@ -143,29 +134,46 @@ impl Writer {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let (caller, mut answer) = oneshot::channel();
-        self.queue(Prefetch::None, work, |result, _| drop(caller.send(result)))?;
-        match &self.queue {
-            Queue::Thread { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
+        let answer = self.queue_answered(Prefetch::None, Repeated::new(work))?;
+        let work = match &self.queue {
+            Queue::Thread { .. } => work::ended_waiting(answer),
             Queue::Task(task) => {
                 task.commit_all();
-                answer.try_recv().map_err(|_| StoreError::Closed)?
+                work::ended_before(answer)
             }
-        }
+        };
+        Repeated::<T, F>::done(work?)
     }
 
-    /// Runs `work` in a transaction, and calls `answer` with its result and the work on the writer's thread once
-    /// the transaction has ended.
+    /// Runs `work` in a transaction, and calls `answer` with how it ended on the writer's thread once the transaction
+    /// has ended.
     ///
     /// # Errors
     /// The writer has ended: neither is called.
-    pub(super) fn queue<T, F, A>(&self, prefetch: Prefetch, work: F, answer: A) -> Result<(), StoreError>
+    pub(super) fn queue<F>(
+        &self,
+        prefetch: Prefetch,
+        work: F,
+        answer: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) -> Result<(), StoreError>
     where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
-        A: FnOnce(Result<T, StoreError>, F) + Send + 'static,
+        F: Fn(&Connection) -> Result<(), Fault> + Send + 'static,
     {
-        let operation = Box::new(Pending { prefetch, prefetched: None, work, result: None, answer });
+        self.take_in(prefetch, Repeated::new(work), Answer::Call(Box::new(answer)))
+    }
+
+    fn queue_answered(
+        &self,
+        prefetch: Prefetch,
+        work: Box<dyn Work>,
+    ) -> Result<oneshot::Receiver<Answered>, StoreError> {
+        let (caller, answer) = oneshot::channel();
+        self.take_in(prefetch, work, Answer::Send(caller))?;
+        Ok(answer)
+    }
+
+    fn take_in(&self, prefetch: Prefetch, work: Box<dyn Work>, answer: Answer) -> Result<(), StoreError> {
+        let operation = Operation { prefetch, prefetched: None, work, result: None, answer };
         match &self.queue {
             Queue::Thread { operations, .. } => {
                 operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
@@ -199,7 +207,7 @@ impl Drop for Writer {
 /// Runs the writer as tasks of a runtime: one task commits whatever is queued until it runs.
 struct Task {
     hand: Mutex<WriterLoop>,
-    queued: Mutex<VecDeque<Queued>>,
+    queued: Mutex<VecDeque<Operation>>,
     pace: Pace,
 }
 
@@ -220,7 +228,7 @@ impl Task {
         task
     }
 
-    fn take_in(self: &Arc<Self>, operation: Queued) {
+    fn take_in(self: &Arc<Self>, operation: Operation) {
         let is_first = {
             let mut queued = self.queued();
             queued.push_back(operation);
@@ -249,47 +257,31 @@ impl Task {
         self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queued(&self) -> MutexGuard<'_, VecDeque<Queued>> {
+    fn queued(&self) -> MutexGuard<'_, VecDeque<Operation>> {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One caller's part of a group.
-trait Operation: Send {
-    /// Makes its queries in advance. Returns whether those of the next operations may be made in advance, too,
-    /// before this one runs.
-    fn prefetch(&mut self, database: &Postgres, conn: &Connection) -> bool;
-
-    /// Runs the work inside the group's transaction; replaces the result of an earlier run.
-    ///
-    /// # Errors
-    /// It failed.
-    fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError>;
-
-    /// Whether it has a result.
-    fn has_run(&self) -> bool;
-
-    /// Discards the result of an earlier run.
-    fn forget(&mut self);
-
-    /// Sends the result to the caller, now that the transaction has ended.
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
-}
-
-struct Pending<T, F, A> {
+struct Operation {
     prefetch: Prefetch,
     prefetched: Option<Prefetched>,
-    work: F,
-    result: Option<Result<T, StoreError>>,
-    answer: A,
+    work: Box<dyn Work>,
+    /// How it ended when it ran last.
+    result: Option<Result<(), StoreError>>,
+    answer: Answer,
 }
 
-impl<T, F, A> Operation for Pending<T, F, A>
-where
-    T: Send,
-    F: Fn(&Connection) -> Result<T, Fault> + Send,
-    A: FnOnce(Result<T, StoreError>, F) + Send,
-{
+/// Who is told how an operation ended.
+enum Answer {
+    /// A caller, who also gets the work back.
+    Send(oneshot::Sender<Answered>),
+    Call(Box<dyn FnOnce(Result<(), StoreError>) + Send>),
+}
+
+impl Operation {
+    /// Makes its queries in advance. Returns whether those of the next operations may be made in advance, too,
+    /// before this one runs.
     fn prefetch(&mut self, database: &Postgres, conn: &Connection) -> bool {
         if let Prefetch::Asks(ask) = &self.prefetch {
             // An error of a query in advance occurs again when the rows are needed.
@@ -298,43 +290,48 @@ where
         !matches!(self.prefetch, Prefetch::None)
     }
 
+    /// Runs the work inside the group's transaction; replaces the result of an earlier run.
+    ///
+    /// # Errors
+    /// It failed.
     fn run(&mut self, conn: &Connection, path: &Path, undoing: Undoing) -> Result<(), StoreError> {
         // Prefetched rows belong to the transaction that the group was begun with.
         let prefetched = self.prefetched.take().filter(|_| undoing == Undoing::Together);
-        let work = || {
-            let done = match (conn, prefetched) {
-                (Connection::Postgres(database), Some(prefetched)) => {
-                    database.with_prefetched(prefetched, || (self.work)(conn))
-                }
-                _ => (self.work)(conn),
-            }?;
-            // An operation that is undone alone must also report its errors alone.
-            if undoing == Undoing::Alone {
-                conn.settle()?;
-            }
-            Ok(done)
+        let mut run = || work::run(&mut *self.work, conn, path);
+        let ran = match (conn, prefetched) {
+            (Connection::Postgres(database), Some(prefetched)) => database.with_prefetched(prefetched, run),
+            _ => run(),
         };
-        let result = guarded(work).map_err(|fault| fault.at(path));
-        let outcome = result.as_ref().map(|_| ()).map_err(Clone::clone);
-        self.result = Some(result);
-        outcome
+        // An operation that is undone alone must also report its errors alone.
+        let settled = |()| match undoing {
+            Undoing::Alone => conn.settle().map_err(|error| Fault::from(error).at(path)),
+            Undoing::Together => Ok(()),
+        };
+        self.result.insert(ran.and_then(settled)).clone()
     }
 
+    /// Whether it has a result.
     fn has_run(&self) -> bool {
         self.result.is_some()
     }
 
+    /// Discards the result of an earlier run.
     fn forget(&mut self) {
         self.result = None;
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+    /// Tells the caller how it ended, now that the transaction has ended.
+    fn answer(self, committed: Result<(), StoreError>) {
         let result = match (self.result, committed) {
-            (Some(Ok(_)) | None, Err(lost)) => Err(lost),
+            (Some(Ok(())) | None, Err(lost)) => Err(lost),
             (Some(result), _) => result,
             (None, Ok(())) => Err(StoreError::Closed),
         };
-        (self.answer)(result, self.work);
+        match self.answer {
+            // A caller that has gone away does not need to know.
+            Answer::Send(caller) => drop(caller.send((result, self.work))),
+            Answer::Call(answer) => answer(result),
+        }
     }
 }
 
@@ -360,7 +357,7 @@ struct WriterLoop {
 }
 
 impl WriterLoop {
-    fn work(&self, queue: &Receiver<Queued>) {
+    fn work(&self, queue: &Receiver<Operation>) {
         let look_every = if self.files.is_some() { LOOK_EVERY } else { hosts::SIGN_EVERY };
         loop {
             let next = match queue.try_recv() {
@@ -400,12 +397,12 @@ impl WriterLoop {
         }
     }
 
-    fn commit_group(&self, first: Queued, next: impl Fn() -> Option<Queued>) {
+    fn commit_group(&self, first: Operation, next: impl Fn() -> Option<Operation>) {
         let waiting = RefCell::new(VecDeque::from([first]));
         let more = || waiting.borrow_mut().pop_front().or_else(&next);
         loop {
             let Some(first) = waiting.borrow_mut().pop_front() else { return };
-            let mut group: Vec<Queued> = Vec::new();
+            let mut group: Vec<Operation> = Vec::new();
             let committed = self.run_all(first, &mut group, more);
             if !self.conn.is_autocommit() {
                 // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
@@ -425,9 +422,9 @@ impl WriterLoop {
 
     fn run_all(
         &self,
-        first: Queued,
-        group: &mut Vec<Queued>,
-        more: impl Fn() -> Option<Queued>,
+        first: Operation,
+        group: &mut Vec<Operation>,
+        more: impl Fn() -> Option<Operation>,
     ) -> Result<(), StoreError> {
         // Checked before the transaction, so that nothing is written to a truncated file; and after it, so that
         // everything written is where it will be found. The check after the last commit is still valid if this
@@ -442,7 +439,7 @@ impl WriterLoop {
         }
         let (mut undoing, mut at) = (Undoing::Together, 0);
         while at < group.len() {
-            if self.run(&mut *group[at], undoing)? {
+            if self.run(&mut group[at], undoing)? {
                 undoing = Undoing::Alone;
                 self.run_again(&mut group[..=at])?;
             }
@@ -471,7 +468,7 @@ impl WriterLoop {
     ///
     /// # Errors
     /// The connection was lost, and the transaction with it: later statements would run outside of a transaction.
-    fn prefetch(&self, database: &Postgres, operations: &mut [Queued]) -> Result<(), StoreError> {
+    fn prefetch(&self, database: &Postgres, operations: &mut [Operation]) -> Result<(), StoreError> {
         // A single operation gains nothing by it.
         if operations.len() == 1 {
             return Ok(());
@@ -489,14 +486,14 @@ impl WriterLoop {
     }
 
     /// Rolls back the transaction, and runs its operations again, each with a savepoint.
-    fn run_again(&self, group: &mut [Queued]) -> Result<(), StoreError> {
+    fn run_again(&self, group: &mut [Operation]) -> Result<(), StoreError> {
         group.iter_mut().for_each(|operation| operation.forget());
         if !self.conn.is_autocommit() {
             self.said(self.conn.roll_back())?;
         }
         self.said(self.conn.begin())?;
         for operation in group {
-            self.run(&mut **operation, Undoing::Alone)?;
+            self.run(operation, Undoing::Alone)?;
         }
         Ok(())
     }
@@ -505,7 +502,7 @@ impl WriterLoop {
     ///
     /// # Errors
     /// The whole transaction is lost.
-    fn run(&self, operation: &mut dyn Operation, undoing: Undoing) -> Result<bool, StoreError> {
+    fn run(&self, operation: &mut Operation, undoing: Undoing) -> Result<bool, StoreError> {
         let WriterLoop { conn, path, .. } = self;
         let before = conn.changes();
         if undoing == Undoing::Alone {

@@ -126,12 +126,14 @@ impl Web {
         let secret = pair.of(token);
         if token == Token::App {
             let request = self.client.post(self.address.method(OPEN));
-            let opened = self.once::<SlackApiAppsConnectionOpenResponse>(request, secret).await;
+            let opened = self.once(request, secret).await;
+            let opened = opened.and_then(|opened| opened.read::<SlackApiAppsConnectionOpenResponse>());
             return opened.map(drop).map_err(failed(OPEN));
         }
         let request = self.client.get(self.address.method(AUTH_TEST));
-        let met = self.once::<SlackApiAuthTestResponse>(request, secret).await;
-        let met = met.map(|(met, _)| Identity::of(met)).map_err(failed(AUTH_TEST))?;
+        let met = self.once(request, secret).await;
+        let met = met.and_then(|met| met.read::<SlackApiAuthTestResponse>());
+        let met = met.map(Identity::of).map_err(failed(AUTH_TEST))?;
         match self.tokens.owner.get() {
             Some(me) if (&me.user, &me.team_id) != (&met.user, &met.team_id) => Err(format!(
                 "{token} now belongs to @{} in {}, but this gateway is @{} in {}; to switch to another bot, restart",

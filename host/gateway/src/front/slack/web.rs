@@ -64,9 +64,23 @@ pub(super) struct AuthInfo {
 }
 
 /// The headers of a response.
-pub(super) struct Aside {
+struct Aside {
     scopes: Option<String>,
     ahead: Option<SignedDuration>,
+}
+
+/// The response to a successful call.
+pub(super) struct Answer {
+    /// JSON.
+    body: Vec<u8>,
+    aside: Aside,
+}
+
+impl Answer {
+    /// Returns what it says.
+    pub(super) fn read<R: DeserializeOwned>(&self) -> Result<R, Cause> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
 }
 
 /// A client of the Web API.
@@ -234,11 +248,12 @@ impl Web {
     /// `auth.test`: returns who the bot token belongs to, and its scopes.
     pub(super) async fn identity(&self) -> Result<AuthInfo, CallFailure> {
         let request = || self.client.get(self.address.method(AUTH_TEST));
-        let (answer, Aside { scopes, ahead }) = self
-            .exchange::<SlackApiAuthTestResponse>(&Slot::answer(AUTH_TEST), Token::Bot, request, Says::Nothing)
-            .await?;
-        let workspace = address::slack_host(&answer.url.0);
-        Ok(AuthInfo { me: Identity::of(answer), workspace, scopes, ahead })
+        let answer = self.exchange(&Slot::answer(AUTH_TEST), Token::Bot, &request, Says::Nothing).await?;
+        let met = answer.read::<SlackApiAuthTestResponse>();
+        let met = met.map_err(|cause| CallFailure { method: AUTH_TEST, token: Token::Bot, cause })?;
+        let Aside { scopes, ahead } = answer.aside;
+        let workspace = address::slack_host(&met.url.0);
+        Ok(AuthInfo { me: Identity::of(met), workspace, scopes, ahead })
     }
 
     /// Notes the owner of both tokens, to whom new tokens must belong, too; and the host of the workspace.
@@ -353,7 +368,7 @@ impl Web {
         let mut url = self.address.method(slot.lane.method);
         let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.call(slot, Token::Bot, || self.client.get(url.clone()), Says::Nothing).await
+        self.call(slot, Token::Bot, &|| self.client.get(url.clone()), Says::Nothing).await
     }
 
     /// Calls a method that changes something.
@@ -391,7 +406,7 @@ impl Web {
             let post = self.client.post(self.address.method(slot.lane.method));
             post.header(CONTENT_TYPE, JSON).body(body.clone())
         };
-        self.call(slot, token, post, says).await
+        self.call(slot, token, &post, says).await
     }
 
     /// Returns the response to a call that is not made, in a dry run.
@@ -417,28 +432,29 @@ impl Web {
             let post = self.client.post(url.clone());
             post.header(CONTENT_TYPE, "application/octet-stream").body(content.clone())
         };
-        self.call::<IgnoredAny>(&Slot::answer(METHOD), Token::Bot, post, Says::Nothing).await.map(drop)
+        self.call::<IgnoredAny>(&Slot::answer(METHOD), Token::Bot, &post, Says::Nothing).await.map(drop)
     }
 
     async fn call<R: DeserializeOwned>(
         &self,
         slot: &Slot,
         token: Token,
-        request: impl Fn() -> RequestBuilder,
+        request: &(dyn Fn() -> RequestBuilder + Send + Sync),
         says: Says,
     ) -> Result<R, CallFailure> {
-        self.exchange(slot, token, request, says).await.map(|(answer, _)| answer)
+        let answer = self.exchange(slot, token, request, says).await?;
+        answer.read().map_err(|cause| CallFailure { method: slot.lane.method, token, cause })
     }
 
     /// Makes a call once there is room for it; makes it again with another token if Slack no longer accepts this one
     /// and there is another.
-    async fn exchange<R: DeserializeOwned>(
+    async fn exchange(
         &self,
         Slot { lane, urgency }: &Slot,
         token: Token,
-        request: impl Fn() -> RequestBuilder,
+        request: &(dyn Fn() -> RequestBuilder + Send + Sync),
         says: Says,
-    ) -> Result<(R, Aside), CallFailure> {
+    ) -> Result<Answer, CallFailure> {
         let failure = |cause| CallFailure { method: lane.method, token, cause };
         // Also checked before it takes up room in the limiter.
         self.may(says).await.map_err(failure)?;
@@ -489,7 +505,7 @@ impl Web {
             return true;
         }
         let test = self.client.get(self.address.method(AUTH_TEST));
-        let tested = self.once::<IgnoredAny>(test, self.tokens.now().of(Token::Bot)).await;
+        let tested = self.once(test, self.tokens.now().of(Token::Bot)).await;
         matches!(tested, Err(Cause::Code { code, .. }) if code == LOCKED)
     }
 
@@ -509,15 +525,11 @@ impl Web {
     }
 
     /// Makes a call with this token, within the time limit.
-    pub(super) async fn once<R: DeserializeOwned>(
-        &self,
-        request: RequestBuilder,
-        token: &SecretString,
-    ) -> Result<(R, Aside), Cause> {
-        let answer = async { read_answer(request.bearer_auth(token.expose_secret()).send().await?).await };
+    pub(super) async fn once(&self, request: RequestBuilder, token: &SecretString) -> Result<Answer, Cause> {
+        let answer = async { received(request.bearer_auth(token.expose_secret()).send().await?).await };
         let answered =
             tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)));
-        if let Ok((_, Aside { ahead: Some(ahead), .. })) = &answered {
+        if let Ok(Answer { aside: Aside { ahead: Some(ahead), .. }, .. }) = &answered {
             *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(*ahead);
         }
         answered
@@ -543,8 +555,8 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, Cause> {
     Ok(body)
 }
 
-/// Parses a response. A success without JSON, as for an upload, counts as an empty object.
-async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<(R, Aside), Cause> {
+/// Receives a response. A success without JSON, as for an upload, counts as an empty object.
+async fn received(response: Response) -> Result<Answer, Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let aside = Aside { scopes: header(SCOPES).map(str::to_owned), ahead: header(DATE).and_then(clock::ahead_of) };
@@ -554,10 +566,10 @@ async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<(R, Asid
     let body = bounded(response).await?;
     match status {
         200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
-            None => Ok((serde_json::from_slice(&body)?, aside)),
+            None => Ok(Answer { body, aside }),
             Some(code) => Err(Cause::Code { code: failure::code(&code), needed: needed_scope(&body) }),
         },
-        200 | 204 => Ok((serde_json::from_str("{}")?, aside)),
+        200 | 204 => Ok(Answer { body: b"{}".to_vec(), aside }),
         429 => Err(Cause::RateLimited { retry_after }),
         status => Err(Cause::Status(status)),
     }
