@@ -121,17 +121,28 @@ fn edit_locked<T, E: From<EditError>>(
     lock: &File,
     change: impl FnOnce(&mut Object) -> Result<T, E>,
 ) -> Result<T, E> {
+    let (path, mut root) = current(home, lock)?;
+    let changed = change(&mut root)?;
+    replace(&path, &root, lock)?;
+    Ok(changed)
+}
+
+/// Returns the file's real path, and what it says.
+fn current(home: &Path, lock: &File) -> Result<(PathBuf, Object), EditError> {
     let path = real_path(home)?;
     home::forget_staged(&path);
     let was_read = is_noted(lock).map_err(failed("read", &path))?;
     if was_read && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
-        return Err(EditError::Gone { path }.into());
+        return Err(EditError::Gone { path });
     }
-    let mut root = read(home, &path)?;
-    let changed = change(&mut root)?;
-    write(&path, &root)?;
-    lock.set_len(READ).map_err(failed("write", &path))?;
-    Ok(changed)
+    let root = read(home, &path)?;
+    Ok((path, root))
+}
+
+/// Writes the file; if it is missing from now on, somebody has deleted it.
+fn replace(path: &Path, root: &Object, lock: &File) -> Result<(), EditError> {
+    write(path, root)?;
+    lock.set_len(READ).map_err(failed("write", path))
 }
 
 /// Opens the lock file. The lock is a file of its own because the configuration file itself is replaced.
