@@ -1,8 +1,9 @@
 //! How many tokens requests ask for, as far as the server gives them.
 //!
 //! A server may give less than the makers of a model do, and refuse a request for more. Such a refusal names the most
-//! that it gives, in words that are different everywhere. So every number in a refusal that might be that is tried once,
-//! and counts if the request is accepted with it.
+//! that it gives, in words that are different everywhere. So every number in a refusal that might be that is tried. If the
+//! request is accepted with it, and another one later with the same number, no more is asked for from then on: once may be
+//! chance.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,18 +14,22 @@ const MOST_TRIES: usize = 2;
 
 /// The most tokens of an answer that a server gives.
 #[derive(Debug)]
-pub(crate) struct MostGiven(AtomicU32);
+pub(crate) struct MostGiven {
+    given: AtomicU32,
+    /// What was accepted last in place of more.
+    accepted: AtomicU32,
+}
 
 impl Default for MostGiven {
     fn default() -> Self {
-        MostGiven(AtomicU32::new(u32::MAX))
+        MostGiven { given: AtomicU32::new(u32::MAX), accepted: AtomicU32::new(u32::MAX) }
     }
 }
 
 impl MostGiven {
     /// Begins to ask for `wanted` tokens, or for as many as the server gives.
     pub fn asking(&self, wanted: u32) -> Asking<'_> {
-        Asking { most_given: self, tokens: wanted.min(self.0.load(Ordering::Relaxed)), tries: 0 }
+        Asking { most_given: self, tokens: wanted.min(self.given.load(Ordering::Relaxed)), tries: 0 }
     }
 }
 
@@ -41,7 +46,9 @@ impl Asking<'_> {
     pub fn goes_on_after(&mut self, answered: &Result<Answer, ModelError>) -> bool {
         match answered {
             Ok(_) if self.tries > 0 => {
-                if self.most_given.0.fetch_min(self.tokens, Ordering::Relaxed) > self.tokens {
+                let MostGiven { given, accepted } = self.most_given;
+                if accepted.swap(self.tokens, Ordering::Relaxed) == self.tokens {
+                    given.store(self.tokens, Ordering::Relaxed);
                     tracing::info!(tokens = self.tokens, "the server gives answers of at most so many tokens");
                 }
                 false

@@ -67,7 +67,10 @@ pub fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If it cannot be written.
 pub fn stage_private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix(&staged_prefix(path)).tempfile_in(folder_of(path))?;
+    let folder = folder_of(path);
+    // That a folder is missing is said better here: the other error names the hidden file.
+    fs::metadata(folder)?;
+    let mut file = tempfile::Builder::new().prefix(&staged_prefix(path)).tempfile_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     Ok(file)
@@ -106,6 +109,13 @@ fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_folder_was_reported_by_the_name_of_a_hidden_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = replace_private_file(&folder.path().join("none/report.html"), b"").unwrap_err();
+        assert_eq!((error.kind(), error.to_string().contains("staged")), (io::ErrorKind::NotFound, false), "{error}");
+    }
 
     /// Once, a file that was named without a folder was written, and then reported as not writable.
     #[test]
