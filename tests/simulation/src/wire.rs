@@ -51,8 +51,14 @@ pub struct Fuse {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Through,
-    Before,
-    After { kills: bool },
+    /// Nothing gets through any more.
+    Cut,
+    Before {
+        kills: bool,
+    },
+    After {
+        kills: bool,
+    },
 }
 
 impl Wire {
@@ -143,22 +149,17 @@ impl Wire {
         thread::spawn(move || drop(up.pass()));
     }
 
-    /// Decides about the next statement, which comes over the connection with this number.
-    fn judge(&self, number: u64) -> Verdict {
+    /// Decides about the next statement.
+    fn judge(&self) -> Verdict {
         let mut state = self.state();
         if state.is_cut {
-            return Verdict::Before;
+            return Verdict::Cut;
         }
         match &mut state.fuse {
             Some(Fuse { spares: 0, after, kills }) => {
                 let (after, kills) = (*after, *kills);
                 state.fuse = None;
-                if after {
-                    return Verdict::After { kills };
-                }
-                drop(state);
-                self.blow(kills, number);
-                Verdict::Before
+                if after { Verdict::After { kills } } else { Verdict::Before { kills } }
             }
             Some(fuse) => {
                 fuse.spares -= 1;
@@ -251,32 +252,59 @@ impl Up {
         let first = frame(&mut client, false)?;
         self.server.write_all(&first)?;
         self.answers.counts().sent += 1;
-        let mut verdict = Verdict::Through;
         loop {
-            let frame = frame(&mut client, true)?;
-            let kind = frame[0];
+            // What the process has sent at once is judged before any of it is forwarded: which responses arrive before
+            // the connection is lost must not depend on how fast the server is.
+            let mut frames = vec![frame(&mut client, true)?];
+            while !client.buffer().is_empty() {
+                frames.push(frame(&mut client, true)?);
+            }
             // Messages that execute something; the others only prepare or clean up.
-            if matches!(kind, b'Q' | b'E') && verdict == Verdict::Through {
-                verdict = self.wire.judge(self.number);
-            }
-            match verdict {
-                Verdict::Through => {}
-                Verdict::Before => return Ok(()),
-                // Set before the server can have responded.
-                Verdict::After { .. } => self.answers.counts().is_mute = true,
-            }
-            let ends = matches!(kind, b'Q' | b'S');
-            if ends {
-                self.answers.counts().sent += 1;
-            }
-            self.server.write_all(&frame)?;
-            if let (Verdict::After { kills }, true) = (verdict, ends) {
-                self.answers.wait_for_all();
-                self.wire.blow(kills, self.number);
-                return Ok(());
-            }
+            let statements = frames.iter().enumerate().filter(|(_, frame)| matches!(frame[0], b'Q' | b'E'));
+            let judged =
+                statements.map(|(at, _)| (at, self.wire.judge())).find(|(_, verdict)| *verdict != Verdict::Through);
+            let kills = match judged {
+                None => {
+                    self.forward(&frames)?;
+                    continue;
+                }
+                Some((_, Verdict::Through | Verdict::Cut)) => return Ok(()),
+                Some((at, Verdict::Before { kills })) => {
+                    frames.truncate(at);
+                    kills
+                }
+                Some((at, Verdict::After { kills })) => {
+                    let end = loop {
+                        match frames[at..].iter().position(|frame| ends(frame)) {
+                            Some(end) => break at + end,
+                            None => frames.push(frame(&mut client, true)?),
+                        }
+                    };
+                    frames.truncate(end + 1);
+                    kills
+                }
+            };
+            // Set before the server can have responded.
+            self.answers.counts().is_mute = true;
+            self.forward(&frames)?;
+            self.answers.wait_for_all();
+            self.wire.blow(kills, self.number);
+            return Ok(());
         }
     }
+
+    fn forward(&mut self, frames: &[Vec<u8>]) -> io::Result<()> {
+        for frame in frames {
+            self.answers.counts().sent += u64::from(ends(frame));
+            self.server.write_all(frame)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server responds once it has got this.
+fn ends(frame: &[u8]) -> bool {
+    matches!(frame[0], b'Q' | b'S')
 }
 
 /// Relays from the server to the process.
