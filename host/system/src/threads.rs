@@ -39,7 +39,7 @@ pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         return work();
     }
     let done = on_another_thread(Box::new(|| Box::new(work()))).await;
-    *done.downcast().expect("work returns what it returns")
+    *done.downcast().expect("it is what the work has returned")
 }
 
 /// Runs work of any type, so that what runs it is compiled once and not once for each type.

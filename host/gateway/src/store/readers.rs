@@ -85,7 +85,7 @@ impl Readers {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let queued = self.queue(Once::new(work));
-        async move { Once::<T, F>::done(work::ended(queued?).await?) }
+        async move { Once::<T, F>::done(work::ended(queued?.await)?) }
     }
 
     /// Runs `work`, which must be short, on the calling thread. `None` where it has found that it would not be
@@ -114,10 +114,10 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let answer = self.queue(Once::new(work))?;
+        let mut answer = self.queue(Once::new(work))?;
         let work = match &self.way {
-            Way::Threads { .. } => work::ended_waiting(answer),
-            Way::Caller(_) => work::ended_before(answer),
+            Way::Threads { .. } => work::ended(answer.blocking_recv()),
+            Way::Caller(_) => work::ended(answer.try_recv()),
         };
         Once::<T, F>::done(work?)
     }

@@ -6,8 +6,6 @@
 
 use std::{any::Any, mem, path::Path};
 
-use tokio::sync::oneshot;
-
 use super::{
     error::{Fault, StoreError, guarded},
     sql::Connection,
@@ -30,21 +28,9 @@ pub(super) fn run(work: &mut dyn Work, conn: &Connection, path: &Path) -> Result
     guarded(|| work.run(conn)).map_err(|fault| fault.at(path))
 }
 
-/// Waits until work has ended.
-pub(super) async fn ended(answer: oneshot::Receiver<Answered>) -> Result<Box<dyn Work>, StoreError> {
-    let (ended, work) = answer.await.map_err(|_| StoreError::Closed)?;
-    ended.map(|()| work)
-}
-
-/// As [`ended`], for a thread that may block; panics in the async runtime.
-pub(super) fn ended_waiting(answer: oneshot::Receiver<Answered>) -> Result<Box<dyn Work>, StoreError> {
-    let (ended, work) = answer.blocking_recv().map_err(|_| StoreError::Closed)?;
-    ended.map(|()| work)
-}
-
-/// As [`ended`], for work that was done already.
-pub(super) fn ended_before(mut answer: oneshot::Receiver<Answered>) -> Result<Box<dyn Work>, StoreError> {
-    let (ended, work) = answer.try_recv().map_err(|_| StoreError::Closed)?;
+/// Returns the work that was waited for, if it did not fail. The store is closed where nobody answers.
+pub(super) fn ended<E>(answered: Result<Answered, E>) -> Result<Box<dyn Work>, StoreError> {
+    let (ended, work) = answered.map_err(|_| StoreError::Closed)?;
     ended.map(|()| work)
 }
 

@@ -125,7 +125,7 @@ impl Writer {
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let queued = self.queue_answered(prefetch, Repeated::new(work));
-        async move { Repeated::<T, F>::done(work::ended(queued?).await?) }
+        async move { Repeated::<T, F>::done(work::ended(queued?.await)?) }
     }
 
     /// As [`write`](Writer::write), for a thread that may block; panics in the async runtime.
@@ -134,12 +134,12 @@ impl Writer {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let answer = self.queue_answered(Prefetch::None, Repeated::new(work))?;
+        let mut answer = self.queue_answered(Prefetch::None, Repeated::new(work))?;
         let work = match &self.queue {
-            Queue::Thread { .. } => work::ended_waiting(answer),
+            Queue::Thread { .. } => work::ended(answer.blocking_recv()),
             Queue::Task(task) => {
                 task.commit_all();
-                work::ended_before(answer)
+                work::ended(answer.try_recv())
             }
         };
         Repeated::<T, F>::done(work?)

@@ -297,8 +297,9 @@ impl Assembly {
         }
         let is_cut = finish_reason == "length";
         let mut blocks = Vec::new();
-        // What looked like thoughts and does not end was none, unless the answer is cut.
-        let said = thoughts::without(&text).unwrap_or(if is_cut { "" } else { &text });
+        // What looked like thoughts and does not end was none, unless they were broken off: by the limit, or for a call.
+        let was_broken_off = is_cut || !self.calls.is_empty();
+        let said = thoughts::without(&text).unwrap_or(if was_broken_off { "" } else { &text });
         if !said.is_empty() {
             blocks.push(Block::Text { text: said.to_owned() });
         }

@@ -65,6 +65,9 @@ fn thoughts_in_front_of_an_answer_are_not_part_of_it() {
     let cut = |reason| assemble(&[delta(json!({"content": "<think>so"})), finish(reason)]).expect("an end");
     assert_eq!(cut("length").expect("an answer").blocks, []);
     assert_eq!(cut("stop").expect("an answer").blocks, [Block::Text { text: "<think>so".into() }]);
+    let calls = json!({"content": "<think>look", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]});
+    let called = assemble(&[delta(calls), finish("tool_calls")]).expect("an end").expect("an answer");
+    assert_eq!(called.blocks, [call("a", "f", json!({}))]);
 }
 
 #[test]
