@@ -41,8 +41,8 @@ const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_COMPARED_CHARS: usize = 4_000;
 /// A text without status and label is taken for a message up to this length, and for prose above it.
 const MAX_BARE_CHARS: usize = 512;
-/// Fewer tokens than that are no limit for answers.
-const MIN_ANSWER_TOKENS: u32 = 256;
+/// Fewer tokens are no limit for answers; an HTTP status is a smaller number.
+const MIN_ANSWER_TOKENS: u32 = 1_000;
 /// A prompt of at least this percentage of the window fills it.
 const FULL_PERCENT: u64 = 99;
 

@@ -371,7 +371,7 @@ async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_
 #[tokio::test]
 async fn a_number_in_a_refusal_for_another_reason_changes_nothing() {
     let server = stand_in::OpenAi::start();
-    let refused = json!({"error": {"message": "the field `user` takes 512 characters"}});
+    let refused = json!({"error": {"message": "the field `user` takes 2048 characters"}});
     server.refuse_when(|body| body["messages"].to_string().contains("bad"), 400, refused);
     let client = client(&server, Some(KEY));
     client.ask(&request(vec![Message::user("bad")]), &Meter::default()).await.expect_err("a refusal");
@@ -382,5 +382,20 @@ async fn a_number_in_a_refusal_for_another_reason_changes_nothing() {
     }
     let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
     let asked = 100 + 24_576;
-    assert_eq!(rooms, [asked, 512, asked, 4_821, asked]);
+    assert_eq!(rooms, [asked, 2_048, asked, 4_821, asked]);
+}
+
+/// Where a refusal has no words, its status was taken for the most that a server gives, and all answers were cut there.
+#[tokio::test]
+async fn a_status_was_taken_for_the_most_that_a_server_gives() {
+    for body in [
+        json!({"oops": {"note": "no more than a few"}}),
+        json!({"error": {"message": "Error code: 400 - bad request"}}),
+    ] {
+        let server = stand_in::OpenAi::start();
+        server.refuse_when(|body| body["max_tokens"].as_u64() > Some(4_096), 400, body.clone());
+        let asked = request(vec![Message::user("hello")]);
+        client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("a refusal");
+        assert_eq!(server.requests().len(), 1, "{body}");
+    }
 }
