@@ -141,6 +141,32 @@ fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
     assert!(gateway.end().0.success());
 }
 
+/// It was cut to what the window had left, nobody was told, and it counted as answered.
+#[test]
+fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let script = home.write("mra.script", "wait more\nout It is in the budget worker.");
+    let mra = json!({"command": stand_in("mra", &script)});
+    home.write(
+        "gateway.json",
+        json!({"version": 1, "mra": mra, "queue": {"mode": "steer", "debounceMs": 10}}).to_string(),
+    );
+    anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    anthropic.push(Behaviour::answer("In the budget worker."));
+    let mut gateway = Running::start(home.asking(&anthropic, &["--window", "8000"]));
+    say(&mut gateway, "Ev0", &"Where is it computed? ".repeat(500));
+    asked(&anthropic, 1);
+    say(&mut gateway, "Ev1", &format!("{}Only the end counts.", "all that was ever said ".repeat(600)));
+    say(&mut gateway, "Ev2", "and thanks");
+    home.write("more", "");
+    let reply = gateway.next_of("reply");
+    assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!("Ev0"), None), "{reply}");
+    assert_eq!(gateway.next_of("reply")["event_ids"], json!(["Ev1", "Ev2"]));
+    let whole = asked(&anthropic, 3);
+    assert!(whole.contains("Only the end counts.") && whole.matches("ever said").count() == 600, "{whole}");
+    assert!(gateway.end().0.success());
+}
+
 #[test]
 fn a_kill_while_several_wait_or_are_answered_together_loses_none() {
     let (home, anthropic) = (Home::new(), Anthropic::start_blocking());

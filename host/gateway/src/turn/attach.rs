@@ -76,6 +76,15 @@ pub(super) fn words(services: &Services, text: &str, attached: &Attachments) -> 
     if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
 }
 
+/// Returns how many tokens attachments may take up beside their message.
+pub(super) fn cost(services: &Services, attached: &Attachments, limit: u64) -> u64 {
+    let cost = |piece: &Piece| match &piece.image {
+        Some(image) => u64::from(image.tokens()),
+        None => u64::from(tokens::estimate(&piece.text)),
+    };
+    pieces(attached, services.config.language).iter().map(cost).sum::<u64>().min(limit / SHARE_OF_LIMIT)
+}
+
 /// Archives what came with a message, and the message after it. Returns the window entry of the attachments and the
 /// archive id of the message; `None` if nothing came with it.
 pub(super) async fn archive(

@@ -1,6 +1,6 @@
 //! Messages that arrive while the model waits for a tool: under `steer`, they are shown to it before it continues.
 
-use pmk_core::{Entry, Message};
+use pmk_core::{Entry, Message, tokens};
 
 use super::{
     TurnError,
@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
-/// is passed on waits: that answer goes out whether or not the model has one.
+/// is passed on waits: that answer goes out whether or not the model has one. So does a message for which the window has
+/// no room beside what belongs to the turn: it gets a turn of its own, and so do those after it.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = services.config.queue;
     if queue.mode != QueueMode::Steer || work.turn.absorbs.is_some() {
@@ -50,7 +51,13 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         };
         let attached = attach::read(services, &turn, &[], None).await?;
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
-        let room = attach::Room { limit: work.exchange.budget.limit, taken: 0 };
+        let limit = work.exchange.budget.limit;
+        let cost = u64::from(tokens::message(&message)) + attach::cost(services, &attached, limit);
+        if work.exchange.window.of_this_turn().map(|entry| u64::from(entry.tokens)).sum::<u64>() + cost > limit {
+            batch.put_back(inbox);
+            return Ok(());
+        }
+        let room = attach::Room { limit, taken: 0 };
         let id = match attach::archive(&work.ports, &turn, &attached, &message, room).await? {
             Some((shown, id)) => {
                 work.exchange.window.push(shown);
