@@ -3,9 +3,12 @@
 //! The gateway of specification 002 broke because of index arithmetic on a list with semantic boundaries. Therefore
 //! everything that divides a history asks this module where it may.
 
+use std::mem;
+
 use crate::message::{Block, Message, Origin, Role};
 
-/// Whether a message starts a turn: a user message that carries no tool result and was not inserted by the host.
+/// Whether a message by itself starts a turn: a user message that carries no tool result and was not inserted by the
+/// host. In a [`Structure`], what came with a message starts that message's turn.
 pub fn starts_turn(message: &Message) -> bool {
     message.role == Role::User
         && message.origin.starts_turn()
@@ -125,7 +128,7 @@ pub mod flag {
 pub struct Structure {
     /// Bits of [`flag`], one byte per message.
     pub flags: Vec<u8>,
-    /// Messages that start a turn, ascending.
+    /// Messages that start a turn, ascending: what people wrote, or what came with it, which precedes it.
     pub turn_starts: Vec<u32>,
     /// Turn starts that no pair straddles, ascending; 0 is included when it starts a turn.
     pub cuts: Vec<u32>,
@@ -141,12 +144,16 @@ impl Structure {
         let mut flags = vec![0; messages.len()];
         let mut turn_starts = Vec::new();
         let mut markers = Vec::new();
+        let mut follows_attachment = false;
         let pairs = survey(messages, |at, message, tools| {
             flags[at] = tools;
+            let continues = mem::replace(&mut follows_attachment, message.origin == Origin::Attachment);
             if message.role == Role::User && tools & flag::TOOL_RESULT == 0 {
                 if message.origin.starts_turn() {
-                    flags[at] |= flag::STARTS_TURN;
-                    turn_starts.push(at as u32);
+                    if !continues {
+                        flags[at] |= flag::STARTS_TURN;
+                        turn_starts.push(at as u32);
+                    }
                 } else if message.origin == Origin::Marker && tools == 0 {
                     markers.push(at as u32);
                 }
@@ -167,9 +174,29 @@ impl Structure {
         Structure { flags, turn_starts, cuts, groups, markers }
     }
 
+    /// The messages from `attached` on came with the new message, and that one starts the current turn. A history may
+    /// still be divided before what came with it.
+    pub(crate) fn begin_current_turn(&mut self, attached: usize, current: usize) {
+        let (attached, current) = (attached as u32, current as u32);
+        self.turn_starts.retain(|&at| at != attached);
+        self.flags[attached as usize] &= !flag::STARTS_TURN;
+        self.flags[current as usize] |= flag::STARTS_TURN;
+        insert(&mut self.turn_starts, current);
+        if !self.is_straddled(current as usize) {
+            self.flags[current as usize] |= flag::CUT;
+            insert(&mut self.cuts, current);
+        }
+    }
+
     /// Whether a tool pair has its call before `at` and its result at or after it.
     pub(crate) fn is_straddled(&self, at: usize) -> bool {
         self.groups.iter().skip(at).any(|&first| (first as usize) < at)
+    }
+}
+
+fn insert(ascending: &mut Vec<u32>, at: u32) {
+    if let Err(place) = ascending.binary_search(&at) {
+        ascending.insert(place, at);
     }
 }
 

@@ -67,6 +67,9 @@ pub fn random_history(seed: u64, turns: usize) -> Vec<Message> {
         }
     }
     if history.rng.chance(70) {
+        if history.rng.chance(15) {
+            history.attachment();
+        }
         if history.rng.chance(20) {
             history.user(Origin::Retrieval);
         }
@@ -109,7 +112,10 @@ pub fn random_transcript(seed: u64, turns: usize) -> Transcript {
 pub fn random_request(seed: u64, turns: usize) -> Transcript {
     let entries: Vec<Entry> =
         (1..).zip(random_history(seed, turns)).map(|(id, message)| Entry::new(id, message)).collect();
-    let current = Structure::of(&entries).cuts.last().map_or(entries.len(), |&cut| cut as usize);
+    let start = Structure::of(&entries).cuts.last().map_or(entries.len(), |&cut| cut as usize);
+    let attached = entries[start..].iter().take_while(|entry| entry.message.origin == Origin::Attachment).count();
+    let asks = entries.get(start + attached).is_some_and(|entry| starts_turn(&entry.message));
+    let current = if asks { start + attached } else { start };
     Transcript::new(entries, current, "general")
 }
 
@@ -270,9 +276,11 @@ impl Writer {
     }
 
     fn turn(&mut self) {
-        if self.rng.chance(5) {
+        let is_attached = self.rng.chance(10);
+        if is_attached {
             self.attachment();
-        } else {
+        }
+        if !is_attached || self.rng.chance(80) {
             self.user(Origin::User);
         }
         for _ in 0..self.rng.pick(&[0, 0, 0, 1, 1, 2, 5]) {

@@ -76,6 +76,8 @@ pub struct Transcript {
     structure: Structure,
     current: usize,
     seed_end: usize,
+    /// Where what is there for the new message begins.
+    stored_end: usize,
     /// The starts of the parts that are removed as a whole, and the length as the last element.
     bounds: Vec<usize>,
     markers: Vec<u32>,
@@ -107,6 +109,10 @@ impl Transcript {
                 *wanted == (entry.message.role, entry.message.origin) && !entry.message.has_tools()
             })
             .count();
+        let stored_end = stored_end(&entries, seed_end, current);
+        if stored_end < shown_for_new_message(&entries, seed_end, current) {
+            structure.begin_current_turn(stored_end, current);
+        }
         let markers: Vec<u32> = structure.markers.iter().copied().filter(|&at| at as usize != current).collect();
         let dropped_turns = markers
             .iter()
@@ -121,6 +127,7 @@ impl Transcript {
             structure,
             current,
             seed_end,
+            stored_end,
             markers,
             dropped_turns,
             channel: channel.into(),
@@ -302,7 +309,7 @@ impl Transcript {
     }
 
     /// The parts that are removed as a whole, oldest first: the messages between the seed and the first turn, each
-    /// turn, what the host shows only for the new message, and the current turn.
+    /// turn, what came with the new message, what the host shows only for it, and the current turn.
     ///
     /// Turns that a tool pair ties together are one part.
     pub fn parts(&self) -> impl Iterator<Item = Range<usize>> + '_ {
@@ -323,9 +330,10 @@ impl Transcript {
         }
     }
 
-    /// The start of the part that the host shows only for the new message; if there is none, that of the current turn.
+    /// The start of what came with the new message or is shown only for it; if there is neither, that of the current
+    /// turn.
     pub fn shown_part(&self) -> usize {
-        self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current))
+        self.part_of(self.stored_end)
     }
 
     fn part_of(&self, at: usize) -> usize {
@@ -353,6 +361,16 @@ fn bounds(entries: &[Entry], structure: &Structure, seed_end: usize, current: us
 fn shown_for_new_message(entries: &[Entry], seed_end: usize, current: usize) -> usize {
     let shown = |entry: &&Entry| matches!(entry.message.origin, Origin::Retrieval | Origin::Recall);
     current - entries[seed_end..current].iter().rev().take_while(shown).count()
+}
+
+/// The end of the stored turns: where what came with the new message begins, or what is shown only for it.
+fn stored_end(entries: &[Entry], seed_end: usize, current: usize) -> usize {
+    let shown = shown_for_new_message(entries, seed_end, current);
+    if current == entries.len() {
+        return shown;
+    }
+    let attached = |entry: &&Entry| entry.message.origin == Origin::Attachment;
+    shown - entries[seed_end..shown].iter().rev().take_while(attached).count()
 }
 
 /// The sums of the first 0, 1, 2 … counts.

@@ -117,15 +117,16 @@ impl Transcript {
             .collect()
     }
 
-    /// The end of the stored history: the start of the current turn, or of the messages before it that the host shows
-    /// only for the new message (retrieved and recalled text).
+    /// The end of the stored history: the start of the current turn, or of the messages before it that are there only
+    /// for the new message (what came with it, retrieved and recalled text).
     pub fn stored_end(&self) -> u32 {
-        let seed_end = self.seed_end();
-        let mut end = self.current();
-        while end > seed_end && matches!(self.origins(end - 1, end)[..], [origin::RETRIEVAL | origin::RECALL]) {
-            end -= 1;
-        }
-        end
+        let (seed_end, current) = (self.seed_end(), self.current());
+        let before = |end: u32, origins: &[u8]| {
+            let is_one = |&at: &u32| matches!(self.origins(at, at + 1)[..], [origin] if origins.contains(&origin));
+            end - (seed_end..end).rev().take_while(is_one).count() as u32
+        };
+        let shown = before(current, &[origin::RETRIEVAL, origin::RECALL]);
+        if current < self.length() { before(shown, &[origin::ATTACHMENT]) } else { shown }
     }
 
     /// The stored history from the seed to [`stored_end`](Transcript::stored_end), newest segment first. Reads lazily:

@@ -12,12 +12,7 @@ fn steps(oracle: &Oracle<'_>) -> Vec<(BTreeSet<usize>, bool)> {
     let seed_end = oracle.seed_end();
     let last_turn = (0..oracle.current).rev().find(|&at| oracle.starts_turn(at)).map(|at| oracle.part(at).0);
     let current = oracle.new_message().map_or(oracle.len(), |new| oracle.part(new).0);
-    let shown = oracle.parts().into_iter().map(|(start, _)| start).filter(|&start| start <= oracle.current);
-    let shown = shown.filter(|&start| {
-        let rest = &oracle.messages[start..oracle.current];
-        rest.iter().all(|message| message.origin.name() == "retrieval" || message.origin.name() == "recall")
-    });
-    let kept_from = last_turn.unwrap_or_else(|| shown.min().unwrap_or(current).min(current));
+    let kept_from = last_turn.unwrap_or_else(|| oracle.part(oracle.stored_end()).0.min(current));
     let movable = |range: std::ops::Range<usize>| range.filter(|&at| !oracle.is_marker(at)).collect::<BTreeSet<_>>();
 
     let mut steps = vec![(movable(seed_end..kept_from), true), (movable(seed_end..current), true)];

@@ -66,7 +66,23 @@ impl<'a> Oracle<'a> {
             Origin::Recall,
         ];
         let carries_result = message.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
-        message.role == Role::User && !carries_result && !inserted.contains(&message.origin)
+        let follows_attachment = at > 0 && self.messages[at - 1].origin == Origin::Attachment && at != self.current;
+        let came_with_new = (self.stored_end()..self.current).contains(&at);
+        let is_asked = message.role == Role::User && !carries_result && !inserted.contains(&message.origin);
+        is_asked && !follows_attachment && !came_with_new
+    }
+
+    /// Where what was retrieved or recalled for the new message begins.
+    fn shown_start(&self) -> usize {
+        let shown = |at: &usize| matches!(self.messages[*at].origin, Origin::Retrieval | Origin::Recall);
+        self.current - (self.seed_end()..self.current).rev().take_while(shown).count()
+    }
+
+    /// Where what came with the new message begins, or what was retrieved or recalled for it.
+    pub fn stored_end(&self) -> usize {
+        let shown = self.shown_start();
+        let attached = |at: &usize| self.messages[*at].origin == Origin::Attachment && self.new_message().is_some();
+        shown - (self.seed_end()..shown).rev().take_while(attached).count()
     }
 
     pub fn seed_end(&self) -> usize {
@@ -103,17 +119,15 @@ impl<'a> Oracle<'a> {
     }
 
     /// The messages removed together with this one when nothing is too large: a turn, the turns that pairs tie
-    /// together, the messages before the first turn, those shown only for the new message.
+    /// together, the messages before the first turn, what came with the new message, what is shown only for it.
     pub fn part(&self, at: usize) -> (usize, usize) {
         let seed_end = self.seed_end();
-        let shown = |at: usize| matches!(self.messages[at].origin, Origin::Retrieval | Origin::Recall);
+        let ends = [self.stored_end(), self.shown_start(), self.current];
         let begins = |at: usize| {
             at == seed_end
                 || at > seed_end
                     && self.divisible(at)
-                    && (at == self.current
-                        || at < self.current && self.starts_turn(at)
-                        || (at..self.current).all(shown) && !shown(at - 1) && at < self.current)
+                    && (ends.contains(&at) || at < self.current && self.starts_turn(at))
         };
         let start = (seed_end..=at).rev().find(|&at| begins(at)).expect("the seed ends before");
         let end = (at + 1..self.len()).find(|&at| at >= seed_end && begins(at) && at <= self.current);
@@ -194,9 +208,7 @@ impl<'a> Oracle<'a> {
 
     /// Recall blocks that an earlier call put before the new message.
     pub fn standing_recalls(&self) -> BTreeSet<usize> {
-        let shown = |at: &usize| matches!(self.messages[*at].origin, Origin::Retrieval | Origin::Recall);
-        let last = (self.seed_end()..self.current).rev().take_while(shown);
-        last.filter(|&at| self.messages[at].origin == Origin::Recall).collect()
+        (self.shown_start()..self.current).filter(|&at| self.messages[at].origin == Origin::Recall).collect()
     }
 
     /// The cost of a plan's recall block, if the plan may have one.

@@ -247,10 +247,11 @@ impl Window {
         self.stored(start..transcript.last_turn())
     }
 
-    /// Returns the range between the seed and this turn, if it is not empty.
+    /// Returns the range between the seed and this turn with what came with its message or is shown for it, if it is not
+    /// empty.
     pub fn before_this_turn(&self) -> Option<Range<usize>> {
         let transcript = self.transcript();
-        self.stored(transcript.seed_end()..transcript.current_part())
+        self.stored(transcript.seed_end()..transcript.shown_part())
     }
 
     /// Returns the range if any of it is stored.
