@@ -312,6 +312,25 @@ fn what_a_failed_call_printed_is_told() {
     assert!(told.contains("stderr:\nfatal\nstdout:\nno index for erp, run mra index"), "{told}");
 }
 
+/// The model was told that the search was cancelled, and made its last answer of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_a_stop_ends_is_made_again_by_the_next_start() {
+    let stage = Stage::new("wait more\nout found", json!({}));
+    let slack = Slack::start(rules().without_statuses()).await;
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let asked = slack.dm("U1", QUESTION);
+    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    assert!(gateway.terminate().success());
+    assert_eq!(stage.anthropic.requests().len(), 1, "nothing was made of it");
+    stage.home.write("more", "");
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert_eq!((&*answer.text, stage.calls().len()), (ANSWER, 2));
+    assert!(gateway.terminate().success());
+    assert_eq!(slack.violations(), [] as [&str; 0]);
+}
+
 /// Once, `mra` and what it had started went on when the gateway was killed.
 #[test]
 fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {

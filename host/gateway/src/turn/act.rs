@@ -6,7 +6,7 @@
 //! used up, the model is told so and gives its final answer. A directive that is not carried out is never
 //! dropped silently: the model is told, or the person sees it.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
 
@@ -111,7 +111,7 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     }
     let is_refused = |(_, done): &(String, Option<Done>)| done.as_ref().is_some_and(|done| done.is_error);
     let is_idle = asked.is_empty() && results.iter().all(is_refused);
-    let found = run_all(services, work, asked).await;
+    let found = run_all(services, work, asked).await?;
     for (at, done) in found {
         results[at].1 = Some(done);
     }
@@ -178,14 +178,18 @@ async fn plan(
 }
 
 /// Runs the `mra` questions of one round, some at a time.
-async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, MraQuestion)>) -> Vec<(usize, Done)> {
+async fn run_all(
+    services: &Services,
+    work: &mut Work<'_>,
+    asked: Vec<(usize, MraQuestion)>,
+) -> Result<Vec<(usize, Done)>, TurnError> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
         mra::show_progress(services, work);
     }
     let work = &*work;
-    let runs = asked.into_iter().map(|(at, question)| async move { (at, mra::ask(services, work, &question).await) });
-    stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
+    let run = |(at, question)| async move { Ok((at, mra::ask(services, work, &question).await?)) };
+    stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE).try_collect().await
 }
 
 /// Handles a text answer, with or without a fenced directive.
@@ -271,7 +275,7 @@ async fn ask_mra(
         match mra::admit(services, work, &repo, &question).await? {
             Ok(question) => {
                 note_round(work, false);
-                let found = run_all(services, work, vec![(0, question)]).await.pop();
+                let found = run_all(services, work, vec![(0, question)]).await?.pop();
                 told.extend(found.map(|(_, done)| (done.text, done.found)));
             }
             Err(why) => {

@@ -21,6 +21,9 @@ pub(super) enum TurnError {
     /// Another host works on its conversation, or must answer an earlier question there first.
     #[error("another host is working on it")]
     Elsewhere,
+    /// The gateway stops, and ends what the turn was waiting for.
+    #[error("the gateway is stopping")]
+    Stopping,
     /// The messages collected for it are too long together.
     #[error("its messages are answered one by one")]
     Apart,
@@ -37,7 +40,7 @@ impl From<TurnError> for TurnFailure {
                 TurnFailure::Refused { why: format!("{what}; {hint}") }
             }
             TurnError::Front(FrontError::Refused { .. }) => TurnFailure::Hopeless { why },
-            TurnError::Front(FrontError::Closed) => TurnFailure::Over(None),
+            TurnError::Front(FrontError::Closed) | TurnError::Stopping => TurnFailure::Over(None),
             TurnError::Anew | TurnError::Store(StoreError::Changed) => TurnFailure::Anew,
             TurnError::Apart => TurnFailure::Apart,
             TurnError::Elsewhere => TurnFailure::Elsewhere,

@@ -15,7 +15,7 @@ use crate::{
     directive::Kind,
     front::{self, Delivery, FrontError, progress::Sent},
     ledger::Event,
-    mra::{MraQuestion, Outcome},
+    mra::{Failure, MraQuestion, Outcome},
     services::Services,
     store::Verbosity,
 };
@@ -51,8 +51,9 @@ pub(super) async fn admit(
     }
 }
 
-/// Asks one question. An error is passed to the model as it is, so that the person learns of it.
-pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQuestion) -> Done {
+/// Asks one question. An error is passed to the model as it is, so that the person learns of it. A question that was
+/// ended because the gateway stops is asked again by the next start.
+pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQuestion) -> Result<Done, TurnError> {
     let show = |line: String| {
         if let Some(progress) = &work.progress {
             progress.line(line);
@@ -67,6 +68,9 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
     };
     let outcome = services.mra.ask(question, &services.stop, on_line).await;
+    if matches!(outcome.result, Err(Failure::Cancelled)) {
+        return Err(TurnError::Stopping);
+    }
     let event = outcome.event();
     work.ports.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
@@ -77,7 +81,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
     });
     let ok = outcome.result.is_ok();
     show_call(services, work, &outcome).await;
-    Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok }
+    Ok(Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok })
 }
 
 /// Shows a call to people whose verbosity setting asks for it. If this fails, the turn goes on.
