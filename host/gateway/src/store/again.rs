@@ -21,7 +21,7 @@ pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.call
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
-     WHERE t.answered_with = ?1 AND t.piece_start IS NOT NULL ORDER BY t.piece_start";
+     WHERE t.answered_with = ?1 ORDER BY t.piece_start IS NULL, t.piece_start, t.id";
 pub(super) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND i.user = ?2";
 pub(super) const AGAIN_OF: &str = "UPDATE inbox SET again_of = ?2 WHERE id = ?1";
@@ -172,14 +172,9 @@ fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool
 /// Returns the turn that has answered this one's question together with its own (otherwise this turn), and the
 /// newest inbox entry of that turn's message.
 fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>), Fault> {
-    let group = conn
-        .prepare_cached(erase::PIECE_OF)?
-        .query_row([turn.0], |row| Ok((row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?)))
-        .optional()?;
-    let of = match group {
-        Some((Some(with), Some(_))) => TurnId(with),
-        _ => turn,
-    };
+    let with: Option<i64> =
+        conn.prepare_cached(erase::PIECE_OF)?.query_row([turn.0], |row| row.get(1)).optional()?.flatten();
+    let of = with.map_or(turn, TurnId);
     let place: Option<(Option<String>, String)> =
         conn.prepare_cached(PLACE)?.query_row([of.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let newest = match place {
@@ -222,24 +217,30 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
     Ok(questions)
 }
 
-/// Returns the stored text of each question that a turn has answered.
+/// Returns the stored text of each question that a turn has answered: of those merged into its own, its own, and those
+/// that came while it was being answered, which are stored as messages of their own.
 fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnId, String)>, Fault> {
     let Some((_, stored)) = erase::question_text(conn, turn)? else { return Ok(vec![]) };
     let mut statement = conn.prepare_cached(PIECES)?;
     let mut rows = statement.query([turn.0])?;
-    let mut texts = Vec::new();
+    let (mut texts, mut followed_by) = (vec![], vec![]);
     while let Some(row) = rows.next()? {
-        let (of, start, bytes): (i64, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let of = TurnId(row.get(0)?);
+        let (Some(start), Some(bytes)) = (row.get::<_, Option<u32>>(1)?, row.get::<_, Option<u32>>(2)?) else {
+            followed_by.extend(erase::question_text(conn, of)?.map(|(_, text)| (of, text)));
+            continue;
+        };
         let (start, end) = (start as usize, start as usize + bytes as usize);
         let piece = stored.get(start..end).unwrap_or_default();
         let user: Option<String> = row.get(3)?;
         // In a channel each text was prefixed with its author's name.
         let named = user.filter(|_| matches!(key.place, Place::Channel(_))).map(|user| format!("{user}: "));
         let text = named.and_then(|named| piece.strip_prefix(&named)).unwrap_or(piece);
-        texts.push((TurnId(of), text.to_owned()));
+        texts.push((of, text.to_owned()));
     }
     if texts.is_empty() {
         texts.push((turn, stored));
     }
+    texts.append(&mut followed_by);
     Ok(texts)
 }
