@@ -274,7 +274,7 @@ impl Answered {
             reply_ts: None,
             parts: (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect(),
             resumed: false,
-            is_streamed: turn.begun_with.stream,
+            is_streamed: turn.resumed && turn.begun_with.stream,
             report,
         }
     }

@@ -38,7 +38,8 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let mut in_file = false;
     // What an earlier attempt has streamed is searched for together with the first part, if that is
     // searched for.
-    if answered.resumed && answered.is_streamed && !answered.parts.first().is_some_and(is_looked_for) {
+    let is_looked_for = answered.resumed && answered.parts.first().is_some_and(is_looked_for);
+    if answered.is_streamed && !is_looked_for {
         services.front.recall(&inbound.event_id, &inbound.reply_to, &inbound.ts).await?;
     }
     for part in &answered.parts {

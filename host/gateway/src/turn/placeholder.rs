@@ -49,8 +49,11 @@ pub(super) async fn show(
     is_made: &CancellationToken,
 ) -> Result<Placeholder, TurnError> {
     if let Some(known) = &turn.placeholder {
-        recall(services, turn).await?;
-        return Ok(Placeholder::There(known.clone()));
+        return match recall(services, turn).await {
+            // The delivery tries again: the answer is stored by then.
+            Ok(()) | Err(FrontError::Transient { .. }) => Ok(Placeholder::There(known.clone())),
+            Err(error) => Err(error.into()),
+        };
     }
     // An answer handed on from elsewhere is a message of its own, because an edit notifies nobody.
     if store::is_handed_on(&turn.inbound) {
