@@ -17,6 +17,7 @@ use super::{
     events::EventWriter,
     following, handed_on, images,
     intake::{self, CALL_OFF, SET_MESSAGE},
+    parking::UNPARK,
     presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
@@ -410,7 +411,9 @@ fn delete(
         erase::beside(conn, turn)?;
         escalations::forget_remark(conn, turn, (known.key.front, channel.as_str()))?;
         if waiting {
-            // Where it is parked, no further attempt forgets what the last one has archived.
+            // A parked one is reopened, so that it can be closed; no further attempt forgets what the last one has
+            // archived.
+            conn.prepare_cached(UNPARK)?.run([turn.0])?;
             archive::forget(conn, turn)?;
         }
         let erased = match words {

@@ -411,6 +411,28 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     assert_eq!((&*first.inbound.text, second.called_off), ("one", Some(CalledOff::Deleted)));
 }
 
+/// Only the first was asked again, and the others left the conversation with its answer.
+#[tokio::test]
+async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() {
+    for wished_at in [1, 2] {
+        let home = home();
+        let store = open(&home);
+        let (first, came) = (say(&store, 1, "where?").await, say(&store, 2, "only for May").await);
+        let (first, came) = (ask(&store, first).await, ask(&store, came).await.turn);
+        let said = Message::user("only for May");
+        let ids = store.archive(first.session, came, std::slice::from_ref(&said), NOW).await.unwrap();
+        let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+        let mut answer = Recorded { also: vec![(came, "U1".into())], outturn, ..recorded("where?", "in the worker") };
+        answer.messages.insert(1, Entry::new(ids[0], said));
+        store.record(first.turn, answer, NOW).await.unwrap();
+        store.finish(first.turn, vec![(0, Some("reply-1".into()))], vec![], NOW).await.unwrap();
+        let own = |number, text: &str| (text.to_owned(), at(number), "U1".to_owned());
+        let both = [own(1, "where?"), own(2, "only for May")];
+        assert_eq!(asked_again(&store, &at(wished_at), "Ev9").await, both);
+        assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
+    }
+}
+
 #[tokio::test]
 async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     let home = home();
@@ -493,6 +515,21 @@ async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {
     let edit = WindowEdit { replaced, revision: begun.live.revision, ..WindowEdit::default() };
     assert_eq!(store.edit_live(begun.session, edit, vec![], NOW).await, Err(StoreError::Changed));
     assert_eq!(live_texts(&store, KEY).await, [WORDS[0], "noted"]);
+}
+
+/// It was reopened, and its answer, which its conversation had refused, was sent once more.
+#[tokio::test]
+async fn an_answer_that_cannot_be_delivered_stays_parked_when_its_question_is_deleted() {
+    let home = home();
+    let store = open(&home);
+    let question = say(&store, 1, "a secret").await;
+    let turn = ask(&store, question).await.turn;
+    store.record(turn, recorded("a secret", "noted"), NOW).await.unwrap();
+    store.park(question, "refused", vec![], NOW).await.unwrap();
+    deleted(&store, &at(1)).await;
+    let parked = store.parked_question(question).await.unwrap();
+    assert!(parked.is_some_and(|parked| parked.why == "refused"));
+    assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%secret%'"), 0);
 }
 
 /// It was parked before its end, so no further attempt forgets what that one has archived.
