@@ -167,7 +167,13 @@ pub(super) async fn stop_by_word_in_thread(
     ThreadMessage { message, manner }: &ThreadMessage,
 ) -> Result<bool, StoreError> {
     let is_for_us = match manner {
-        Addressing::Mention { .. } => true,
+        Addressing::Mention { .. } => {
+            if is_stop(message) {
+                // They have written in the thread, whatever they stop.
+                services.store.mentioned(&message.key, &message.user, &message.ts, false).await?;
+            }
+            true
+        }
         Addressing::Plain { for_others: true } => false,
         Addressing::Plain { for_others: false } if !is_stop(message) => false,
         Addressing::Plain { for_others: false } => {
