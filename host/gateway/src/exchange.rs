@@ -49,6 +49,8 @@ pub(crate) struct Exchange {
     pub below: Option<u64>,
     /// What is known of the sizes of this conversation's requests.
     pub sizes: Sizes,
+    /// Whether the new message is several in one, each of which is asked by itself if they are too long together.
+    pub is_collected: bool,
     /// The changes that are only tried, if any.
     pub trial: Option<Trial>,
     pub window: Window,

@@ -51,6 +51,7 @@ mod tests {
             preamble: Arc::new(Preamble::new("be brief", [])),
             budget: TokenBudget::of(8_000, 10),
             below: None,
+            is_collected: false,
             sizes: Sizes::default(),
             trial: None,
             window: Window::new(Live::default(), None, Message::user("how much is left?"), "D1".into()),

@@ -72,7 +72,8 @@ pub(super) async fn recover(
         return Ok(true);
     }
     trial::in_vain(ports, exchange);
-    if matches!(cause, Cause::Overflow { .. }) {
+    // Nothing has failed yet if the messages are asked one by one.
+    if matches!(cause, Cause::Overflow { .. }) && !exchange.is_collected {
         give_up(ports, exchange).await?;
     }
     Ok(false)

@@ -18,14 +18,17 @@ mra-goes-on = Looking into { $repo }… step { $steps }
 asking-mra = Looking into { $repo }…
 
 trimmed = :scissors: { $turns ->
+    [0] The conversation was too long; the summary of its earlier part was left out
     [one] The conversation was too long; one older turn was left out
    *[other] The conversation was too long; { $turns } older turns were left out
 }
 compacted = :scissors: { $turns ->
+    [0] The conversation was too long; the summary of its earlier part was shortened
     [one] The conversation was too long; one older turn was summarized
    *[other] The conversation was too long; { $turns } older turns were summarized
 }
 rotated = :scissors: { $turns ->
+    [0] The conversation was too long; it continues from a shorter summary of its earlier part
     [one] The conversation was too long and continues from a summary; one earlier turn is out of view
    *[other] The conversation was too long and continues from a summary; { $turns } earlier turns are out of view
 }

@@ -13,9 +13,18 @@ late = :alarm_clock: 這則回覆晚了約 { $count } { $unit ->
 mra-goes-on = 正在查詢 { $repo }…第 { $steps } 步
 asking-mra = 正在查詢 { $repo }…
 
-trimmed = :scissors: 對話過長，已自動裁掉 { $turns } 輪舊訊息
-compacted = :scissors: 對話過長，較舊的 { $turns } 輪已整理成摘要
-rotated = :scissors: 對話過長，已帶著摘要重新開始，先前的 { $turns } 輪不再顯示給模型
+trimmed = :scissors: { $turns ->
+    [0] 對話過長，已略去先前內容的摘要
+   *[other] 對話過長，已自動裁掉 { $turns } 輪舊訊息
+}
+compacted = :scissors: { $turns ->
+    [0] 對話過長，先前內容的摘要已縮短
+   *[other] 對話過長，較舊的 { $turns } 輪已整理成摘要
+}
+rotated = :scissors: { $turns ->
+    [0] 對話過長，已帶著較短的摘要重新開始
+   *[other] 對話過長，已帶著摘要重新開始，先前的 { $turns } 輪不再顯示給模型
+}
 rotated-for-admins = :recycle: `{ $session }` 太長，已在新的 session 繼續；{ $entries } 則訊息留在封存裡
 recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過了，提問者收到的是道歉而不是回答
 parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留{ $admins ->

@@ -26,7 +26,8 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     }
     // One message that is too long must not make the others fail, and each may fit by itself. After the first round,
     // tools have run already.
-    let is_collected = !work.merged.is_empty() && work.tally.rounds == 0;
+    work.exchange.is_collected &= work.tally.rounds == 0;
+    let is_collected = work.exchange.is_collected;
     if is_collected && !work.exchange.fits_at_all() {
         return Err(TurnError::Apart);
     }

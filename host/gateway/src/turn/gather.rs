@@ -110,6 +110,7 @@ pub(super) async fn gather<'a>(
         preamble: services.preambles.of(audience, offer, with_tools),
         budget,
         below: None,
+        is_collected: !merged.is_empty(),
         sizes: turn.sizes.clone().of(services.model.provider(), services.model.name()),
         trial: None,
         window,

@@ -46,15 +46,17 @@ pub(super) async fn record(
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
+    let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
             work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
-            let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
             let Tally { late, prefix, bounded, .. } = &work.tally;
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
-        Ending::Failed { message, .. } => (format!("{}{message}", work.tally.late), false),
+        // What was cut stays cut, and the next attempt has nothing to say of it.
+        Ending::Failed { message, may_pass: true } => (format!("{}{cut}{message}", work.tally.late), false),
+        Ending::Failed { message, may_pass: false } => (format!("{}{message}", work.tally.late), false),
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // A contact's answer reaches the asker, whatever the model has made of it.

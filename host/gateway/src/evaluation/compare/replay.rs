@@ -237,6 +237,7 @@ impl<'a> Replay<'a> {
             preamble: Arc::clone(&self.preamble),
             budget: self.world.token_budget(only(), self.preamble.tokens),
             below: None,
+            is_collected: false,
             sizes: Sizes::default(),
             trial: None,
             window,

@@ -43,9 +43,11 @@ impl Replanning {
             }
             exchange.tally.rungs.push(NAME);
             let turns = exchange.tally.turns_dropped - dropped;
-            if turns > 0 && exchange.tally.cut.is_none() {
-                exchange.tally.cut = Some(Cut::Trimmed(turns));
-            }
+            exchange.tally.cut = match exchange.tally.cut {
+                None if turns > 0 => Some(Cut::Trimmed(turns)),
+                Some(Cut::Trimmed(before)) => Some(Cut::Trimmed(before + turns)),
+                cut => cut,
+            };
             ports.note(Event::ContextReplanned {
                 actor: exchange.asker.clone(),
                 session: exchange.key.clone(),
