@@ -592,6 +592,25 @@ async fn stop_ends_an_answer_in_a_thread_with_a_mention_and_where_it_is_followed
     }
 }
 
+/// Their own words are in the thread, whosever answer they stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stops_an_answer_by_a_mention_did_not_count_as_somebody_else_in_the_thread() {
+    let scene = hanging().await;
+    let gateway = scene.start().await;
+    let root = scene.slack.talk("C1", "U1", "a topic", None);
+    scene.slack.mention("C1", "U1", QUESTION, Some(&root.ts));
+    running(&scene).await;
+    scene.slack.mention("C1", "U7", "stop", Some(&root.ts));
+    assert!(answers(&scene, "C1", 1).await[0].text.ends_with("Stopped"));
+    scene.slack.write("C1", "U1", "something else, all by itself", Some(&root.ts));
+    scene.slack.mention("C1", "U1", "something else", Some(&root.ts));
+    assert_eq!(answers(&scene, "C1", 2).await.len(), 2);
+    let asked = scene.anthropic.requests();
+    assert!(!asked.iter().any(|request| request.body.to_string().contains("all by itself")), "{asked:#?}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// Once, its thread went on saying for an hour that an answer was on its way, and what was shown of it stayed.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_an_answer_whose_question_is_deleted_while_it_is_made() {

@@ -138,6 +138,18 @@ fn when_all_rungs_fail_the_person_is_told_and_the_next_turn_works() {
     assert!(!sent.contains("Fact 4:"), "what failed is not in the live window");
 }
 
+/// The next answer has nothing to say of it, since nothing is cut for that one.
+#[test]
+fn what_was_cut_is_said_where_the_model_then_fails_for_another_reason() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    run(&home, &anthropic, &["standard"], &(0..4).map(turn).collect::<Vec<_>>());
+    anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long"));
+    anthropic.push(Behaviour::error(403, "permission_error", "this key is for another model"));
+    let lines = run(&home, &anthropic, &["standard"], &[turn(4)]);
+    let said = &replies(&lines)[0];
+    assert!(said.starts_with(":scissors: 對話過長，已自動裁掉 ") && said.contains("\n\n:x:"), "{said}");
+}
+
 #[test]
 fn a_compaction_that_overflows_itself_or_finds_the_model_down_makes_way_for_the_next_rung() {
     for trouble in [

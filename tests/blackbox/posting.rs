@@ -335,6 +335,32 @@ async fn a_stream_of_which_nobody_had_heard_stayed_beside_its_answer() {
     }
 }
 
+/// Each attempt to find what was shown before discarded an answer that was ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_was_made_again_for_as_long_as_what_was_shown_before_a_crash_could_not_be_looked_for() {
+    let scene = scene(rules()).await;
+    let gateway = scene.start().await;
+    let (answer, gate) = Behaviour::gated(paragraphs(30));
+    (0..2).for_each(|_| scene.anthropic.push(answer.clone()));
+    scene.anthropic.push(Behaviour::answer("at last"));
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
+    assert!(scene.slack.await_message("C1", PATIENCE, grows).await.is_some());
+    gateway.kill();
+    // What has grown so far is found, and then a message shows that an answer is being made.
+    scene.slack.fault("assistant.threads.setStatus", Fault::Error("invalid_thread_ts"));
+    let gateway = scene.start().await;
+    let waits = |message: &Message| message.by_bot && message.streaming_since.is_none();
+    assert!(scene.slack.await_message("C1", PATIENCE, waits).await.is_some());
+    until_async("a second request", || scene.anthropic.requests().get(1).map(drop)).await;
+    gateway.kill();
+    scene.slack.fault_times("conversations.replies", 3, Fault::Status(500));
+    let _gateway = scene.start().await;
+    assert_eq!(seen(&scene, &asked, 1).await, ["at last"]);
+    assert_eq!(scene.anthropic.requests().len(), 3);
+}
+
 /// Slack lets twenty streams be closed a minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_answers_grow_than_can_be_closed() {

@@ -96,6 +96,31 @@ fn a_collected_message_that_is_too_long_takes_no_other_along() {
     assert!(gateway.end().0.success());
 }
 
+/// The admins were told of a failure, and the ledger had one.
+#[test]
+fn messages_that_are_too_long_together_fail_nobody_when_each_is_answered_by_itself() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let queue = json!({"mode": "collect", "debounceMs": 1});
+    home.write("gateway.json", json!({"version": 1, "admins": ["U0ADMIN"], "queue": queue}).to_string());
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    anthropic.set_window(6_000);
+    anthropic.hold();
+    say(&mut gateway, "Ev0", "first");
+    asked(&anthropic, 1);
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(700)));
+    anthropic.release();
+    for event in ["Ev0", "Ev1", "Ev2"] {
+        let reply = gateway.next_of("reply");
+        assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!(event), None), "{reply}");
+        assert!(!reply["text"].as_str().expect("a text").starts_with(":x:"), "{reply}");
+    }
+    assert!(anthropic.requests().iter().any(|request| request.refused.is_some()), "they are too long together");
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    assert!(of_type(&lines, "notice").is_empty(), "{lines:#?}");
+    assert!(home.events("context.recovery_failed").is_empty());
+}
+
 /// Each of them was shown that an answer is made.
 #[test]
 fn collected_messages_that_are_stopped_get_one_reply_that_names_them_all() {

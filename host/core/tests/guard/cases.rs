@@ -343,6 +343,27 @@ fn what_a_plan_has_too_many_of_is_named_with_the_limit() {
     }
 }
 
+/// It counted as the most recent turn, for whose sake the conversation was dropped.
+#[test]
+fn what_came_with_a_message_is_of_its_turn() {
+    let attachment = || message(Role::User, Origin::Attachment);
+    let found = || message(Role::User, Origin::Retrieval);
+    let stored = || [attachment(), question(), answer()];
+    for shown in [vec![attachment()], vec![attachment(), found()]] {
+        let before = seed().into_iter().chain([question(), answer()]).chain(stored());
+        let transcript = with_current(before.chain(shown.clone()).chain([question()]).collect(), 7 + shown.len());
+        assert_eq!((transcript.turns(), transcript.last_turn(), transcript.shown_part()), (2, 4, 7));
+        let trimmed = GUARD.apply(&transcript, &floor::trim(&transcript)).expect("a good plan");
+        assert_eq!((trimmed.removed, trimmed.turns_dropped), (vec![2, 3], 1));
+        // It may be removed by itself, and a history may be divided before it, but not behind it.
+        assert!(
+            GUARD.apply(&transcript, &removing(&transcript, &[(7, 8)])).is_ok_and(|applied| applied.turns_dropped == 0)
+        );
+        assert!(GUARD.apply(&transcript, &removing(&transcript, &[(4, 5)])).is_err());
+        assert!(transcript.structure().cuts.contains(&7));
+    }
+}
+
 #[test]
 fn a_recall_needs_a_new_message() {
     let transcript = Transcript::of_messages([question(), answer()]);

@@ -458,6 +458,8 @@ mod tests {
         assert_eq!(texts(&window)[5..], ["two two t", "attacheda", "found", "new"]);
         assert_eq!(window.new_message().message.plain_text(), "new");
         assert_eq!(window.of_this_turn().map(|entry| entry.id).collect::<Vec<_>>(), [7, 0]);
+        // Neither a summary nor a new session takes it, or what was found, from the message.
+        assert_eq!((window.middle(), window.before_this_turn()), (Some(2..4), Some(2..6)));
         // A policy may remove it; it then no longer belongs to the turn.
         let transcript = window.transcript();
         let mut plan = Plan::new();

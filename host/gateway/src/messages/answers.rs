@@ -259,6 +259,16 @@ mod tests {
         );
     }
 
+    /// A new session holds a summary and no turn yet; what is cut then is that summary.
+    #[test]
+    fn no_turns_were_said_to_be_cut() {
+        for language in [Language::English, Language::TraditionalChinese] {
+            let messages = Messages::new(language);
+            let said = [messages.trimmed(0), messages.compacted(0), messages.rotated(0)];
+            assert!(said.iter().all(|words| words.starts_with(":scissors: ") && !words.contains('0')), "{said:?}");
+        }
+    }
+
     #[test]
     fn the_words_of_seed_003() {
         let messages = Messages::new(Language::TraditionalChinese);
