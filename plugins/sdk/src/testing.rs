@@ -240,20 +240,26 @@ impl<P: Prune> Harness<P> {
 }
 
 impl<P: Prune> Harness<P> {
-    /// Tests the policy on this many random conversations, with budgets from all of it down to a tenth: together they
-    /// contain whatever can occur in a conversation, and they are the same every time.
+    /// Tests the policy on this many random conversations, with budgets from all of it down to a tenth, and with a seed
+    /// that must stay and one that may go: together they contain whatever can occur in a conversation, and they are the
+    /// same every time.
     ///
     /// # Panics
     /// At the first plan that the guard rejects, unless whole turns could not have fitted at all.
     pub fn assert_sound(&self, conversations: u64) {
         for seed in 0..conversations {
             let transcript = Arc::new(pmk_core::testing::random_request(seed, 30));
+            let seeds: &[bool] = if transcript.seed_end() > 0 { &[false, true] } else { &[false] };
             for limit in pmk_core::testing::budgets(&transcript, &[100, 70, 40, 10]) {
-                let guard = Guard { limit, seed_may_go: false, must_shrink: false };
-                if let Err(breach) = self.prune(&transcript, limit)
-                    && guard.whole_turns_can_fit(&transcript)
-                {
-                    panic!("`{}` on `random_request({seed}, 30)`, {limit} tokens allowed: {breach}", self.name);
+                for &seed_may_go in seeds {
+                    let guard = Guard { limit, seed_may_go, must_shrink: false };
+                    if let Err(breach) = self.prune(&transcript, Room { seed_may_go, ..Room::from(limit) })
+                        && guard.whole_turns_can_fit(&transcript)
+                    {
+                        let may_go = if seed_may_go { ", the seed may go" } else { "" };
+                        let name = &self.name;
+                        panic!("`{name}` on `random_request({seed}, 30)`, {limit} tokens allowed{may_go}: {breach}");
+                    }
                 }
             }
         }
