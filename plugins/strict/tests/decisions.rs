@@ -108,6 +108,16 @@ fn the_hard_limit_counts_below_the_budget_too() {
     assert_eq!(applied.turns_dropped, 3);
 }
 
+/// Regression: room was kept for a marker that nothing needed, and the only turn was dropped for it.
+#[test]
+fn ten_turns_that_fit_stay_however_little_room_is_left() {
+    for count in [1, 10] {
+        let transcript = turns(count).ask("and now?").transcript();
+        let applied = strict(1).prune(&transcript, transcript.total_tokens()).expect("accepted");
+        assert!(!applied.changes_anything(), "{count} turns");
+    }
+}
+
 /// Regression: pairs were removed from a turn that could stay whole, which the guard refuses.
 #[test]
 fn a_seed_that_may_go_makes_room_for_the_whole_last_turn() {
