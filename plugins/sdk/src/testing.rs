@@ -63,7 +63,7 @@ pub use crate::native::Value;
 use crate::{
     Budget, Cap, CapVerdict, Description, Incoming, Overflow, Plan, Policy, Prune, Recover, Recovery, Summarize,
     Summary, Transcript,
-    native::{Decision, Declared},
+    native::{Decision, Declared, MAX_TEXT_CHARS, is_name, too_long},
     phase, rung,
 };
 
@@ -134,14 +134,15 @@ impl<P: Policy> Harness<P> {
     /// Describes the policy; every setting has its default.
     ///
     /// # Panics
-    /// If the host would refuse the component: for an invalid name, a duplicate setting, or a default out of range.
+    /// If the host would refuse the component: for an invalid name, too many settings, a duplicate one, or a default
+    /// that is out of range or too long. Also for what it would accept, but cut: a version or a line about the policy
+    /// that is too long; and for a setting without help.
     pub fn new() -> Self {
         let description = Description::default();
         P::describe(&description);
         let noted = description.noted.into_inner();
-        let good_name = (1..=64).contains(&noted.name.len())
-            && noted.name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        assert!(good_name, "`{}` is no name for a policy: 1 to 64 of a-z 0-9 -", noted.name);
+        assert!(is_name(&noted.name), "`{}` is no name for a policy: 1 to 64 of a-z 0-9 -", noted.name);
+        assert_ne!(noted.name, "floor", "this name is reserved for the host's own decisions");
         assert!(noted.version.chars().count() <= 64, "the version is longer than 64 characters");
         assert!(noted.about.chars().count() <= 200, "the line about it is longer than 200 characters");
         assert!(noted.mistakes.is_empty(), "{}", noted.mistakes.join("; "));
@@ -158,7 +159,7 @@ impl<P: Policy> Harness<P> {
     /// Sets the value of a setting.
     ///
     /// # Panics
-    /// If the host would refuse it: an unknown setting, another type, or out of range.
+    /// If the host would refuse it: an unknown setting, another type, out of range, or too long.
     pub fn with(mut self, setting: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         let Some(declared) = self.declared.get(setting) else { panic!("`{}` has no setting `{setting}`", self.name) };
@@ -170,6 +171,7 @@ impl<P: Policy> Harness<P> {
         if let (&Value::Integer(value), Some((min, max))) = (&value, declared.range) {
             assert!((min..=max).contains(&value), "setting `{setting}` must be within {min} to {max}");
         }
+        assert!(!too_long(&value), "setting `{setting}` must have at most {MAX_TEXT_CHARS} characters");
         self.settings.insert(setting.to_owned(), value);
         self
     }
