@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
-    Compiler, Identity, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
-    Warning, compile::CancelFlag, settings::ENV_SETTINGS,
+    Compiler, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
+    compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
@@ -277,16 +277,15 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
     Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
 }
 
-/// Opens the engine for the authoring commands. `policy.allow` and the compile limits of the home apply as in a
-/// gateway, because a component that is only looked at is compiled and run as well. Decisions have the default limits.
+/// Opens the engine for the authoring commands. `policy.allow` and the limits of the home apply as in a gateway: a
+/// component that is only looked at is compiled and run as well, and what it achieves here it should achieve there.
 ///
 /// # Errors
 /// gateway.json cannot be read, or the system does not let the engine run.
 pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
     let (config, _) = Config::load(home)?;
     let runtime = open_runtime(home)?;
-    let limits = Limits { compile: config.policy.limits.limits().compile, ..Limits::default() };
-    Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
+    Ok(runtime.under(config.policy.limits.limits(), Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
 
 /// Opens the engine, with compiled components cached in the home if it exists: a command that only looks at a policy
