@@ -97,7 +97,7 @@ impl PlanCommand {
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
         let limit = self.limit(&preamble)?;
         let stack = self.layers.load(&context.home, &config.policy)?;
-        let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
+        let decided = self.decide(&stack, &recorded.transcript, limit);
         let (top, others, settings) = (named(&stack), not_asked(&stack), stack.changed_settings());
         if context.json {
             let mut document = decided.document(&recorded, top, limit);
@@ -133,10 +133,11 @@ impl PlanCommand {
         Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display())).hint(hint)
     }
 
-    fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64, seed_may_go: bool) -> Decided {
+    fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64) -> Decided {
         if self.force {
             return forced(transcript, limit);
         }
+        let seed_may_go = stack.seed_may_go();
         let input = PruneInput { limit, window: self.window(), phase: Phase::First, seed_may_go };
         let decision = stack.prune(transcript, input);
         Decided {

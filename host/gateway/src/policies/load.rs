@@ -234,7 +234,7 @@ impl Loader {
             Ok(Layer { policy: Arc::new(policy), settings })
         };
         let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
-        let stack = Stack::new(layers, layer(base)?);
+        let stack = Stack::new(layers, layer(base)?).with_seed_may_go(config.seed_may_go);
         odd.extend(Warning::merge(warnings).iter().map(ToString::to_string));
         Ok((stack, odd))
     }
