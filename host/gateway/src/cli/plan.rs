@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
-use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
+use pmk_policy::{ArchiveUse, Identity, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -167,7 +167,7 @@ fn forced(transcript: &Transcript, limit: u64) -> Decided {
     }
 }
 
-/// The positions in the file of the recalled messages: their ids are their indexes.
+/// The positions in the file of the recalled messages: ids of archived messages are their indexes.
 fn recalled(applied: &Applied) -> &[i64] {
     applied.recall.as_ref().map_or(&[], |recall| &recall.ids)
 }
@@ -258,6 +258,10 @@ impl Decided {
                 "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
             },
             "texts_read": texts_read,
+            "archive": record.as_ref().map(|record| {
+                let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
+                json!({"searches": searches, "found": found, "texts_read": texts_read})
+            }),
             "log": record.as_ref().map_or(&[][..], |record| &record.log),
             "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
         })
@@ -311,6 +315,11 @@ impl Decided {
             if !record.texts_read.is_empty() {
                 let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
                 out.tell("texts", &format!("{texts} shown to it, {chars} characters"));
+            }
+            if !record.archive.is_none() {
+                let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
+                let found = found.len();
+                out.tell("archive", &format!("searches: {searches}, found: {found}, texts shown: {texts_read}"));
             }
             out.said(&record.log, record.outcome.backtrace());
         }
