@@ -299,6 +299,12 @@ fn a_hangup_lets_the_seed_go_once_the_operator_allows_it() {
     send(gateway.pid(), Signal::HUP);
     await_events(&home, "policy.swapped", 1);
     assert_eq!(decides(&mut gateway), "test");
+    policy_use(&home, &["standard"]).ok();
+    configure(false);
+    policy_use(&home, &["--previous"]).ok();
+    home.run(&["sessions", "reset", "console:dm:U1"], "").ok();
+    assert_eq!(decides(&mut gateway), "standard", "it is allowed what gateway.json allows now");
+    await_events(&home, "policy.failed", 2);
 }
 
 #[test]

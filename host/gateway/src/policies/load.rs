@@ -239,14 +239,15 @@ impl Loader {
         Ok((stack, odd))
     }
 
-    /// Checks whether layers that were loaded before may still decide: gateway.json may have changed.
+    /// Returns layers that were loaded before if they may still decide, allowed what gateway.json allows now.
     ///
     /// # Errors
     /// One of them would not be loaded now.
-    pub fn admit(&self, config: &PolicyConfig, stack: &Stack) -> Result<(), Failure> {
+    pub fn admit(&self, config: &PolicyConfig, stack: Stack) -> Result<Stack, Failure> {
         let trust = self.trust(config);
         let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        Ok(above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?)
+        above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?;
+        Ok(stack.with_seed_may_go(config.seed_may_go))
     }
 
     fn trust(&self, config: &PolicyConfig) -> Trust {
