@@ -369,6 +369,26 @@ fn a_wish_to_compact_is_shown() {
     assert_eq!(without["compact"], json!(null));
 }
 
+/// Once, only what came of it was shown.
+#[test]
+fn what_a_policy_looks_up_in_the_archive_is_shown() {
+    let home = Home::new();
+    let mut history = session(60, 60);
+    *history["messages"].as_array_mut().expect("messages").last_mut().expect("the last") =
+        json!({"role": "user", "content": "what was the answer to question 7?"});
+    let history = home.write("history.json", history.to_string()).display().to_string();
+    let arguments = ["plan", "--policy", "recall", "--history", &history, "--budget", "4000"];
+    let page = home.run(&arguments, "").ok().stdout;
+    let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
+    let archive = &document["archive"];
+    let found = indexes(&archive["found"]);
+    assert!(found.contains(&16), "{document:#}");
+    let told = format!("archive   searches: {}, found: {}, texts shown: ", archive["searches"], found.len());
+    assert!(page.contains(&told), "{page}");
+    let without = plan(&home, &session(2, 5), &[]);
+    assert_eq!(without["archive"], json!({"searches": 0, "found": [], "texts_read": 0}));
+}
+
 /// Once, nothing showed that it was loaded.
 #[test]
 fn a_policy_that_decides_something_else_is_shown_to_be_loaded() {

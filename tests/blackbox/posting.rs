@@ -353,7 +353,9 @@ async fn an_answer_was_made_again_for_as_long_as_what_was_shown_before_a_crash_c
     let gateway = scene.start().await;
     let waits = |message: &Message| message.by_bot && message.streaming_since.is_none();
     assert!(scene.slack.await_message("C1", PATIENCE, waits).await.is_some());
-    until_async("a second request", || scene.anthropic.requests().get(1).map(drop)).await;
+    let store = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let is_stored = || store.query_row("SELECT 1 FROM turn WHERE placeholder IS NOT NULL", [], |_| Ok(())).ok();
+    until_async("a second request", || scene.anthropic.requests().get(1).and_then(|_| is_stored())).await;
     gateway.kill();
     scene.slack.fault_times("conversations.replies", 3, Fault::Status(500));
     let _gateway = scene.start().await;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bombs::{compilers, made},
+    component::Component,
     moments::Moments,
     support::{Finished, Home, Running, component, question, until},
     terminal::Terminal,
@@ -273,6 +274,37 @@ fn a_file_that_changes_for_the_worse_is_told_once() {
     let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
     assert_eq!(told.len(), 2, "once until they could be used again: {lines:#?}");
     assert_shown!(home, told[0]["text"].as_str().expect("a text"));
+}
+
+/// Regression: `seedMayGo` stayed what it was at the start, although all else of `policy` was read again.
+#[test]
+fn a_hangup_lets_the_seed_go_once_the_operator_allows_it() {
+    let home = Home::new();
+    let notes = home.path().join("notes");
+    std::fs::create_dir(&notes).expect("a folder");
+    std::fs::write(notes.join("a.md"), "what the team knows").expect("a file");
+    let drops_the_seed = Component::pruning("(call $remove (local.get $plan) (i32.const 0) (i32.const 2))").build();
+    let mine = home.write("mine.wasm", drops_the_seed);
+    let configure = |seed_may_go: bool| {
+        let policy = json!({"files": [text(&mine)], "seedMayGo": seed_may_go});
+        let ingest = format!("dir:{}", notes.display());
+        home.write("gateway.json", json!({"version": 1, "policy": policy, "defaultIngest": ingest}).to_string());
+    };
+    configure(false);
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    let refused = await_events(&home, "policy.failed", 1);
+    assert_eq!(refused[0]["reason"], "removing 0..2 removes the seed pair");
+    configure(true);
+    send(gateway.pid(), Signal::HUP);
+    await_events(&home, "policy.swapped", 1);
+    assert_eq!(decides(&mut gateway), "test");
+    policy_use(&home, &["standard"]).ok();
+    configure(false);
+    policy_use(&home, &["--previous"]).ok();
+    home.run(&["sessions", "reset", "console:dm:U1"], "").ok();
+    assert_eq!(decides(&mut gateway), "standard", "it is allowed what gateway.json allows now");
+    await_events(&home, "policy.failed", 2);
 }
 
 #[test]

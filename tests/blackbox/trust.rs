@@ -111,6 +111,15 @@ fn limits_are_settings() {
     assert_refusals!(home, shown);
 }
 
+/// Regression: what the gateway stopped passed, and the other way round, because these went by the default limits.
+#[test]
+fn what_the_authors_commands_try_has_the_limits_of_the_home() {
+    let home = Home::new();
+    configure(&home, json!({"limits": {"fuelBase": 1_000_000, "fuelPerMessage": 0, "fuelPerToken": 0}}));
+    let checked = home.run(&["policy", "check", &path(&home, "(loop $l (br $l))")], "");
+    assert!(checked.stdout.contains("used up its 1000000 units of fuel"), "{}", checked.stdout);
+}
+
 #[test]
 fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
     let home = Home::new();

@@ -158,7 +158,8 @@ impl Guard {
     }
 }
 
-/// Rule 1 for a range to be summarized: whole turns, between the seed with its marker and the most recent turn.
+/// Rule 1 for a range to be summarized: whole turns, between the seed with its marker and the most recent turn. It may
+/// begin behind a marker in the middle of a turn, but not between a call and its result.
 fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize>>, Breach> {
     let Some((start, end)) = plan.compaction() else { return Ok(None) };
     let range = start as usize..end as usize;
@@ -167,6 +168,7 @@ fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize
         && range.start >= transcript.seed_end()
         && range.end <= transcript.last_turn()
         && (starts(range.start) || range.start > 0 && transcript.is_marker(range.start - 1))
+        && !transcript.structure().is_straddled(range.start)
         && starts(range.end)
         && !range.clone().any(|at| transcript.is_marker(at));
     if is_legal {

@@ -24,7 +24,7 @@ pub const MAX_FOUND: u32 = 200;
 /// The most characters of a query that are used.
 const MAX_QUERY_CHARS: usize = 4_000;
 
-/// The most messages that one column query covers, and that all of a decision's queries cover together.
+/// The most messages that one column query covers, and that all column queries of a decision cover together.
 const MAX_RANGE: u32 = 200;
 const MAX_READ: usize = 2_000;
 
@@ -123,7 +123,7 @@ impl Lookup {
     /// Adds to the plan that a message is shown again, its first `max_chars` characters.
     pub fn recall(&mut self, transcript: &Transcript, plan: &mut Plan, number: u32, max_chars: u32) {
         let archived = self.look_at(transcript, number);
-        let quote = archived.and_then(|archived| Quote::of(number, archived, max_chars, transcript.language()));
+        let quote = archived.and_then(|archived| Quote::of(number, &archived, max_chars, transcript.language()));
         plan.recall(number, quote);
     }
 
@@ -152,34 +152,41 @@ impl Lookup {
         let end = end.min(transcript.archived()).min(start.saturating_add(MAX_RANGE));
         let numbers = start.min(end)..end;
         self.work.rows += numbers.len() as u64;
-        self.fetch(transcript, numbers.clone());
+        let missing = |number: &u32| !self.read.contains_key(number);
+        if let (Some(first), Some(last)) = (numbers.clone().find(missing), numbers.clone().rev().find(missing)) {
+            let has_room = self.read.len() + ((last - first) as usize) < MAX_READ;
+            let fetched = self.fetch(transcript, first..last + 1, has_room);
+            self.read.extend(fetched);
+        }
         numbers
     }
 
     /// Fetches the message with this number to be read in full.
-    fn look_at(&mut self, transcript: &Transcript, number: u32) -> Option<&Archived> {
+    fn look_at(&mut self, transcript: &Transcript, number: u32) -> Option<Archived> {
         // `u32::MAX` is no valid number, and the range below must not overflow; no message has `u32::MAX - 1` either.
         let number = number.min(u32::MAX - 1);
-        self.fetch(transcript, number..number + 1);
-        let archived = self.read.get(&number)?;
-        self.work.add(archived);
+        let cached = self.read.get(&number).cloned();
+        let archived = cached.or_else(|| {
+            let (_, fetched) = self.fetch(transcript, number..number + 1, true).pop()?;
+            if self.read.len() < MAX_READ {
+                self.read.insert(number, fetched.clone());
+            }
+            Some(fetched)
+        })?;
+        self.work.add(&archived);
         Some(archived)
     }
 
-    /// Fetches those of these messages that are not cached.
-    fn fetch(&mut self, transcript: &Transcript, numbers: Range<u32>) {
-        let missing = |number: &u32| !self.read.contains_key(number);
-        let (Some(first), Some(last)) = (numbers.clone().find(missing), numbers.rev().find(missing)) else { return };
+    /// Fetches these messages if they are `allowed`. It counts as a read whether there are any or not.
+    fn fetch(&mut self, transcript: &Transcript, numbers: Range<u32>, allowed: bool) -> Vec<(u32, Archived)> {
         self.work.reads += 1;
-        let Some(archive) = transcript.archive().filter(|archive| first < archive.len()) else { return };
-        if self.read.len() + (last - first) as usize >= MAX_READ {
-            return;
-        }
-        for (number, archived) in archive.read(first..last.saturating_add(1)) {
-            self.work.messages += 1;
-            self.work.add(&archived);
-            self.read.insert(number, archived);
-        }
+        let Some(archive) = transcript.archive().filter(|archive| allowed && numbers.start < archive.len()) else {
+            return Vec::new();
+        };
+        let fetched = archive.read(numbers);
+        self.work.messages += fetched.len() as u64;
+        fetched.iter().for_each(|(_, archived)| self.work.add(archived));
+        fetched
     }
 }
 
@@ -259,6 +266,39 @@ mod tests {
         assert_eq!(lookup.text(&transcript, 1, 0, 9), "budget");
         let work = lookup.take_work();
         assert_eq!((work.reads, work.messages, asked.0.load(Ordering::Relaxed)), (1, 1, 1));
+    }
+
+    /// An archive of so many messages.
+    #[derive(Debug)]
+    struct Many(u32);
+
+    impl Archive for Many {
+        fn len(&self) -> u32 {
+            self.0
+        }
+
+        fn read(&self, numbers: Range<u32>) -> Vec<(u32, Archived)> {
+            let archived = |number| Archived { id: 1_000 + i64::from(number), message: Arc::new(Message::user("old")) };
+            (numbers.start..numbers.end.min(self.0)).map(|number| (number, archived(number))).collect()
+        }
+
+        fn look_for(&self, _: &str, _: usize, _: &dyn Fn(i64) -> bool) -> Matches {
+            Matches::default()
+        }
+    }
+
+    /// Regression: a message that the columns had not covered could then be neither read nor recalled, and a recall of
+    /// it refused the plan.
+    #[test]
+    fn whatever_columns_were_read_a_single_message_can_be_read_and_recalled() {
+        let transcript = Transcript::of_messages([Message::user("new")]).with_archive(Arc::new(Many(3_000)));
+        let (mut lookup, mut plan) = (Lookup::default(), Plan::new());
+        let given: Vec<u32> =
+            (0..3_000).step_by(200).flat_map(|start| lookup.tokens(&transcript, &plan, start, start + 200)).collect();
+        assert_eq!(given.iter().filter(|&&tokens| tokens > 0).count(), MAX_READ);
+        assert_eq!(lookup.text(&transcript, 2_999, 0, 9), "old");
+        lookup.recall(&transcript, &mut plan, 2_998, 9);
+        assert!(plan.recalls()[0].1.is_some());
     }
 
     #[test]

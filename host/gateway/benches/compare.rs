@@ -58,8 +58,7 @@ fn replay(c: &mut Criterion) {
         .map(|(number, layers)| Arm { label: number.to_string(), stack: Stack::new(layers, base.clone()) })
         .collect();
     let sim = Sim::new(SimConfig { window: WINDOW, ..SimConfig::default() });
-    let setup =
-        Setup { window: WINDOW, budget: None, sim, seed_may_go: false, history_turns: None, by_receipts: false };
+    let setup = Setup { window: WINDOW, budget: None, sim, history_turns: None, by_receipts: false };
     let mut group = c.benchmark_group("replay");
     group.sample_size(10).throughput(Throughput::Elements((CONVERSATIONS * TURNS * arms.len()) as u64));
     for jobs in [1, 2] {

@@ -15,7 +15,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub enum Outcome {
-    /// Its answer was applied, unless it was a summary that says nothing.
+    /// Its answer was applied, unless it left the decision to the next layer: with a summary that says nothing, or
+    /// without choosing a rung.
     Accepted,
     /// The same with corrected text.
     Corrected {

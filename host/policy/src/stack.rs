@@ -43,24 +43,36 @@ pub struct Stack {
     layers: Arc<[Layer]>,
     /// One for each layer but the lowest, or none at all.
     breakers: Arc<[Breakers]>,
+    seed_may_go: bool,
 }
 
 impl Stack {
     /// Puts `layers`, the deciding one first, over `base`, the policy below all others.
     pub fn new(layers: impl IntoIterator<Item = Layer>, base: Layer) -> Self {
-        Stack { layers: layers.into_iter().chain([base]).collect(), breakers: Arc::default() }
+        Stack { layers: layers.into_iter().chain([base]).collect(), breakers: Arc::default(), seed_may_go: false }
+    }
+
+    /// Sets whether the operator allows these policies to remove the seed pair.
+    #[must_use]
+    pub fn with_seed_may_go(self, seed_may_go: bool) -> Self {
+        Stack { seed_may_go, ..self }
     }
 
     /// The same layers with closed circuit breakers, as a running gateway uses them. Without them a decision depends
     /// only on its input.
     pub fn with_breakers(&self) -> Self {
         let but_the_lowest = self.layers.iter().skip(1);
-        Stack { layers: self.layers.clone(), breakers: but_the_lowest.map(|_| Breakers::default()).collect() }
+        Stack { breakers: but_the_lowest.map(|_| Breakers::default()).collect(), ..self.clone() }
     }
 
     /// All layers, the deciding one first, the base last.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
+    }
+
+    /// Whether the operator allows these policies to remove the seed pair.
+    pub fn seed_may_go(&self) -> bool {
+        self.seed_may_go
     }
 
     /// The settings that the operator has changed.

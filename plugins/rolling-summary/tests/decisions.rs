@@ -2,7 +2,10 @@
 
 use pmk_policy_sdk::{
     rung,
-    testing::{Conversation, Harness, Refused},
+    testing::{
+        Conversation, Harness, Refused,
+        core::{Block, Message, Origin, Role},
+    },
 };
 use proptest::prelude::*;
 use rolling_summary::RollingSummary;
@@ -40,6 +43,27 @@ fn over_the_limit_the_oldest_turns_go_if_the_summary_fails() {
     let limit = transcript.total_tokens() / 2;
     let applied = Harness::<RollingSummary>::new().prune(&transcript, limit).expect("a good plan");
     assert!(applied.compaction.is_some() && applied.turns_dropped > 5 && applied.tokens_after <= limit);
+}
+
+/// In an imported history a marker may stand between a call and its result.
+#[test]
+fn nothing_is_summed_up_from_a_marker_that_stands_within_a_tool_pair() {
+    let call = Block::ToolUse { id: "t".into(), name: "ls".into(), input: Default::default() };
+    let result = Block::ToolResult { tool_use_id: "t".into(), content: "a file".into(), is_error: false };
+    let message = |role, origin, blocks| Message { role, origin, blocks };
+    let mut conversation = Conversation::new()
+        .message(Message::user("look"))
+        .message(message(Role::Assistant, Origin::Assistant, vec![call]))
+        .message(Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）"))
+        .message(message(Role::User, Origin::ToolResult, vec![result]))
+        .answer("so it is");
+    for turn in 0..20 {
+        conversation = conversation.turn(&format!("question {turn} {}", "word ".repeat(40)), &"answer ".repeat(40));
+    }
+    let transcript = conversation.ask("and now?").transcript();
+    let limit = transcript.total_tokens() * 5 / 4;
+    let applied = Harness::<RollingSummary>::new().prune(&transcript, limit).expect("a good plan");
+    assert!(applied.compaction.is_none() && !applied.changes_anything());
 }
 
 #[test]

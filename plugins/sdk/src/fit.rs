@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Budget, Plan, Row, Segment, Transcript, tokens_of};
+use crate::{Budget, Plan, Row, Segment, Transcript, flag, tokens_of};
 
 /// Lengths, in characters, to which texts are shortened, one after the other.
 const LENGTHS: [u32; 4] = [8_000, 2_000, 500, 0];
@@ -33,19 +33,35 @@ impl Plan {
     }
 
     /// For a most recent turn that exceeds the hard limit by itself, however much its texts are shortened: removes more
-    /// and more of its oldest pairs of call and result, and shortens the rest. Returns whether the request fits; if
-    /// not, the plan is empty again.
+    /// and more of its oldest pairs of call and result, and shortens the rest. If the operator allows the seed to be
+    /// removed and the turn then fits whole, removes the seed instead. Returns whether the request fits; if not, the
+    /// plan is empty again.
     pub fn keep_newest_pairs(&self, transcript: &Transcript, budget: &Budget) -> bool {
         let Some(last) = transcript.segments().next().filter(|segment| segment.turns() > 0) else { return false };
-        let always_kept = tokens_of(&transcript.rows(0, transcript.seed_end()))
-            + tokens_of(&transcript.rows(transcript.current(), transcript.length()));
+        let limit = budget.limit();
+        let seed = tokens_of(&transcript.rows(0, transcript.seed_end()));
+        let turns = last.tokens() + tokens_of(&transcript.rows(transcript.current(), transcript.length()));
         // Parts of a turn may be removed only if the whole turn cannot stay.
-        let fits =
-            always_kept + last.tokens() > budget.limit() && self.take_out_pairs(transcript, &last, budget.limit());
+        let fits = if budget.seed_may_go() && turns <= limit {
+            self.take_out_seed(transcript, &last, limit)
+        } else {
+            seed + turns > limit && self.take_out_pairs(transcript, &last, limit)
+        };
         if !fits {
             self.clear();
         }
         fits
+    }
+
+    fn take_out_seed(&self, transcript: &Transcript, turn: &Segment, bound: u64) -> bool {
+        // A request must start with a user message.
+        if transcript.seed_end() == 0 || !turn.rows[0].has(flag::CUT) {
+            return false;
+        }
+        self.clear();
+        self.remove(0, transcript.seed_end());
+        self.remove_before(transcript, turn.start);
+        self.tokens() <= bound
     }
 
     fn take_out_pairs(&self, transcript: &Transcript, turn: &Segment, bound: u64) -> bool {

@@ -10,7 +10,9 @@ mod transcript;
 mod value;
 
 pub use cap::{CapVerdict, Incoming};
-pub(crate) use description::{Decision, Declared, setting_boolean, setting_integer, setting_text};
+pub(crate) use description::{
+    Decision, Declared, MAX_TEXT_CHARS, is_name, setting_boolean, setting_integer, setting_text, too_long,
+};
 pub use description::{Description, log};
 pub use plan::{Budget, Plan};
 pub use recovery::{Overflow, Recovery};

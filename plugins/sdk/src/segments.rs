@@ -218,8 +218,8 @@ impl Iterator for Segments<'_> {
 
 impl Plan {
     /// Asks for a summary of all turns except the newest that together cost at most `keep` tokens; the most recent one
-    /// always stays. Earlier summaries are summarized as well; markers stay, and so do the messages before them. Call
-    /// it last: `clear` discards it.
+    /// always stays. Earlier summaries are summarized as well; markers stay, and so do the messages before them. Where a
+    /// tool pair reaches across the last marker, nothing is summarized. Call it last: `clear` discards it.
     pub fn compact_older(&self, transcript: &Transcript, keep: u64) {
         let mut cut = transcript.stored_end();
         let (mut kept, mut turns) = (0, 0);
@@ -236,7 +236,8 @@ impl Plan {
         let mut markers = transcript.origins(seed_end, cut).into_iter().zip(seed_end..cut);
         let last_marker = markers.rfind(|&(origin, _)| origin == origin::MARKER);
         let start = last_marker.map_or(seed_end, |(_, at)| at + 1);
-        if start < cut && turns < transcript.turns() {
+        let is_whole = || transcript.groups(start, cut).iter().all(|&first| first >= start);
+        if start < cut && turns < transcript.turns() && is_whole() {
             self.compact(start, cut);
         }
     }

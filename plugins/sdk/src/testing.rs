@@ -63,7 +63,7 @@ pub use crate::native::Value;
 use crate::{
     Budget, Cap, CapVerdict, Description, Incoming, Overflow, Plan, Policy, Prune, Recover, Recovery, Summarize,
     Summary, Transcript,
-    native::{Decision, Declared},
+    native::{Decision, Declared, MAX_TEXT_CHARS, is_name, too_long},
     phase, rung,
 };
 
@@ -134,14 +134,15 @@ impl<P: Policy> Harness<P> {
     /// Describes the policy; every setting has its default.
     ///
     /// # Panics
-    /// If the host would refuse the component: for an invalid name, a duplicate setting, or a default out of range.
+    /// If the host would refuse the component: for an invalid name, too many settings, a duplicate one, or a default
+    /// that is out of range or too long. Also for what it would accept, but cut: a version or a line about the policy
+    /// that is too long; and for a setting without help.
     pub fn new() -> Self {
         let description = Description::default();
         P::describe(&description);
         let noted = description.noted.into_inner();
-        let good_name = (1..=64).contains(&noted.name.len())
-            && noted.name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        assert!(good_name, "`{}` is no name for a policy: 1 to 64 of a-z 0-9 -", noted.name);
+        assert!(is_name(&noted.name), "`{}` is no name for a policy: 1 to 64 of a-z 0-9 -", noted.name);
+        assert_ne!(noted.name, "floor", "this name is reserved for the host's own decisions");
         assert!(noted.version.chars().count() <= 64, "the version is longer than 64 characters");
         assert!(noted.about.chars().count() <= 200, "the line about it is longer than 200 characters");
         assert!(noted.mistakes.is_empty(), "{}", noted.mistakes.join("; "));
@@ -158,7 +159,7 @@ impl<P: Policy> Harness<P> {
     /// Sets the value of a setting.
     ///
     /// # Panics
-    /// If the host would refuse it: an unknown setting, another type, or out of range.
+    /// If the host would refuse it: an unknown setting, another type, out of range, or too long.
     pub fn with(mut self, setting: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         let Some(declared) = self.declared.get(setting) else { panic!("`{}` has no setting `{setting}`", self.name) };
@@ -170,6 +171,7 @@ impl<P: Policy> Harness<P> {
         if let (&Value::Integer(value), Some((min, max))) = (&value, declared.range) {
             assert!((min..=max).contains(&value), "setting `{setting}` must be within {min} to {max}");
         }
+        assert!(!too_long(&value), "setting `{setting}` must have at most {MAX_TEXT_CHARS} characters");
         self.settings.insert(setting.to_owned(), value);
         self
     }
@@ -240,20 +242,26 @@ impl<P: Prune> Harness<P> {
 }
 
 impl<P: Prune> Harness<P> {
-    /// Tests the policy on this many random conversations, with budgets from all of it down to a tenth: together they
-    /// contain whatever can occur in a conversation, and they are the same every time.
+    /// Tests the policy on this many random conversations, with budgets from all of it down to a tenth, and with a seed
+    /// that must stay and one that may go: together they contain whatever can occur in a conversation, and they are the
+    /// same every time.
     ///
     /// # Panics
     /// At the first plan that the guard rejects, unless whole turns could not have fitted at all.
     pub fn assert_sound(&self, conversations: u64) {
         for seed in 0..conversations {
             let transcript = Arc::new(pmk_core::testing::random_request(seed, 30));
+            let seeds: &[bool] = if transcript.seed_end() > 0 { &[false, true] } else { &[false] };
             for limit in pmk_core::testing::budgets(&transcript, &[100, 70, 40, 10]) {
-                let guard = Guard { limit, seed_may_go: false, must_shrink: false };
-                if let Err(breach) = self.prune(&transcript, limit)
-                    && guard.whole_turns_can_fit(&transcript)
-                {
-                    panic!("`{}` on `random_request({seed}, 30)`, {limit} tokens allowed: {breach}", self.name);
+                for &seed_may_go in seeds {
+                    let guard = Guard { limit, seed_may_go, must_shrink: false };
+                    if let Err(breach) = self.prune(&transcript, Room { seed_may_go, ..Room::from(limit) })
+                        && guard.whole_turns_can_fit(&transcript)
+                    {
+                        let may_go = if seed_may_go { ", the seed may go" } else { "" };
+                        let name = &self.name;
+                        panic!("`{name}` on `random_request({seed}, 30)`, {limit} tokens allowed{may_go}: {breach}");
+                    }
                 }
             }
         }

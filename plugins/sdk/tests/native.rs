@@ -82,6 +82,51 @@ fn a_default_out_of_range_is_refused() {
     let _ = Harness::<Careless>::new();
 }
 
+/// Declares what is never a setting for the host.
+struct Sprawling;
+
+impl Policy for Sprawling {
+    fn describe(description: &Description) {
+        description.name("sprawling");
+        description.setting_boolean("Loud_2", false, "a switch");
+        description.setting_text("greeting", &"x".repeat(2_001), "a string");
+        (0..99).for_each(|at| description.setting_boolean(&format!("switch-{at}"), false, "a switch"));
+    }
+}
+
+/// Regression: a policy whose tests passed was refused by the host.
+#[test]
+fn what_the_host_refuses_of_a_description_the_harness_refuses_too() {
+    let refused = std::panic::catch_unwind(Harness::<Sprawling>::new).err().expect("a refusal");
+    let reason = refused.downcast_ref::<String>().expect("a reason");
+    for mistake in
+        ["`Loud_2` is no name", "default of setting `greeting` is longer than 2000", "more than 100 settings"]
+    {
+        assert!(reason.contains(mistake), "{reason}");
+    }
+}
+
+/// Has the name of the host's own decisions.
+struct Floor;
+
+impl Policy for Floor {
+    fn describe(description: &Description) {
+        description.name("floor");
+    }
+}
+
+#[test]
+#[should_panic(expected = "reserved for the host's own decisions")]
+fn a_reserved_name_is_refused() {
+    let _ = Harness::<Floor>::new();
+}
+
+#[test]
+#[should_panic(expected = "setting `greeting` must have at most 2000 characters")]
+fn a_text_that_is_too_long_is_refused() {
+    let _ = Harness::<Reader>::new().with("greeting", "x".repeat(2_001).as_str());
+}
+
 #[test]
 fn segments_are_read_newest_first_and_cover_the_stored_history() {
     let conversation = Conversation::new().seed("s").turn("q", "a").turn("q", "b").tool("ls", "x").answer("c");

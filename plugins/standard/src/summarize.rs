@@ -1,5 +1,5 @@
 //! The summary that a fresh session starts from (specification 001 §5): the latest requests and answers, shortened, the
-//! channel, the uses of tools, the files that were mentioned, and the open task. It is built from the newest message
+//! channel, the uses of tools, the files that were mentioned, and the latest task. It is built from the newest message
 //! back, so that a long session costs no more than a short one.
 
 use std::collections::BTreeMap;
@@ -86,9 +86,17 @@ impl Summarize for Standard {
             let heading = pick("Files talked about lately: ", "最近談到的檔案：");
             summary.append(&format!("\n{heading}{}\n", found.files.join(", ")));
         }
-        if let Some(&open) = found.requests.first() {
-            let task = one_line(&transcript.text(open, 0, scaled(REQUEST_CHARS)));
-            summary.append(&format!("\n{}{task}\n", pick("The task that was open last: ", "最後還沒完成的事：")));
+        if let Some(&request) = found.requests.first() {
+            let task = one_line(&transcript.text(request, 0, scaled(REQUEST_CHARS)));
+            let heading = if found.answers.first().is_some_and(|&answer| answer > request) {
+                pick(
+                    "The latest task; how far it got, the latest answer says: ",
+                    "最近的一件事，做到哪裡見最近的回答：",
+                )
+            } else {
+                pick("The task that was open last: ", "最後還沒完成的事：")
+            };
+            summary.append(&format!("\n{heading}{task}\n"));
         }
     }
 }

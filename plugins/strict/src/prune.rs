@@ -15,29 +15,39 @@ impl Prune for Strict {
         if total <= soft.min(limit) {
             return;
         }
-        let oldest_kept = oldest_kept(transcript, budget);
-        let is_left_out = oldest_kept.is_none() && total > limit;
-        if is_left_out && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget)) {
-            // Not even the last turn fits unchanged.
+        if total <= limit {
+            remove_older(transcript, plan, newest(transcript.segments()));
+            if plan.tokens() > total {
+                // The turns to be removed cost less than their marker.
+                plan.clear();
+            }
             return;
         }
-        plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
+        let oldest_kept = newest(transcript.newest_within(budget));
+        // Perhaps not even the last turn fits unchanged.
+        if oldest_kept.is_none()
+            && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget))
+        {
+            return;
+        }
+        remove_older(transcript, plan, oldest_kept);
         if plan.tokens() > limit {
             plan.keep_current_turn(transcript, budget);
-        } else if plan.tokens() > total {
-            // The turns to be removed cost less than their marker.
-            plan.clear();
         }
     }
 }
 
-/// The oldest of the newest turns that may stay: at most ten, and no more than fit under the hard limit.
-fn oldest_kept(transcript: &Transcript, budget: &Budget) -> Option<Segment> {
+fn remove_older(transcript: &Transcript, plan: &Plan, oldest_kept: Option<Segment>) {
+    plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
+}
+
+/// The oldest of the newest ten turns.
+fn newest(segments: impl Iterator<Item = Segment>) -> Option<Segment> {
     let mut turns = 0;
     let may_stay = |segment: &Segment| {
         let stays = turns < KEEP_TURNS && segment.turns() > 0;
         turns += segment.turns();
         stays
     };
-    transcript.newest_within(budget).take_while(may_stay).last()
+    segments.take_while(may_stay).last()
 }

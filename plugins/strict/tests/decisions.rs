@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pmk_policy_sdk::{
     rung,
     testing::{
-        Conversation, Harness, Refused, Value,
+        Conversation, Harness, Refused, Room, Value,
         core::{CapVerdict, Language, Message, Origin, Role, Transcript, cap, floor},
     },
 };
@@ -106,6 +106,31 @@ fn the_hard_limit_counts_below_the_budget_too() {
     assert!(transcript.total_tokens() < 25_000);
     let applied = Harness::<Strict>::new().prune(&transcript, 3_500).expect("accepted");
     assert_eq!(applied.turns_dropped, 3);
+}
+
+/// Regression: room was kept for a marker that nothing needed, and the only turn was dropped for it.
+#[test]
+fn ten_turns_that_fit_stay_however_little_room_is_left() {
+    for count in [1, 10] {
+        let transcript = turns(count).ask("and now?").transcript();
+        let applied = strict(1).prune(&transcript, transcript.total_tokens()).expect("accepted");
+        assert!(!applied.changes_anything(), "{count} turns");
+    }
+}
+
+/// Regression: pairs were removed from a turn that could stay whole, which the guard refuses.
+#[test]
+fn a_seed_that_may_go_makes_room_for_the_whole_last_turn() {
+    let worked = (0..30).fold(Conversation::new().seed(&long()).turn("read it all", "yes"), |conversation, at| {
+        conversation.tool("cat", &format!("{at} {}", "line ".repeat(60)))
+    });
+    let transcript = worked.answer("so it is").ask("and now?").transcript();
+    let limit = transcript.total_tokens() - 100;
+    let room = Room { seed_may_go: true, ..Room::from(limit) };
+    let applied = Harness::<Strict>::new().prune(&transcript, room).expect("accepted");
+    assert_eq!((applied.removed.as_slice(), applied.turns_dropped), (&[0, 1][..], 0));
+    let applied = Harness::<Strict>::new().prune(&transcript, limit).expect("accepted");
+    assert!(applied.kept.starts_with(&[0, 1]) && applied.removed.starts_with(&[4, 5]), "{:?}", applied.removed);
 }
 
 #[test]

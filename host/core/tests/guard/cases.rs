@@ -402,6 +402,15 @@ fn what_is_summed_up_may_begin_behind_a_marker_and_has_none_in_it() {
     }
 }
 
+/// Regression: the result behind the marker was summed up, and its call stayed without it.
+#[test]
+fn a_marker_between_a_call_and_its_result_is_no_place_to_begin_a_summary() {
+    let marker = Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）");
+    let torn = [question(), call("a"), marker, result("a"), answer()];
+    let transcript = Transcript::of_messages(torn.into_iter().chain([question(), answer(), question()]));
+    assert_eq!(summing_up(&transcript, 3, 5), Err(1));
+}
+
 #[test]
 fn what_is_said_of_a_recall_that_has_no_room_adds_up() {
     let transcript = history();

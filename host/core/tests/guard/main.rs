@@ -7,7 +7,7 @@ mod oracle;
 mod repair;
 
 use pmk_core::{
-    Applied, Edit, Entry, Guard, Message, Origin, Plan, Transcript, marker, message, request,
+    Applied, Edit, Entry, Guard, Message, Origin, Plan, Role, Transcript, marker, message, request, structure,
     testing::{self, Rng},
 };
 use proptest::prelude::*;
@@ -169,6 +169,27 @@ proptest! {
         let helps = plan.tokens(&transcript) <= nothing.min(limit);
         let judged = Guard { limit, seed_may_go: false, must_shrink: false }.apply(&transcript, &plan);
         prop_assert_eq!(judged.is_ok(), helps, "{:?}", judged.err());
+    }
+
+    #[test]
+    fn what_is_summed_up_tears_no_tool_pair_wherever_a_marker_stands(
+        seed in any::<u64>(), turns in 1usize..8, place in any::<prop::sample::Index>(),
+    ) {
+        let mut messages = testing::random_history(seed, turns);
+        prop_assume!(!messages.is_empty());
+        let at = place.index(messages.len()) + 1;
+        messages.insert(at, Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）"));
+        prop_assume!(structure::pair_tools(&messages).orphans.is_empty());
+        let transcript = Transcript::of_messages(messages.clone());
+        for start in 1..transcript.last_turn() {
+            let mut plan = Plan::new();
+            plan.compact(start as u32, transcript.last_turn() as u32);
+            let guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
+            if guard.apply(&transcript, &plan).is_ok() {
+                let kept = [&messages[..start], &messages[transcript.last_turn()..]].concat();
+                prop_assert!(structure::pair_tools(&kept).orphans.is_empty(), "from {start}");
+            }
+        }
     }
 
     #[test]

@@ -209,7 +209,6 @@ impl CompareCommand {
             window,
             budget: self.budget,
             sim: Sim::new(SimConfig { window, delay_ms: 0, ..sim }),
-            seed_may_go: config.policy.seed_may_go,
             history_turns: config.history_turns,
             by_receipts: self.histories.is_none() && self.window.is_none() && self.budget.is_none(),
         })

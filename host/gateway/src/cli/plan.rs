@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
-use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
+use pmk_policy::{ArchiveUse, Identity, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ impl PlanCommand {
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
         let limit = self.limit(&preamble)?;
         let stack = self.layers.load(&context.home, &config.policy)?;
-        let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
+        let decided = self.decide(&stack, &recorded.transcript, limit);
         let (top, others, settings) = (named(&stack), not_asked(&stack), stack.changed_settings());
         if context.json {
             let mut document = decided.document(&recorded, top, limit);
@@ -133,10 +133,11 @@ impl PlanCommand {
         Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display())).hint(hint)
     }
 
-    fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64, seed_may_go: bool) -> Decided {
+    fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64) -> Decided {
         if self.force {
             return forced(transcript, limit);
         }
+        let seed_may_go = stack.seed_may_go();
         let input = PruneInput { limit, window: self.window(), phase: Phase::First, seed_may_go };
         let decision = stack.prune(transcript, input);
         Decided {
@@ -166,7 +167,7 @@ fn forced(transcript: &Transcript, limit: u64) -> Decided {
     }
 }
 
-/// The positions in the file of the recalled messages: their ids are their indexes.
+/// The positions in the file of the recalled messages: ids of archived messages are their indexes.
 fn recalled(applied: &Applied) -> &[i64] {
     applied.recall.as_ref().map_or(&[], |recall| &recall.ids)
 }
@@ -257,6 +258,10 @@ impl Decided {
                 "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
             },
             "texts_read": texts_read,
+            "archive": record.as_ref().map(|record| {
+                let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
+                json!({"searches": searches, "found": found, "texts_read": texts_read})
+            }),
             "log": record.as_ref().map_or(&[][..], |record| &record.log),
             "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
         })
@@ -310,6 +315,11 @@ impl Decided {
             if !record.texts_read.is_empty() {
                 let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
                 out.tell("texts", &format!("{texts} shown to it, {chars} characters"));
+            }
+            if !record.archive.is_none() {
+                let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
+                let found = found.len();
+                out.tell("archive", &format!("searches: {searches}, found: {found}, texts shown: {texts_read}"));
             }
             out.said(&record.log, record.outcome.backtrace());
         }

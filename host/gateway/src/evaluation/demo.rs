@@ -99,7 +99,6 @@ impl Demo {
             window,
             budget: None,
             sim: Sim::new(SimConfig { window: WINDOW, ..SimConfig::default() }),
-            seed_may_go: false,
             history_turns: None,
             by_receipts: false,
         };

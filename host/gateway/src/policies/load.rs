@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
-    Compiler, Identity, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
-    Warning, compile::CancelFlag, settings::ENV_SETTINGS,
+    Compiler, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
+    compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
@@ -234,19 +234,20 @@ impl Loader {
             Ok(Layer { policy: Arc::new(policy), settings })
         };
         let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
-        let stack = Stack::new(layers, layer(base)?);
+        let stack = Stack::new(layers, layer(base)?).with_seed_may_go(config.seed_may_go);
         odd.extend(Warning::merge(warnings).iter().map(ToString::to_string));
         Ok((stack, odd))
     }
 
-    /// Checks whether layers that were loaded before may still decide: gateway.json may have changed.
+    /// Returns layers that were loaded before if they may still decide, allowed what gateway.json allows now.
     ///
     /// # Errors
     /// One of them would not be loaded now.
-    pub fn admit(&self, config: &PolicyConfig, stack: &Stack) -> Result<(), Failure> {
+    pub fn admit(&self, config: &PolicyConfig, stack: Stack) -> Result<Stack, Failure> {
         let trust = self.trust(config);
         let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        Ok(above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?)
+        above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?;
+        Ok(stack.with_seed_may_go(config.seed_may_go))
     }
 
     fn trust(&self, config: &PolicyConfig) -> Trust {
@@ -277,16 +278,15 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
     Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
 }
 
-/// Opens the engine for the authoring commands. `policy.allow` and the compile limits of the home apply as in a
-/// gateway, because a component that is only looked at is compiled and run as well. Decisions have the default limits.
+/// Opens the engine for the authoring commands. `policy.allow` and the limits of the home apply as in a gateway: a
+/// component that is only looked at is compiled and run as well, and what it achieves here it should achieve there.
 ///
 /// # Errors
 /// gateway.json cannot be read, or the system does not let the engine run.
 pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
     let (config, _) = Config::load(home)?;
     let runtime = open_runtime(home)?;
-    let limits = Limits { compile: config.policy.limits.limits().compile, ..Limits::default() };
-    Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
+    Ok(runtime.under(config.policy.limits.limits(), Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
 
 /// Opens the engine, with compiled components cached in the home if it exists: a command that only looks at a policy

@@ -309,11 +309,8 @@ impl Swapper {
             return Err(Failure::new("no other policies have been used since the gateway was started")
                 .hint("specify the components: `pmk-host policy use FILE…`"));
         };
-        let wanted = stack.clone();
-        if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {
-            self.refused(SwapTrigger::Command, &files, &failure);
-            return Err(failure);
-        }
+        let admitted = self.aside(move |loader, config| loader.admit(config, stack)).await;
+        let stack = admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
         let wanted = Wanted { claim: Claim::Back(request), by: SwapTrigger::Command, files: files.clone(), stack };
         let replaced = self.replace(wanted).await?;
         self.swapped(replaced, files).await

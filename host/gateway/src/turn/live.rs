@@ -140,7 +140,7 @@ impl Ports for LivePorts<'_> {
     }
 
     fn seed_may_go(&self) -> bool {
-        self.services.config.policy.seed_may_go
+        self.policies.stack().seed_may_go()
     }
 
     async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, is_first: bool) -> PruneDecision {

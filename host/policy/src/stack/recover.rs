@@ -8,7 +8,7 @@ use crate::{
     input::{OverflowInput, Rung},
     instance::{self, RecoverParams},
     limits::Size,
-    record::Record,
+    record::{Outcome, Record},
     state::Task,
 };
 
@@ -37,9 +37,11 @@ impl Stack {
         };
         let asked = self.decide(&question, |task, _| {
             let Task::Recover { chosen, .. } = task else { return Judged::misplaced() };
-            match chosen.and_then(Rung::of_code).filter(|&rung| available(rung)) {
+            // The choice is left to the next layer.
+            let Some(code) = chosen else { return Judged { outcome: Outcome::Accepted, answer: None } };
+            match Rung::of_code(code).filter(|&rung| available(rung)) {
                 Some(rung) => Judged::accepted(rung),
-                None => Judged::rejected(&Breach { rule: Rule::Sane, what: unavailable(chosen) }),
+                None => Judged::rejected(&Breach { rule: Rule::Sane, what: unavailable(code) }),
             }
         });
         let trim_or_give_up = if available(Rung::Trim) { Rung::Trim } else { Rung::GiveUp };
@@ -51,12 +53,9 @@ impl Stack {
     }
 }
 
-fn unavailable(chosen: Option<u8>) -> String {
-    match chosen {
-        None => "chose no rung".to_owned(),
-        Some(code) => match Rung::of_code(code) {
-            Some(rung) => format!("chose the rung `{}`, which is not available", rung.name()),
-            None => format!("chose the rung {code}, which does not exist"),
-        },
+fn unavailable(code: u8) -> String {
+    match Rung::of_code(code) {
+        Some(rung) => format!("chose the rung `{}`, which is not available", rung.name()),
+        None => format!("chose the rung {code}, which does not exist"),
     }
 }

@@ -34,10 +34,17 @@ impl<P: Prune> Both<P> {
     }
 
     fn agree(&self, what: &str, transcript: &Arc<Transcript>, limit: u64) {
-        let at = format!("{} on {what} within {limit}", self.name);
-        let input = PruneInput { limit, window: limit + 500, phase: Phase::First, seed_may_go: false };
-        let component = self.component.prune(transcript, input);
-        match self.native.prune(transcript, Room { window: limit + 500, ..Room::from(limit) }) {
+        for seed_may_go in [false, true] {
+            self.agree_in(what, transcript, Room { window: limit + 500, seed_may_go, ..Room::from(limit) });
+        }
+    }
+
+    fn agree_in(&self, what: &str, transcript: &Arc<Transcript>, room: Room) {
+        let Room { limit, window, seed_may_go, .. } = room;
+        let at = format!("{} on {what} within {limit}, seed may go: {seed_may_go}", self.name);
+        let component =
+            self.component.prune(transcript, PruneInput { limit, window, phase: Phase::First, seed_may_go });
+        match self.native.prune(transcript, room) {
             Ok(expected) => {
                 let applied = &component.applied;
                 assert_ne!(component.decided_by, DecidedBy::Floor, "{at}: {:?}", component.records);

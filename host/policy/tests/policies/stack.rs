@@ -118,6 +118,23 @@ fn a_rung_must_be_available() {
     assert_eq!(nonsense.records[0].outcome.reason(), Some("chose the rung 77, which does not exist"));
 }
 
+/// Regression: a policy that left the choice to the next one was recorded as failed, and suspended after five times.
+#[test]
+fn a_choice_that_is_left_to_the_layer_below_is_no_fault() {
+    let runtime = runtime();
+    let silent = layer(&runtime, &Component::new().export("recover", ""));
+    let choosing = Component::new().export("recover", "(call $choose (local.get $recovery) (i32.const 2))");
+    let overflow = OverflowInput { available: vec![Rung::Trim, Rung::Compact], ..OverflowInput::default() };
+    let stack = Stack::new([silent.clone()], layer(&runtime, &choosing)).with_breakers();
+    for _ in 0..10 {
+        let decision = stack.recover(overflow.clone());
+        assert_eq!((decision.rung, decision.records.len()), (Rung::Compact, 2));
+        assert_eq!(decision.records[0].outcome, Outcome::Accepted);
+    }
+    let alone = Stack::new([], silent).recover(overflow);
+    assert_eq!((alone.rung, alone.decided_by), (Rung::Trim, DecidedBy::Floor));
+}
+
 #[test]
 fn a_summary_is_cut_to_what_is_allowed() {
     let runtime = runtime();

@@ -7,6 +7,10 @@ use std::{
 
 use super::value::Value;
 
+/// The bounds that the host sets.
+pub(crate) const MAX_TEXT_CHARS: usize = 2_000;
+const MAX_SETTINGS: usize = 100;
+
 /// A policy's self-description.
 #[derive(Debug, Default)]
 pub struct Description {
@@ -64,8 +68,14 @@ impl Description {
 
     fn declare(&self, name: &str, default: Value, range: Option<(i64, i64)>, help: &str) {
         let mut noted = self.noted.borrow_mut();
+        if !is_name(name) {
+            noted.mistakes.push(format!("`{name}` is no name for a setting: 1 to 64 of a-z 0-9 -"));
+        }
         if help.is_empty() {
             noted.mistakes.push(format!("setting `{name}` has no help"));
+        }
+        if too_long(&default) {
+            noted.mistakes.push(format!("the default of setting `{name}` is longer than {MAX_TEXT_CHARS} characters"));
         }
         if let (Value::Integer(value), Some((min, max))) = (&default, range)
             && !(min..=max).contains(value)
@@ -75,7 +85,20 @@ impl Description {
         if noted.settings.insert(name.to_owned(), Declared { default, range }).is_some() {
             noted.mistakes.push(format!("setting `{name}` is declared twice"));
         }
+        if noted.settings.len() == MAX_SETTINGS + 1 {
+            noted.mistakes.push(format!("more than {MAX_SETTINGS} settings are declared"));
+        }
     }
+}
+
+/// Whether the host accepts this as the name of a policy or a setting.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+/// Whether this is a text that the host does not accept as the value of a setting.
+pub(crate) fn too_long(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text.chars().count() > MAX_TEXT_CHARS)
 }
 
 /// The context of one decision: the settings in force, and the lines logged.

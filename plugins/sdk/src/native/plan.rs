@@ -27,7 +27,7 @@ impl Budget {
         self.window
     }
 
-    /// The token cost of a marker.
+    /// What the host's own marker costs at most. Words of the policy's own may cost more; [`Plan::tokens`] counts them.
     pub fn marker_tokens(&self) -> u32 {
         self.marker_tokens
     }

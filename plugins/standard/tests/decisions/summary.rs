@@ -1,4 +1,7 @@
-use pmk_policy_sdk::testing::{Conversation, Harness, core::tokens};
+use pmk_policy_sdk::testing::{
+    Conversation, Harness,
+    core::{Message, tokens},
+};
 use standard::Standard;
 
 fn session() -> Conversation {
@@ -41,7 +44,8 @@ fn where_the_host_keeps_little_every_part_gets_shorter() {
 fn files_and_the_open_task_are_carried_over() {
     let transcript = Conversation::new()
         .turn("why does it fail?", "See `app/models/budget.rb` and (lib/tasks/close.rake).")
-        .turn("fix src/main.rs, please; not https://example.com/x.html", "I will")
+        .message(Message::user("fix src/main.rs, please; not https://example.com/x.html"))
+        .tool("read_file", "fn main")
         .transcript();
     let text = Harness::<Standard>::new().summarize(&transcript, 6_000);
     assert!(
@@ -49,6 +53,15 @@ fn files_and_the_open_task_are_carried_over() {
         "{text}"
     );
     assert!(text.contains("The task that was open last: fix src/main.rs, please"), "{text}");
+}
+
+/// Regression: a request that had been answered was called open, and the fresh session answered it again.
+#[test]
+fn a_task_that_has_an_answer_is_not_called_open() {
+    let transcript = Conversation::new().turn("fix src/main.rs, please", "Done: it builds again.").transcript();
+    let text = Harness::<Standard>::new().summarize(&transcript, 6_000);
+    assert!(!text.contains("open"), "{text}");
+    assert!(text.contains("how far it got, the latest answer says: fix src/main.rs, please"), "{text}");
 }
 
 #[test]

@@ -159,7 +159,6 @@ impl Dev {
             window,
             budget: self.budget,
             sim: Sim::new(SimConfig { window, delay_ms: 0, ..sim }),
-            seed_may_go: config.policy.seed_may_go,
             history_turns: config.history_turns,
             by_receipts: !self.has_limit(),
         }

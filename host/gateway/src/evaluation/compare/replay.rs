@@ -58,7 +58,6 @@ pub struct Setup {
     pub budget: Option<u64>,
     /// The simulated model, which counts tokens, refuses what exceeds its window, and answers questions.
     pub sim: Sim,
-    pub seed_may_go: bool,
     /// The most turns of a direct message that stay in the window.
     pub history_turns: Option<NonZeroU32>,
     /// Whether window and limit are those of the receipts, if a conversation has any.

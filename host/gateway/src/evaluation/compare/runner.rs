@@ -250,7 +250,6 @@ mod tests {
                 window: 8_000,
                 budget: None,
                 sim: Sim::new(SimConfig::default()),
-                seed_may_go: false,
                 history_turns: None,
                 by_receipts: false,
             };

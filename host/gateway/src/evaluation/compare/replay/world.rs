@@ -103,7 +103,7 @@ impl Ports for World<'_> {
     }
 
     fn seed_may_go(&self) -> bool {
-        self.setup.seed_may_go
+        self.arm.stack.seed_may_go()
     }
 
     async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, _is_first: bool) -> PruneDecision {
