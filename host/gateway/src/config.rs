@@ -112,6 +112,11 @@ impl Config {
         whose(self.model.as_deref())
     }
 
+    /// Whether `mra` is to be asked: if there is a workspace, or if the operator has configured a command.
+    pub fn uses_mra(&self) -> bool {
+        self.mra_workspace.is_some() || self.mra.names_a_command()
+    }
+
     /// Whether this gateway has been set up to answer people, by hand or with pmk. If so, an absent `model` means
     /// `claude-cli` (specification 000). A file that contains only what a command has written there does not count.
     pub fn is_set_up(&self) -> bool {

@@ -216,9 +216,8 @@ impl Services {
 
     /// Returns the directives that can be carried out now on behalf of this person.
     pub(crate) fn offer(&self, people: &People, asker: &str) -> AvailableDirectives {
-        let Config { mra, mra_workspace, .. } = &self.config;
         AvailableDirectives {
-            mra: mra_workspace.is_some() || mra.names_a_command(),
+            mra: self.config.uses_mra() && self.mra.check().is_ok(),
             people: has_contacts(people, asker, |id| self.front.is_person(id)),
         }
     }
