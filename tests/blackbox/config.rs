@@ -170,6 +170,21 @@ fn the_store_that_the_command_line_names_is_the_one_that_is_shown() {
     assert!(!secret.to_string().contains("secret@"), "{secret}");
 }
 
+/// Regression: the check was content, and the start was refused.
+#[test]
+fn a_token_in_a_file_whose_path_is_not_whole_is_refused_by_the_check_as_by_the_start() {
+    let home = Home::new();
+    let token = |name: &str| json!({"file": format!("secrets/{name}")});
+    let slack = json!({"appToken": token("app"), "botToken": token("bot")});
+    home.write("gateway.json", json!({"version": 1, "slack": slack}).to_string());
+    for arguments in [&["config", "check"][..], &["run", "--model", "sim"]] {
+        let refused = home.run(arguments, "");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains("secrets/app"), "{said}");
+    }
+}
+
 #[test]
 fn the_schema_is_one_document() {
     let home = Home::new();
