@@ -1,6 +1,8 @@
 //! What comes with a message: forwarded messages, files, and what was said before in its thread. What counts is what the
 //! model was sent.
 
+use std::time::Duration;
+
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
     slack::{ALL_SCOPES, Fault, Sent, Slack, SlackRules, Upload, dm_channel},
@@ -418,6 +420,23 @@ async fn a_long_thread_takes_no_more_than_its_share_of_what_the_model_reads() {
     let shown = sent[0].lines().filter(|line| line.starts_with("> U")).count();
     assert!((3..10).contains(&shown) && sent[0].contains("the first word"), "{shown} of 13");
     assert_eq!(sent[1..], ["what is going on?"]);
+    scene.behaved();
+}
+
+/// Regression: of so long a thread the oldest messages were read.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_thread_of_more_than_a_thousand_messages_the_newest_are_read() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    let ago = |n: u32| Duration::from_secs(60) * (1_400 - n);
+    let parent = scene.slack.talked(ago(0), "C1", "U2", "the first word", None).ts;
+    for n in 1..=1_300 {
+        scene.slack.talked(ago(n), "C1", "U3", &format!("word {n}: {}", "and so on ".repeat(15)), Some(&parent));
+    }
+    scene.told(&scene.slack.mention("C1", "U4", "what is going on?", Some(&parent))).await;
+    let sent = scene.sent_last();
+    assert!(sent[0].contains("the first word") && sent[0].contains("word 1300:"), "{}", sent[0]);
+    assert!(!sent[0].contains("word 900:"), "{}", sent[0]);
     scene.behaved();
 }
 

@@ -85,7 +85,7 @@ fn logged(home: &Home) -> Vec<String> {
 fn every_command(language: &str) -> String {
     let terminal = Terminal::new();
     terminal.atoms();
-    let config = json!({"version": 1, "language": language, "admins": [ADMIN], "defaultIngest": "dir:notes",
+    let config = json!({"version": 1, "language": language, "admins": [ADMIN], "defaultIngest": "dir:/srv/notes",
         "mraWorkspace": "/srv/work`space", "escalation": {"default": ["U7"], "repos": {"erp": ["U8", "U9"]}}});
     terminal.home.write("gateway.json", config.to_string());
     let texts = [

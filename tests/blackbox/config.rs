@@ -151,6 +151,40 @@ fn every_setting_is_shown_with_where_it_comes_from_and_no_secret() {
     assert_eq!(of("slack.appToken")["value"], json!({"secret": "a secret"}));
 }
 
+/// Regression: the store of gateway.json was shown.
+#[test]
+fn the_store_that_the_command_line_names_is_the_one_that_is_shown() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "store": "postgres://pmk@db/pmk"}"#);
+    let store = |named: &[&str]| {
+        let mut command = home.command(&[named, &["--json", "config", "show"]].concat());
+        command.env("PMK_STORE", "postgres://pmk@other/pmk");
+        let settings = finish(command, "").ok().json();
+        settings.as_array().expect("a list").iter().find(|setting| setting["key"] == "store").expect("it").clone()
+    };
+    let variable = json!({"environment": "PMK_STORE"});
+    assert_eq!(store(&[]), json!({"key": "store", "value": "postgres://pmk@other/pmk", "from": variable}));
+    assert_eq!(store(&["--store", "sqlite"]), json!({"key": "store", "value": "sqlite", "from": "command-line"}));
+    let secret = store(&["--store", "postgres://pmk:secret@db/pmk"]);
+    assert_eq!(secret["from"], "command-line");
+    assert!(!secret.to_string().contains("secret@"), "{secret}");
+}
+
+/// Regression: the check was content, and the start was refused.
+#[test]
+fn a_token_in_a_file_whose_path_is_not_whole_is_refused_by_the_check_as_by_the_start() {
+    let home = Home::new();
+    let token = |name: &str| json!({"file": format!("secrets/{name}")});
+    let slack = json!({"appToken": token("app"), "botToken": token("bot")});
+    home.write("gateway.json", json!({"version": 1, "slack": slack}).to_string());
+    for arguments in [&["config", "check"][..], &["run", "--model", "sim"]] {
+        let refused = home.run(arguments, "");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains("secrets/app"), "{said}");
+    }
+}
+
 #[test]
 fn the_schema_is_one_document() {
     let home = Home::new();

@@ -33,6 +33,24 @@ async fn waiting(story: &'static Story) -> (Team, Gateway, Sent) {
     (team, gateway, asked)
 }
 
+/// Regression: it was offered as somebody to ask, and who had asked waited for nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_where_slack_has_ids_is_nobody_to_ask() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.configure(|config| config["escalation"] = json!({"default": ["anna"], "repos": {"erp": ["Bob_Smith"]}}));
+    team.anthropic.when(ENGLISH.question, Behaviour::answer("I cannot tell."));
+    let gateway = team.connect().await;
+    let asked = team.slack.dm(ASKER, ENGLISH.question);
+    team.slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    let request = team.anthropic.requests().pop().expect("a request");
+    assert!(!request.body.to_string().contains("escalate"), "{}", request.body);
+    for odd in ["`escalation.default[0]` is `anna`", "`escalation.repos.erp[0]` is `Bob_Smith`"] {
+        assert_eq!(gateway.log().matches(odd).count(), 1, "{}", gateway.log());
+        assert!(team.home.run(&["config", "check"], "").stdout.contains(odd));
+    }
+    team.behaved();
+}
+
 /// Says something in the thread that is no answer; nothing is passed on or kept, and the true answer counts.
 async fn then_the_answer_counts(team: &Team, asked: &Sent) {
     assert_eq!(team.atoms(), []);

@@ -199,6 +199,19 @@ fn what_was_there_already_is_counted_as_such() {
     assert!(again.contains("error: 2 of 2 conversations not imported because they already exist"), "{again}");
 }
 
+/// Regression: nothing was printed of a single conversation that was not imported.
+#[test]
+fn a_program_hears_of_the_only_conversation_that_was_there_already() {
+    let (home, desk) = (lived_in(), Desk::new());
+    let file = desk.path("one.jsonl");
+    home.run(&["sessions", "export", KEY, "--to", &file], "").ok();
+    let again = home.run(&["--json", "sessions", "import", &file], "");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(again.stderr.contains("already exists") && again.stderr.lines().count() == 1, "{}", again.stderr);
+    let nothing = json!({"imported": 0, "there_already": 1, "failed": 0, "conversations": [], "cases": []});
+    assert_eq!(again.json(), nothing);
+}
+
 #[test]
 fn random_conversations_survive_the_move() {
     let (home, desk) = (Home::cold(), Desk::new());

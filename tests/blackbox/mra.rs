@@ -154,7 +154,7 @@ fn one_that_takes_too_long_is_told_with_what_it_said() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_named() {
+fn a_program_that_cannot_be_started_is_named_and_not_offered() {
     for (config, told) in [
         (json!({"mra": {"command": ["no-such-mra"]}}), "`no-such-mra` was not found"),
         (json!({"mra": {"command": ["/etc"]}}), "this user is not allowed to run `/etc`"),
@@ -164,10 +164,16 @@ fn a_program_that_cannot_be_started_is_named() {
         let mut whole = json!({"version": 1, "language": "en", "mra": {"command": stand_in("mra", &stage.script)}});
         whole.as_object_mut().expect("an object").extend(config.as_object().expect("an object").clone());
         stage.home.write("gateway.json", whole.to_string());
+        stage.anthropic.when(QUESTION, Behaviour::answer(SORRY));
         let finished = stage.ask();
         assert_eq!(replies(&finished.lines()), [SORRY], "{told}");
-        assert!(stage.told().contains(told), "{}", stage.told());
-        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+        let asked = &stage.anthropic.requests()[0].body;
+        assert!(!asked.to_string().contains("mra"), "{asked}");
+        assert!(
+            finished.stderr.contains(&format!("the model is not offered `mra_ask`: {told}")),
+            "{}",
+            finished.stderr
+        );
         assert_eq!(stage.calls().len(), 0);
     }
 }

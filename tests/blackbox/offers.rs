@@ -53,7 +53,7 @@ fn without_workspace_and_contacts_nothing_is_offered() {
 
 #[test]
 fn contacts_come_and_go_while_the_gateway_runs() {
-    let mut stage = Stage::new(&json!({"mraWorkspace": "/tmp"}));
+    let mut stage = Stage::new(&json!({"mra": {"command": ["echo"]}}));
     assert_eq!(offered(&stage.ask("hello")[0]), (vec!["mra_ask"], vec!["mra_ask"]));
     stage.home.run(&["escalation", "add", "erp", "U0IT"], "").ok();
     assert_eq!(offered(&stage.ask("hello")[0]), (vec!["mra_ask", "escalate"], vec!["mra_ask", "escalate"]));
@@ -67,6 +67,21 @@ fn who_could_only_ask_themselves_is_offered_nobody() {
     assert_eq!(offered(&stage.ask("hello")[0]), (vec![], vec![]));
     stage.home.run(&["escalation", "add", "default", "U0IT"], "").ok();
     assert_eq!(offered(&stage.ask("hello")[0]), (vec!["escalate"], vec!["escalate"]));
+}
+
+/// Regression: it was offered where its folder or its program was missing.
+#[test]
+fn mra_is_offered_only_while_its_folder_and_its_program_are_there() {
+    let mut stage = Stage::new(&json!({"mra": {"command": ["no-such-mra"]}}));
+    assert_eq!(offered(&stage.ask("hello")[0]), (vec![], vec![]));
+    let folder = tempfile::tempdir().expect("a folder").keep();
+    let mut stage = Stage::new(&json!({"mraWorkspace": folder, "mra": {"command": ["echo"]}}));
+    assert_eq!(offered(&stage.ask("hello")[0]).0, ["mra_ask"]);
+    std::fs::remove_dir(&folder).expect("gone");
+    assert_eq!(offered(&stage.ask("hello")[0]), (vec![], vec![]));
+    std::fs::create_dir(&folder).expect("a folder");
+    assert_eq!(offered(&stage.ask("hello")[0]).0, ["mra_ask"]);
+    std::fs::remove_dir(&folder).expect("gone");
 }
 
 /// A provider wants tools defined where a history has calls: where none are left, it goes as text.

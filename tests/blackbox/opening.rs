@@ -95,6 +95,27 @@ fn a_seed_over_the_cap_is_stored_in_part() {
     assert_eq!((&capped["kind"], &capped["actor"]), (&json!("seed"), &json!("U1")));
 }
 
+/// Regression: it was looked for where the gateway was started.
+#[test]
+fn a_relative_folder_of_documents_is_in_the_home_wherever_the_gateway_is_started() {
+    let workspace = workspace();
+    let home = home(&json!({"version": 1, "defaultIngest": "dir:docs"}));
+    write(home.path(), "docs/a.md", "the only document");
+    std::fs::rename(workspace.path(), home.path().join("code")).expect("moved");
+    let anthropic = Anthropic::start_blocking();
+    for (event, config, wanted) in [
+        ("Ev1", json!({"version": 1, "defaultIngest": "dir:docs"}), "the only document"),
+        ("Ev2", json!({"version": 1, "defaultIngest": "mra:--all", "mraWorkspace": "code"}), "the sitemap of erp"),
+    ] {
+        home.write("gateway.json", config.to_string());
+        let mut command = home.asking(&anthropic, &[]);
+        command.current_dir("/");
+        finish(command, &json!({"user": event, "text": "hello", "event_id": event}).to_string()).ok();
+        let request = anthropic.requests().pop().expect("a request");
+        assert!(text(&request, 0).contains(wanted), "{config}: {}", text(&request, 0));
+    }
+}
+
 #[test]
 fn a_workspace_that_is_missing_is_one_warning() {
     for (config, warning) in [

@@ -112,6 +112,11 @@ impl Config {
         whose(self.model.as_deref())
     }
 
+    /// Whether `mra` is to be asked: if there is a workspace, or if the operator has configured a command.
+    pub fn uses_mra(&self) -> bool {
+        self.mra_workspace.is_some() || self.mra.names_a_command()
+    }
+
     /// Whether this gateway has been set up to answer people, by hand or with pmk. If so, an absent `model` means
     /// `claude-cli` (specification 000). A file that contains only what a command has written there does not count.
     pub fn is_set_up(&self) -> bool {
@@ -216,8 +221,10 @@ impl Config {
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             base_url: part(&root, "baseUrl")?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
-            default_ingest: ingest(&root, &mut warnings)?,
-            mra_workspace: part(&root, "mraWorkspace")?,
+            default_ingest: ingest(&root, home, &mut warnings)?,
+            mra_workspace: part(&root, "mraWorkspace")?
+                .filter(|folder: &PathBuf| !folder.as_os_str().is_empty())
+                .map(|folder| home.join(folder)),
             mra: part(&root, "mra")?.unwrap_or_default(),
             tools: part(&root, "tools")?.unwrap_or_default(),
             queue: part(&root, "queue")?.unwrap_or_default(),
@@ -357,17 +364,20 @@ fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
     Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
 }
 
-/// Reads `defaultIngest`; an empty string counts as none.
-fn ingest(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Option<Ingest>, String> {
+/// Reads `defaultIngest`; an empty string counts as none. A relative folder is in the home.
+fn ingest(root: &Map<String, Value>, home: &Path, warnings: &mut Vec<String>) -> Result<Option<Ingest>, String> {
     let text: Option<String> = part(root, "defaultIngest")?;
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    let ingest: Ingest = text.parse().map_err(|error: UnknownIngest| error.to_string())?;
-    if let Ingest::Folder(folder) = &ingest
-        && !folder.is_dir()
-    {
-        warnings.push(format!("`defaultIngest` names a folder that does not exist: `{}`", folder.display()));
-    }
-    Ok(Some(ingest))
+    Ok(Some(match text.parse().map_err(|error: UnknownIngest| error.to_string())? {
+        Ingest::Folder(folder) => {
+            let folder = home.join(folder);
+            if !folder.is_dir() {
+                warnings.push(format!("`defaultIngest` names a folder that does not exist: `{}`", folder.display()));
+            }
+            Ingest::Folder(folder)
+        }
+        Ingest::AllRepositories => Ingest::AllRepositories,
+    }))
 }
 
 #[cfg(test)]

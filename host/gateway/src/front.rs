@@ -352,6 +352,11 @@ pub trait Front: Send + Sync {
         Ok(())
     }
 
+    /// Returns whether a text can be the id of a person here: any other that gateway.json has names nobody.
+    fn is_person(&self, _id: &str) -> bool {
+        true
+    }
+
     /// Returns the channel of the direct message with a person.
     ///
     /// # Errors

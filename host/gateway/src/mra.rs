@@ -78,6 +78,14 @@ impl Mra {
         Mra { config }
     }
 
+    /// Checks whether it can be asked now.
+    ///
+    /// # Errors
+    /// The program or the workspace is missing, or this user may not run it.
+    pub fn check(&self) -> Result<(), SpawnError> {
+        child::check(&self.spec([]))
+    }
+
     /// Asks a question. `on_progress` gets every non-empty line of standard output, without colours, as it
     /// arrives.
     ///
@@ -110,18 +118,7 @@ impl Mra {
         cancel: &CancellationToken,
         on_progress: &mut (impl FnMut(&str) + Send),
     ) -> Result<String, Failure> {
-        let mut arguments = self.config.arguments.clone();
-        arguments.extend(["ask", question.repo(), question.argument()].map(OsString::from));
-        let spec = Spec {
-            environment: self.config.environment.clone(),
-            directory: self.config.workspace.clone(),
-            limits: Limits {
-                wall_clock: self.config.time_limit,
-                max_stdout_bytes: MAX_RESULT_BYTES,
-                ..Limits::default()
-            },
-            ..Spec::new(&self.config.program, arguments)
-        };
+        let spec = self.spec(["ask", question.repo(), question.argument()]);
         let finished = child::run(&spec, cancel, |line| {
             let line = strip_str(line).to_string();
             if !line.trim().is_empty() {
@@ -130,6 +127,21 @@ impl Mra {
         })
         .await?;
         result(&finished, self.config.time_limit)
+    }
+
+    fn spec<const N: usize>(&self, more: [&str; N]) -> Spec {
+        let mut arguments = self.config.arguments.clone();
+        arguments.extend(more.map(OsString::from));
+        Spec {
+            environment: self.config.environment.clone(),
+            directory: self.config.workspace.clone(),
+            limits: Limits {
+                wall_clock: self.config.time_limit,
+                max_stdout_bytes: MAX_RESULT_BYTES,
+                ..Limits::default()
+            },
+            ..Spec::new(&self.config.program, arguments)
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
     operator::{
         admins::Admins,
         model_trouble::ModelTrouble,
-        permissions::{Permissions, has_contacts},
+        permissions::{Permissions, contacts, has_contacts},
     },
     policies::{
         Policies,
@@ -216,10 +216,14 @@ impl Services {
 
     /// Returns the directives that can be carried out now on behalf of this person.
     pub(crate) fn offer(&self, people: &People, asker: &str) -> AvailableDirectives {
-        let Config { mra, mra_workspace, .. } = &self.config;
         AvailableDirectives {
-            mra: mra_workspace.is_some() || mra.names_a_command(),
-            people: has_contacts(people, asker),
+            mra: self.config.uses_mra() && self.mra.check().is_ok(),
+            people: has_contacts(people, asker, |id| self.front.is_person(id)),
         }
+    }
+
+    /// Returns the contacts to ask about a repository on behalf of `asker`; empty if there are none.
+    pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
+        contacts(&self.people.people(), repo, asker, |id| self.front.is_person(id))
     }
 }

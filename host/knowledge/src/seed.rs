@@ -46,7 +46,7 @@ const MAX_DEPTH: usize = 12;
 pub enum Ingest {
     /// `mra:--all`: the base documents of every repository in the workspace.
     AllRepositories,
-    /// `dir:PATH`: every Markdown file of a folder; a relative path is relative to the working directory.
+    /// `dir:PATH`: every Markdown file of a folder.
     Folder(PathBuf),
 }
 

@@ -231,6 +231,7 @@ pub async fn run(
 }
 
 fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
+    // Only the supervisor's own start is reported.
     check(spec)?;
     let mut command = tokio::process::Command::from(supervisor::command(&spec.program));
     command
@@ -257,8 +258,11 @@ fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
     })
 }
 
-/// Checks what would prevent the program from starting, because only the supervisor's own start is reported.
-fn check(spec: &Spec) -> Result<(), SpawnError> {
+/// Checks what would prevent a program from starting now.
+///
+/// # Errors
+/// The program or its working directory is missing, or this user may not run it.
+pub fn check(spec: &Spec) -> Result<(), SpawnError> {
     if let Some(directory) = spec.directory.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(SpawnError::NoDirectory { directory: directory.clone() });
     }

@@ -125,6 +125,31 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
     assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
 }
 
+/// Regression: who had asked waited for nobody, and could not ask again.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_is_told_when_no_contact_can_be_reached() {
+    let unreached = |message: &Message| message.by_bot && message.text.contains("I could reach none of the people");
+    for reachable in [None, Some(CONTACT), Some(OTHER_CONTACT)] {
+        let team = Team::new(&ENGLISH, "auto").await;
+        for contact in [CONTACT, OTHER_CONTACT].into_iter().filter(|contact| reachable != Some(contact)) {
+            team.slack.keep_out(&dm_channel(contact));
+        }
+        let gateway = team.connect().await;
+        let asked = team.slack.dm(ASKER, ENGLISH.question);
+        let apart = Apart { team: &team, asked };
+        team.home.await_events("turn.processed", 1);
+        let pending = team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"].clone();
+        let (told, waits) = (apart.count(ASKER, unreached), pending.as_array().map_or(0, Vec::len));
+        assert_eq!((told, waits), if reachable.is_none() { (1, 0) } else { (0, 1) }, "{reachable:?}");
+        if let Some(contact) = reachable {
+            apart.asking(contact).await;
+        }
+        assert!(gateway.terminate().success());
+        let unreachable = if reachable.is_none() { 2 } else { 1 };
+        assert_eq!(team.home.events("reply.undelivered").len(), unreachable, "{reachable:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_came_while_a_tool_ran_was_steered_into_another_question() {
     let (team, gateway) = steering().await;

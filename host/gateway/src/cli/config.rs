@@ -8,7 +8,6 @@ use pmk_system::{error::Failure, home};
 use serde_json::{Value, json};
 
 use super::{
-    arguments::variable,
     context::Context,
     layers::try_arms,
     marks::{self, BAD, ODD, WELL},
@@ -144,7 +143,10 @@ fn show(context: &Context) -> Result<(), Failure> {
     let chosen = Chosen::of(None, &config);
     let mut settings =
         vec![Effective { key: "home".into(), value: text(&context.home.display()), origin: context.home_by.clone() }];
-    for mut setting in config::effective(&context.home, variable)? {
+    for mut setting in config::effective(&context.home, |name| context.variable(name))? {
+        if setting.key == "store" && context.store.is_some() {
+            setting.origin = Origin::CommandLine;
+        }
         if setting.origin == Origin::Default {
             match setting.key.as_str() {
                 "model" => setting.value = text(&chosen.name()),

@@ -53,6 +53,12 @@ impl Context {
         })
     }
 
+    /// Returns the value of a variable that takes precedence over gateway.json; the command line is before that of the
+    /// store.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        if name == STORE_VARIABLE { self.named_store() } else { variable(name) }
+    }
+
     /// Returns the store that is named by the command line or the environment.
     fn named_store(&self) -> Option<String> {
         self.store.clone().or_else(|| variable(STORE_VARIABLE))

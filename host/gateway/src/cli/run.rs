@@ -36,7 +36,6 @@ use crate::{
     gateway::Gateway,
     ledger::Ledger,
     messages::{Messages, Notice},
-    mra::Mra,
     policies::{self, Swapper},
     presence::{
         Presence,
@@ -215,7 +214,7 @@ impl Run {
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
             prompts,
-            mra: Mra::new(mra::config(&config)),
+            mra: parts::mra(&config),
             seeder: parts::seeder(&config),
             load: Arc::new(move |policy, origin| arms.arm(policy, origin)),
             config,

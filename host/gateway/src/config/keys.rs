@@ -390,6 +390,8 @@ mod tests {
                     json!({"env": "A"}),
                     json!({"cmd": "b"}),
                     json!({"file": "/c"}),
+                    json!({"file": "c"}),
+                    json!({"file": "c/d"}),
                     json!({"env": "A", "cmd": "b"}),
                     json!({"env": 1}),
                 ]);

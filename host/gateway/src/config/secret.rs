@@ -90,9 +90,12 @@ impl Secret {
             let kind = json::kind(value);
             format!(r#"`{key}` is {kind}, not a string, {{"env":"NAME"}}, {{"file":"PATH"}} or {{"cmd":"COMMAND"}}"#)
         })?;
-        match source.is_empty() {
-            true => Err(format!("`{key}` names its source with an empty string")),
-            false => Ok(Some(Secret { key: key.to_owned(), source })),
+        match &source {
+            source if source.is_empty() => Err(format!("`{key}` names its source with an empty string")),
+            Source::File(OfFile { file }) if !file.is_absolute() && !is_credential(file) => {
+                Err(format!("`{key}.file` is `{}`, neither a full path nor the name of a credential", file.display()))
+            }
+            _ => Ok(Some(Secret { key: key.to_owned(), source })),
         }
     }
 
@@ -159,7 +162,6 @@ impl Secret {
         let key = &self.key;
         let path = match std::env::var_os(CREDENTIALS) {
             Some(folder) => Path::new(&folder).join(file),
-            None if file.is_absolute() => file.to_owned(),
             None if is_credential(file) => {
                 let file = file.display();
                 return Err(Failure::new(format!(
@@ -167,11 +169,7 @@ impl Secret {
                 ))
                 .hint("systemd passes it to the service alone: start that with `systemctl`, or name another source"));
             }
-            None => {
-                let file = file.display();
-                return Err(Failure::new(format!("`{key}.file` in gateway.json: `{file}` is not a full path"))
-                    .hint("give the full path of the file, starting with `/`"));
-            }
+            None => file.to_owned(),
         };
         let shown = path.display();
         let text = files::read_text(&path)
@@ -257,7 +255,10 @@ mod tests {
             (json!({"env": "A", "cmd": "b"}), "not a string, {"),
             (json!({"file": "/no/such/file"}), "cannot read `/no/such/file`"),
             (json!({"file": "bot-token"}), "names the credential `bot-token`, but no service manager"),
-            (json!({"file": "secrets/bot-token"}), "`secrets/bot-token` is not a full path"),
+            (
+                json!({"file": "secrets/bot-token"}),
+                "is `secrets/bot-token`, neither a full path nor the name of a credential",
+            ),
             (json!(["xoxb-secret"]), "is a list, not a string"),
             (json!({"env": ""}), "with an empty string"),
             (json!({"cmd": " "}), "with an empty string"),

@@ -297,11 +297,14 @@ impl Shape {
             Shape::Like { pattern, .. } => json!({"type": "string", "pattern": pattern}),
             Shape::Moment => json!({"type": "string", "format": "date-time"}),
             Shape::Secret => {
-                let one_of = |name: &str| {
-                    let properties = json!({name: {"type": "string"}});
+                let one_of = |name: &str, value: Value| {
+                    let properties = json!({name: value});
                     json!({"type": "object", "properties": properties, "required": [name], "additionalProperties": false})
                 };
-                json!({"anyOf": [{"type": "string"}, one_of("env"), one_of("file"), one_of("cmd")]})
+                let text = || json!({"type": "string"});
+                // A full path, or the name of a credential.
+                let path = json!({"type": "string", "pattern": "^(/|[^/]+$)"});
+                json!({"anyOf": [text(), one_of("env", text()), one_of("file", path), one_of("cmd", text())]})
             }
             Shape::Command => json!({
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "prefixItems": [{"type": "string", "pattern": r"\S"}],

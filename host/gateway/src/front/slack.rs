@@ -41,6 +41,7 @@ use super::{BackfillRequest, Delivery, Described, Fetched, Front, FrontError, In
 use crate::chat::{Connection, Inbound, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
+use crate::slack_id::Id;
 
 mod address;
 pub mod app;
@@ -273,6 +274,10 @@ impl Front for Slack {
 
     /// Without the scope to open one, returns the person's own id: Slack accepts it for posting, but not
     /// for reading back.
+    fn is_person(&self, id: &str) -> bool {
+        Id::user(id).is_ok()
+    }
+
     async fn direct(&self, person: &str) -> Result<String, FrontError> {
         match self.web.open_direct(person).await {
             Err(failure) if failure.is_final() => {

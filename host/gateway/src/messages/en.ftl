@@ -124,6 +124,7 @@ proposal-expired = :hourglass: Not asked: there was no reply for 24 hours. Pleas
 already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it has arrived, or in a new thread.
 confirm-again = :hourglass: This thread is waiting for the answer to another question first. Yours is kept: please say yes to it again once that answer has arrived.
 nobody-to-ask = :warning: This needs an answer from someone who knows, but nobody is set up to be asked; please tell an admin.
+nobody-reached = :warning: I could reach none of the people who know: no message to them was accepted. Please tell an admin.
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }
 escalation-reason = Why: { $reason }

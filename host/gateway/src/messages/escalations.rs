@@ -157,6 +157,11 @@ impl Messages {
         self.text("nobody-to-ask", [])
     }
 
+    /// To the asker: the question could be sent to none of the contacts.
+    pub fn nobody_reached(&self) -> String {
+        self.text("nobody-reached", [])
+    }
+
     /// The question to the contacts. Only they and the asker are pinged, whatever the model's text contains.
     pub fn escalation(&self, ask: &Escalation<'_>) -> MessageBody {
         let contacts = ask.contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
@@ -233,6 +238,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.withdrawn(),
         messages.not_needed("U1", "q"),
         messages.nobody_to_ask(),
+        messages.nobody_reached(),
         messages.already_asked(),
         messages.confirm_again(),
         messages.used_up(Kind::Escalate, 20),

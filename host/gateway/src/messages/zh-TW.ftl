@@ -114,6 +114,7 @@ proposal-expired = :hourglass: 沒有轉問：24 小時內沒有收到您的確�
 already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新討論串提問。
 confirm-again = :hourglass: 這個討論串還在等另一個問題的答案。您的問題已保留，等那個答案來了，請再確認一次。
 nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
+nobody-reached = :warning: 負責的人都聯絡不到：傳給他們的訊息都沒有送達，請通知管理員。
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：
     { $question }
 escalation-reason = 原因：{ $reason }

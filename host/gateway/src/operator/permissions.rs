@@ -51,20 +51,21 @@ impl Permissions {
         let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Venue::Nowhere).is_allowed());
         told.map(|admin| admin.trim().to_owned()).collect()
     }
-
-    /// Returns the contacts to ask about a repository on behalf of `asker`; empty if there are none.
-    pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
-        contacts(&self.watched.now(), repo, asker)
-    }
 }
 
 /// Whether there is any contact, in any pool, other than the asker.
-pub(crate) fn has_contacts(people: &People, asker: &str) -> bool {
+pub(crate) fn has_contacts(people: &People, asker: &str, is_person: impl Fn(&str) -> bool) -> bool {
     let repos = people.escalation.repos.keys().map(|repo| Some(repo.as_str()));
-    [None].into_iter().chain(repos).any(|repo| !contacts(people, repo, asker).is_empty())
+    [None].into_iter().chain(repos).any(|repo| !contacts(people, repo, asker, &is_person).is_empty())
 }
 
-fn contacts(people: &People, repo: Option<&str>, asker: &str) -> Vec<String> {
+/// Returns the contacts to ask about a repository on behalf of `asker`; empty if there are none.
+pub(crate) fn contacts(
+    people: &People,
+    repo: Option<&str>,
+    asker: &str,
+    is_person: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let may_hear = |contact: &str| may(people, contact, Action::Hear, Venue::Nowhere).is_allowed();
-    people.escalation.contacts(repo, |contact| contact != asker && may_hear(contact))
+    people.escalation.contacts(repo, |contact| contact != asker && is_person(contact) && may_hear(contact))
 }

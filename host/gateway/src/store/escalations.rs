@@ -45,6 +45,14 @@ pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id, a.turn_id FRO
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      WHERE a.front = ?1 AND a.channel = ?2 AND a.thread_ts = ?3
      ORDER BY a.contact, a.turn_id, a.part";
+/// Whether the question that a turn has put to contacts in direct messages has reached one of them, or may still, apart
+/// from one part of it.
+pub(super) const REACHES: &str = "SELECT 1 FROM asked_apart a
+     JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
+     WHERE a.turn_id = ?1 AND a.part <> ?2 AND (o.sent_id IS NOT NULL OR o.sent_at IS NULL)";
+pub(super) const ASKED_BY: &str = "SELECT e.marker FROM asked_apart a
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE a.turn_id = ?1";
 pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
        AND (claimed_by IS NULL OR claimed_by = ?4)";
@@ -198,6 +206,31 @@ impl Store {
             // A long question takes several messages; the first one is the thread's parent.
             found.dedup_by(|one, before| one.0 == before.0);
             Ok(found)
+        })
+        .await
+    }
+
+    /// Closes the escalation that a turn has asked, if its question has reached no contact in a direct message and cannot
+    /// any more, because this part of it was refused. Returns whether that is so.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn close_unreached(&self, turn: TurnId, refused: u32, now_ms: i64) -> Result<bool, StoreError> {
+        let pen = self.pen(now_ms);
+        self.write_with_events(move |conn| {
+            if conn.prepare_cached(REACHES)?.exists(params![turn.0, refused])? {
+                return Ok(false);
+            }
+            let asked = first(conn.prepare_cached(ASKED_BY)?.query([turn.0])?)?.filter(|asked| asked.is_of(turn));
+            let Some((marker, apart)) = asked.as_ref().and_then(|asked| Some((asked, asked.apart.as_ref()?))) else {
+                return Ok(false);
+            };
+            if is_waiting(conn, apart.key.front, marker, None)? {
+                close(conn, (apart.key.front, marker), now_ms)?;
+                let asker = marker.asker_user_id.as_deref().unwrap_or_default();
+                pen.write(conn, Some(turn), Event::escalation_cancelled(asker, marker))?;
+            }
+            Ok(true)
         })
         .await
     }

@@ -103,7 +103,7 @@ async fn escalate(
         let reopened = EscalationUpdate::Reopened(turn.inbound.event_id.clone());
         return Ok((vec![Outgoing::reply(services.messages.confirm_again())], Some(reopened)));
     }
-    let mentioned_user_ids = services.people.contacts(marker.scope.as_deref(), asker);
+    let mentioned_user_ids = services.contacts(marker.scope.as_deref(), asker);
     if mentioned_user_ids.is_empty() {
         return Ok((vec![Outgoing::reply(services.messages.nobody_to_ask())], None));
     }

@@ -21,6 +21,7 @@ mod elsewhere;
 mod in_person;
 mod notice;
 mod post;
+mod unreached;
 
 /// How long an answer is retried after a refusal whose meaning is unknown. Meanwhile no reaction in its channel is
 /// acknowledged, because it may be to this answer: Slack sends a reaction again after a minute, and gives up after two
@@ -130,6 +131,9 @@ async fn handle_refused_part(
         return id.map(Some).ok_or_else(|| FrontError::Refused { what, may_pass: false }.into());
     }
     note_undelivered(journal, &answered.inbound, what);
+    if *purpose == Purpose::Escalation {
+        unreached::tell(services, answered, part.number, doubt).await?;
+    }
     Ok(None)
 }
 

@@ -10,8 +10,10 @@ use pmk_system::error::Failure;
 use crate::{
     access::audience::{Audience, Prompts},
     calibration::TokenBudget,
+    cli,
     config::Config,
     directive::{self, AvailableDirectives},
+    mra::Mra,
     preambles::Preamble,
 };
 
@@ -51,6 +53,17 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
         "a context window of {window} tokens leaves no room for a conversation besides the system prompt and the answer"
     ))
     .hint(format!("use a `--window` of at least {least}, or omit it")))
+}
+
+/// Returns how `mra` is asked. If it is to be, but cannot be now, that is said once.
+pub(super) fn mra(config: &Config) -> Mra {
+    let mra = Mra::new(cli::mra::config(config));
+    if config.uses_mra()
+        && let Err(error) = mra.check()
+    {
+        tracing::warn!("the model is not offered `mra_ask`: {error}\n  hint: `pmk-host doctor` says what is missing");
+    }
+    mra
 }
 
 /// Returns the seeder, which provides the documents that open a session.

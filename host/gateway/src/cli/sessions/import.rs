@@ -252,10 +252,8 @@ impl Tally<'_> {
         drop(self.waiting);
         let (imported, failed, there_already) = (self.done.len(), self.failures.len(), self.there_already);
         let refused = failed - there_already;
-        if imported == 0 && failed == 1 && self.cases.is_empty() {
-            return Err(self.failures.remove(0).1);
-        }
-        for (name, failure) in self.failures.iter().take(MOST_TOLD) {
+        let is_alone = imported == 0 && failed == 1 && self.cases.is_empty();
+        for (name, failure) in self.failures.iter().take(MOST_TOLD).filter(|_| !is_alone) {
             self.context.warn_of(&format!("{name} is not imported"), failure);
         }
         if failed > MOST_TOLD {
@@ -270,7 +268,7 @@ impl Tally<'_> {
                 "conversations": self.done,
                 "cases": self.cases,
             }))?;
-        } else {
+        } else if !is_alone {
             let cases = match self.cases.len() {
                 0 => String::new(),
                 1 => " and one open case".to_owned(),
@@ -289,6 +287,9 @@ impl Tally<'_> {
                 _ => format!("{what} imported from `{}`", path.display()),
             };
             self.context.say(&said);
+        }
+        if is_alone {
+            return Err(self.failures.remove(0).1);
         }
         let all = conversations(imported + failed);
         match (there_already, refused) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     attached,
-    backfill::{Cursor, PAGE},
+    backfill::Cursor,
     block_text,
     failure::CallFailure,
     identity::Identity,
@@ -15,8 +15,11 @@ use super::{
 };
 use crate::chat::{ReplyTo, Thread, ThreadPost};
 
+/// The largest page that Slack gives: it gives a thread from its beginning only, and the newest messages matter most.
+const PAGE: &str = "999";
+
 /// A thread of more pages is not read to its end.
-const MAX_PAGES: usize = 5;
+const MAX_PAGES: usize = 10;
 
 /// The most characters of a thread that are kept: its first message, and the newest ones.
 const MAX_CHARS: usize = 60_000;
@@ -31,7 +34,7 @@ struct Page {
 pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
     let (mut said, mut people) = (Vec::new(), Vec::new());
     let mut cursor: Option<String> = None;
-    let mut is_whole = false;
+    let mut is_cut = false;
     for _ in 0..MAX_PAGES {
         let parameters = [
             ("channel", Some(place.channel.as_str())),
@@ -49,14 +52,13 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             }
             said.push(one);
         }
+        is_cut |= bound(&mut said, MAX_CHARS);
         cursor = Cursor::next(page.response_metadata);
         if cursor.is_none() {
-            is_whole = true;
             break;
         }
     }
-    let is_bounded = bound(&mut said, MAX_CHARS);
-    Ok(Thread { said, people, is_cut: !is_whole || is_bounded })
+    Ok(Thread { said, people, is_cut: is_cut || cursor.is_some() })
 }
 
 fn is_of_a_person(message: &Map<String, Value>) -> bool {

@@ -167,8 +167,9 @@ async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
     store.accept(&message, NOW).await.unwrap().expect("a new message")
 }
 
-/// A store in which U1 waits, in a direct message, for U2 and U3, who were asked in direct messages of their own.
-async fn waiting_apart(home: &Home) -> (Store, Marker) {
+/// A store in which U1 waits, in a direct message, for U2 and U3, who are about to be asked in direct messages of their
+/// own: parts 1 and 2 of what this turn sends.
+async fn asking_apart(home: &Home) -> (Store, TurnId, Marker) {
     let store = open(home);
     let asked = ask(&store, told(&store, "Ev1", "U1", None).await).await;
     let reply_to = asked.inbound.reply_to.clone();
@@ -182,9 +183,32 @@ async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let parts = vec![Outgoing::reply("asked"), to("U2"), to("U3")];
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker.clone()));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    (store, asked.turn, Marker { asked_by: Some(asked.turn), ..marker })
+}
+
+/// The same once they were asked.
+async fn waiting_apart(home: &Home) -> (Store, Marker) {
+    let (store, turn, marker) = asking_apart(home).await;
     let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
-    store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
-    (store, Marker { asked_by: Some(asked.turn), ..marker })
+    store.finish(turn, sent.to_vec(), vec![], NOW).await.unwrap();
+    (store, marker)
+}
+
+#[tokio::test]
+async fn a_question_waits_for_nobody_once_no_contact_can_be_reached_any_more() {
+    for (first, waits) in [(Some("9.1"), true), (None, false)] {
+        let home = home();
+        let (store, turn, marker) = asking_apart(&home).await;
+        assert!(!store.close_unreached(turn, 1, NOW).await.unwrap(), "the other contact may still be reached");
+        for (part, ts) in [(0, Some("9.0")), (1, first)] {
+            store.part_sent(turn, (part, ts.map(str::to_owned)), vec![], NOW).await.unwrap();
+        }
+        // A second attempt at the last part finds the same.
+        for _ in 0..2 {
+            assert_eq!(store.close_unreached(turn, 2, NOW).await.unwrap(), !waits);
+        }
+        assert_eq!(store.escalations().await.unwrap(), if waits { vec![marker] } else { vec![] });
+    }
 }
 
 #[tokio::test]

@@ -62,6 +62,8 @@ const BY_INDEX: &[&str] = &[
     escalations::UNDER_WAY,
     escalations::NEWEST,
     escalations::OWN_THREADS,
+    escalations::REACHES,
+    escalations::ASKED_BY,
     handed_on::TAKE_OVER,
     handed_on::TAKE_BACK,
     handed_on::PARTS,

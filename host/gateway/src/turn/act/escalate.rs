@@ -61,7 +61,7 @@ pub(super) async fn escalate(
     }
     let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
-    let contacts = services.people.contacts(repo.as_deref(), &inbound.user);
+    let contacts = services.contacts(repo.as_deref(), &inbound.user);
     // Only one answer per thread can be told from other messages: a second question would get the
     // first one's answer.
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
