@@ -272,12 +272,12 @@ impl Front for Slack {
         }
     }
 
-    /// Without the scope to open one, returns the person's own id: Slack accepts it for posting, but not
-    /// for reading back.
     fn is_person(&self, id: &str) -> bool {
         Id::user(id).is_ok()
     }
 
+    /// Without the scope to open one, returns the person's own id: Slack accepts it for posting, but not
+    /// for reading back.
     async fn direct(&self, person: &str) -> Result<String, FrontError> {
         match self.web.open_direct(person).await {
             Err(failure) if failure.is_final() => {

@@ -23,7 +23,8 @@ pub(super) async fn summarise(
         parts.push(ask(ports, session, (piece, language), material.most, spent).await?);
     }
     let mut summary = parts.join("\n\n");
-    if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
+    // What is too long would be cut at its end, where the newest is.
+    if u64::from(tokens::estimate(&summary)) > material.allowed() {
         let again = head(&summary, limit / PIECE_SHARE);
         summary = ask(ports, session, (&again, language), material.allowed(), spent).await?;
     }

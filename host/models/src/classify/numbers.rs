@@ -75,14 +75,19 @@ fn tokens(captures: &Captures<'_>, group: usize) -> Option<u64> {
     if OTHER_UNIT.is_match(behind) { None } else { number(found.as_str()) }
 }
 
-/// Parses a number, with or without thousands separators.
+/// Parses a number, with or without thousands separators; `180k` is 180,000.
 fn number(text: &str) -> Option<u64> {
-    text.replace(',', "").parse().ok().filter(|&number| number > 0)
+    let digits = text.replace(',', "");
+    let number = match digits.strip_suffix('k') {
+        Some(thousands) => (thousands.parse::<f64>().ok()? * 1_000.0) as u64,
+        None => digits.parse().ok()?,
+    };
+    (number > 0).then_some(number)
 }
 
 /// Replaces `#` by a pattern for a number and the word after it.
 fn numbered(source: &str) -> Regex {
-    pattern(&source.replace('#', r"(\d[\d,]*)(?:\.\d+)?(?: ?(?:[a-z_]+|\p{Han}))?"))
+    pattern(&source.replace('#', r"(\d[\d,]*(?:(?:\.\d+)?k\b)?)(?:\.\d+)?(?: ?(?:[a-z_]+|\p{Han}))?"))
 }
 
 fn all(sources: &[&str]) -> Vec<Regex> {
@@ -170,6 +175,7 @@ mod tests {
             "request exceeds the limit of 33,554,432 bytes",
             "your input is 4000 characters, the limit is 3000 characters",
             "limit 30 requests, requested 31 requests",
+            "request exceeds the limit of 32,768kb",
             "you requested 200 output tokens",
             "maximum context length is 0 tokens",
             "maximum context length is 99999999999999999999999 tokens",
@@ -183,6 +189,8 @@ mod tests {
     fn either_order_and_either_number_alone() {
         assert_eq!(named("limit 8,192 tokens, requested 9,000 tokens"), (Some(9_000), Some(8_192)));
         assert_eq!(named("requested 9000 tokens, limit 8192"), (Some(9_000), Some(8_192)));
+        assert_eq!(named("prompt is too long: 350k tokens > 180k maximum"), (Some(350_000), Some(180_000)));
+        assert_eq!(named("maximum context length is 1.5k tokens"), (None, Some(1_500)));
         assert_eq!(named("maximum context length is 4096 tokens"), (None, Some(4_096)));
         assert_eq!(named("your messages resulted in 4294 tokens"), (Some(4_294), None));
         // The requested answer is not part of the prompt.
