@@ -125,8 +125,8 @@ impl Store {
     }
 
     /// Begins a conversation with a seed pair: the seed is archived in full, and in the live window it is capped by
-    /// the verdict, with its notice in that language. Returns the entries, and for everything capped its size in
-    /// characters before and after.
+    /// the verdict, with its notice in that language. Returns the entries. `capped` is the ledger event of a capped text
+    /// of this size in characters, before and after.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -134,12 +134,12 @@ impl Store {
         &self,
         session: SessionId,
         [seed, acknowledgement]: [Message; 2],
-        verdict: CapVerdict,
-        language: Language,
+        (verdict, language): (CapVerdict, Language),
+        capped: impl Fn(usize, usize) -> TaggedEvent + Send + 'static,
         now_ms: i64,
-    ) -> Result<(Vec<LiveEntry>, Vec<(usize, usize)>), StoreError> {
-        let windows = self.windows();
-        self.write(move |conn| {
+    ) -> Result<Vec<LiveEntry>, StoreError> {
+        let (windows, pen) = (self.windows(), self.pen(now_ms));
+        self.write_with_events(move |conn| {
             windows.forget(session);
             let id = archive::record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
@@ -151,7 +151,10 @@ impl Store {
                 show(conn, session, position, entry.id, &Shown::from(&entry))?;
                 live.push(LiveEntry { position, entry });
             }
-            Ok((live, sizes))
+            for (before, after) in sizes {
+                pen.write(conn, None, capped(before, after))?;
+            }
+            Ok(live)
         })
         .await
     }

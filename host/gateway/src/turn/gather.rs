@@ -15,7 +15,7 @@ use super::{
     live::LivePorts,
     placeholder::Placeholder,
     receipt::ReceiptRecorder,
-    records::note_capped,
+    records::capped,
     work::{Tally, Work},
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     calibration::TokenBudget,
     case,
     exchange::{self, Exchange, Ports, window::Window},
-    ledger::Tags,
+    ledger::{TaggedEvent, Tags},
     services::Services,
     store::{self, Digest, FoundAtom, OpenTurn},
 };
@@ -163,9 +163,12 @@ async fn seed(
     let Some(pair) = packed.pair else { return Ok(live) };
     let text = Arc::from(pair[0].plain_text());
     let verdict = ports.cap(IncomingInput { kind: Origin::Seed, name: String::new(), text, limit: budget.limit }).await;
-    let (entries, sizes) =
-        ports.services.store.seed(turn.session, pair, verdict, ports.services.config.language, ports.now_ms()).await?;
-    note_capped(&ports.journal, &turn.inbound.user, Origin::Seed, &sizes);
+    // Stored with the seed: the next attempt would find that there.
+    let (actor, tags) = (turn.inbound.user.clone(), ports.journal.tags().clone());
+    let noted =
+        move |before, after| TaggedEvent { event: capped(&actor, Origin::Seed, (before, after)), tags: tags.clone() };
+    let cap = (verdict, ports.services.config.language);
+    let entries = ports.services.store.seed(turn.session, pair, cap, noted, ports.now_ms()).await?;
     Ok(store::Live { entries, ..live })
 }
 

@@ -56,8 +56,11 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
 
 /// Notes in the ledger the contents that were capped.
 pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
-    for &(original_chars, capped_chars) in sizes {
-        tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
-        journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });
-    }
+    sizes.iter().for_each(|&sizes| journal.note(capped(actor, kind, sizes)));
+}
+
+/// Returns the ledger event of a content that was capped, and logs it.
+pub(super) fn capped(actor: &str, kind: Origin, (original_chars, capped_chars): (usize, usize)) -> Event {
+    tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
+    Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars }
 }

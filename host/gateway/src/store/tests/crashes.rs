@@ -41,7 +41,8 @@ async fn every_step_survives() {
     assert_eq!(first.inbound, inbound(KEY, "Ev1"));
     assert_eq!(first.placeholder, None);
     let seed = [Message::user("seed"), Message::assistant("ack")];
-    open(&home).seed(first.session, seed, CapVerdict::Keep, Language::English, NOW).await.unwrap();
+    let whole = (CapVerdict::Keep, Language::English);
+    open(&home).seed(first.session, seed, whole, |_, _| unreachable!("nothing is capped"), NOW).await.unwrap();
     open(&home).placed(first.turn, "17.1").await.unwrap();
     assert!(!first.begun_with.is_any(), "nothing is looked for that nobody has begun");
     open(&home).may_show(first.turn, PreviewKind::Stream).await.unwrap();

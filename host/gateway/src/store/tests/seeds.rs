@@ -16,9 +16,16 @@ async fn a_seed_is_archived_whole_and_shown_as_the_cap_says() {
         Message::text(Role::Assistant, Origin::SeedAck, "了解"),
     ];
     let verdict = CapVerdict::Shorten { head: 100, tail: 0 };
-    let (entries, sizes) =
-        store.seed(opened.session, pair.clone(), verdict, Language::TraditionalChinese, NOW).await.unwrap();
-    assert_eq!((entries.len(), sizes.len(), sizes[0].0), (2, 1, 1_000));
+    let capped = |original_chars, capped_chars| {
+        let (actor, kind) = ("U1".to_owned(), Origin::Seed.name());
+        Event::MessageCapped { actor, kind, original_chars, capped_chars }.into()
+    };
+    let cap = (verdict, Language::TraditionalChinese);
+    let entries = store.seed(opened.session, pair.clone(), cap, capped, NOW).await.unwrap();
+    assert_eq!(entries.len(), 2);
+    // An attempt that began after a kill would find the seed there, and note nothing of it.
+    let noted = "SELECT count(*) FROM event WHERE line LIKE '%message.capped%' AND line LIKE '%1000%'";
+    assert_eq!(number(&home, noted), 1);
     let shown = store.session_messages(&KEY.parse().unwrap(), false).await.unwrap();
     assert_eq!(shown[0].entry.source(), &pair[0]);
     let text = shown[0].entry.message.plain_text();
