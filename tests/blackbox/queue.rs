@@ -103,11 +103,15 @@ fn messages_that_are_too_long_together_fail_nobody_when_each_is_answered_by_itse
     let queue = json!({"mode": "collect", "debounceMs": 1});
     home.write("gateway.json", json!({"version": 1, "admins": ["U0ADMIN"], "queue": queue}).to_string());
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    for event in ["EvA", "EvB", "EvC"] {
+        say(&mut gateway, event, &"what was said long ago ".repeat(60));
+        gateway.next_of("reply");
+    }
     anthropic.set_window(6_000);
     anthropic.hold();
     say(&mut gateway, "Ev0", "first");
-    asked(&anthropic, 1);
-    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(700)));
+    asked(&anthropic, 4);
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(500)));
     anthropic.release();
     let (status, lines) = gateway.end();
     assert!(status.success());
@@ -116,7 +120,8 @@ fn messages_that_are_too_long_together_fail_nobody_when_each_is_answered_by_itse
     assert!(replies.iter().all(|reply| !reply["text"].as_str().expect("a text").starts_with(":x:")), "{replies:#?}");
     assert!(anthropic.requests().iter().any(|request| request.refused.is_some()), "they are too long together");
     assert!(of_type(&lines, "notice").is_empty(), "{lines:#?}");
-    assert!(home.events("context.recovery_failed").is_empty());
+    let cuts = ["context.recovery_failed", "context.force-pruned", "context.compacted", "context.rotated"];
+    assert!(cuts.iter().all(|kind| home.events(kind).is_empty()), "{:#?}", home.ledger());
 }
 
 /// Each of them was shown that an answer is made.
@@ -170,14 +175,15 @@ fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
     let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
     let script = home.write("mra.script", "wait more\nout It is in the budget worker.");
     let mra = json!({"command": stand_in("mra", &script)});
-    home.write(
-        "gateway.json",
-        json!({"version": 1, "mra": mra, "queue": {"mode": "steer", "debounceMs": 10}}).to_string(),
-    );
+    std::fs::create_dir(home.path().join("docs")).expect("a folder");
+    home.write("docs/team.md", "We count what is left of a budget. ".repeat(200));
+    let config =
+        json!({"version": 1, "mra": mra, "defaultIngest": "dir:docs", "queue": {"mode": "steer", "debounceMs": 10}});
+    home.write("gateway.json", config.to_string());
     anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
     anthropic.push(Behaviour::answer("In the budget worker."));
     let mut gateway = Running::start(home.asking(&anthropic, &["--window", "8000"]));
-    say(&mut gateway, "Ev0", &"Where is it computed? ".repeat(500));
+    say(&mut gateway, "Ev0", &"Where is it computed? ".repeat(100));
     asked(&anthropic, 1);
     say(&mut gateway, "Ev1", &format!("{}Only the end counts.", "all that was ever said ".repeat(600)));
     say(&mut gateway, "Ev2", "and thanks");

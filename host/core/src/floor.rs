@@ -20,9 +20,9 @@ pub fn trim(transcript: &Transcript) -> Plan {
     plan
 }
 
-/// The floor: keeps what [`trim`] keeps. While that is over the limit it removes, in this order: the last turn, the
-/// oldest tool pairs of the current turn, the seed pair, the marker, and the rest of what the current turn has
-/// produced, oldest first.
+/// The floor: keeps what [`trim`] keeps. While that is over the limit it removes, in this order: the last turn, what
+/// came with the new message or is shown for it, the oldest tool pairs of the current turn, the seed pair, the marker,
+/// and the rest of what the current turn has produced, oldest first.
 ///
 /// The new message always stays, so the result is within the limit unless that message alone is not; then
 /// [`Applied::tokens_after`] says how much it takes. As for a plan (guard rule 5), the result is never larger than the
@@ -38,8 +38,10 @@ pub fn decide(transcript: &Transcript, limit: u64) -> Applied {
         // The marker would cost more than the turns it stands for.
         return unchanged.carry_out();
     }
-    if request.tokens() > most {
-        request.take(seed_end..transcript.current_part());
+    for end in [transcript.shown_part(), transcript.current_part()] {
+        if request.tokens() > most {
+            request.take(seed_end..end);
+        }
     }
     let groups = &transcript.structure().groups;
     let paired = paired_from(transcript, transcript.current_part());

@@ -174,12 +174,12 @@ impl Structure {
         Structure { flags, turn_starts, cuts, groups, markers }
     }
 
-    /// The messages from `attached` on came with the new message, and that one starts the current turn. A history may
-    /// still be divided before what came with it.
+    /// The messages from `attached` on came with the new message, and that one starts the current turn.
     pub(crate) fn begin_current_turn(&mut self, attached: usize, current: usize) {
         let (attached, current) = (attached as u32, current as u32);
         self.turn_starts.retain(|&at| at != attached);
-        self.flags[attached as usize] &= !flag::STARTS_TURN;
+        self.cuts.retain(|&at| at != attached);
+        self.flags[attached as usize] &= !(flag::STARTS_TURN | flag::CUT);
         self.flags[current as usize] |= flag::STARTS_TURN;
         insert(&mut self.turn_starts, current);
         if !self.is_straddled(current as usize) {

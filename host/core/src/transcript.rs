@@ -121,7 +121,7 @@ impl Transcript {
         Transcript {
             sums: running_sums(tokens.iter().copied()),
             marker_sums: running_sums(markers.iter().map(|&at| tokens[at as usize])),
-            bounds: bounds(&entries, &structure, seed_end, current),
+            bounds: bounds(&entries, &structure, [seed_end, stored_end, current]),
             entries,
             tokens,
             structure,
@@ -347,10 +347,10 @@ impl Transcript {
     }
 }
 
-fn bounds(entries: &[Entry], structure: &Structure, seed_end: usize, current: usize) -> Vec<usize> {
+fn bounds(entries: &[Entry], structure: &Structure, [seed_end, stored_end, current]: [usize; 3]) -> Vec<usize> {
     let shown = shown_for_new_message(entries, seed_end, current);
-    let cuts = structure.cuts.iter().map(|&at| at as usize).filter(|&at| seed_end < at && at < shown);
-    let ends = [shown, current].into_iter().filter(|&at| seed_end < at && !structure.is_straddled(at));
+    let cuts = structure.cuts.iter().map(|&at| at as usize).filter(|&at| seed_end < at && at < stored_end);
+    let ends = [stored_end, shown, current].into_iter().filter(|&at| seed_end < at && !structure.is_straddled(at));
     let mut bounds: Vec<usize> = [seed_end].into_iter().chain(cuts).chain(ends).chain([entries.len()]).collect();
     bounds.dedup();
     bounds

@@ -63,7 +63,8 @@ pub struct Failed<'a> {
 
 /// Classifies a failure.
 pub fn classify(failed: &Failed<'_>) -> ModelError {
-    let said = ErrorBody::read(failed.body);
+    let is_refused = failed.status.is_some_and(|status| status >= 400);
+    let said = if is_refused { ErrorBody::of_refusal(failed.body) } else { ErrorBody::read(failed.body) };
     let report = Report::new(failed, &said);
     let class = report.class();
     let message = shown(failed.status.or(said.status), &said.words);

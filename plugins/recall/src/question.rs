@@ -22,7 +22,7 @@ pub fn asked(transcript: &Transcript) -> Vec<Question> {
     let mut context = new;
     for (segment, weight) in transcript.segments().filter(|segment| segment.turns() > 0).zip([2, 1]) {
         for row in &segment.rows {
-            let is_question = row.origin == origin::USER && row.has(flag::STARTS_TURN);
+            let is_question = row.origin == origin::USER && !row.has(flag::TOOL_RESULT);
             let is_answer = row.origin == origin::ASSISTANT && row.chars > 0 && weight == 2;
             let chars = if is_question { CHARS } else { ANSWER_CHARS };
             if is_question || is_answer {

@@ -66,9 +66,13 @@ fn a_follow_up_is_asked_with_the_turns_it_follows() {
     let conversation = chatter(Conversation::new(), 0..3)
         .turn("Okonkwo joined the astronomy club", "welcome to her")
         .turn("it was in the second week of March", "noted");
-    let conversation = chatter(conversation, 3..100).turn("which club did Okonkwo join?", "the astronomy club");
-    let applied = prune(&conversation.ask("and when was that?").transcript(), LIMIT);
-    assert!(block(&applied).contains("second week of March"), "{}", block(&applied));
+    let conversation = chatter(conversation, 3..100);
+    // Also where something came with the question.
+    for before in [conversation.clone(), conversation.attached("the list of clubs")] {
+        let asked = before.turn("which club did Okonkwo join?", "the astronomy club").ask("and when was that?");
+        let applied = prune(&asked.transcript(), LIMIT);
+        assert!(block(&applied).contains("second week of March"), "{}", block(&applied));
+    }
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Found {
 }
 
 fn is_request(row: &Row) -> bool {
-    row.origin == origin::USER && row.has(flag::STARTS_TURN) && row.chars > 0
+    row.origin == origin::USER && !row.has(flag::TOOL_RESULT) && row.chars > 0
 }
 
 /// Writes a list of messages with a heading, oldest first, each on one line.

@@ -70,6 +70,16 @@ fn a_turn_with_an_mra_round_is_one_turn() {
 }
 
 #[test]
+fn a_turn_with_an_attachment_is_one_turn() {
+    let conversation = (0..14).fold(Conversation::new(), |conversation, at| {
+        conversation.attached(&long()).turn(&format!("question {at}"), &long())
+    });
+    let transcript = conversation.attached("and this").ask("and now?").transcript();
+    let applied = Harness::<Strict>::new().prune(&transcript, 100_000).expect("accepted");
+    assert_eq!((applied.turns_dropped, applied.kept[0], applied.kept.len()), (4, 12, 32));
+}
+
+#[test]
 fn pruning_again_changes_nothing() {
     let transcript = turns(25).transcript();
     let first = strict(5_000).prune(&transcript, 100_000).expect("accepted");

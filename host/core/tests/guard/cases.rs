@@ -355,12 +355,16 @@ fn what_came_with_a_message_is_of_its_turn() {
         assert_eq!((transcript.turns(), transcript.last_turn(), transcript.shown_part()), (2, 4, 7));
         let trimmed = GUARD.apply(&transcript, &floor::trim(&transcript)).expect("a good plan");
         assert_eq!((trimmed.removed, trimmed.turns_dropped), (vec![2, 3], 1));
-        // It may be removed by itself, and a history may be divided before it, but not behind it.
+        // It may be removed by itself; what came with an earlier message, only with its turn.
         assert!(
             GUARD.apply(&transcript, &removing(&transcript, &[(7, 8)])).is_ok_and(|applied| applied.turns_dropped == 0)
         );
         assert!(GUARD.apply(&transcript, &removing(&transcript, &[(4, 5)])).is_err());
-        assert!(transcript.structure().cuts.contains(&7));
+        assert!(!transcript.structure().cuts.contains(&7));
+        // The floor leaves it with its message while there is room for both.
+        let room = transcript.tokens_in(0, 2) + transcript.tokens_in(7, transcript.len()) + 50;
+        let floor = floor::decide(&transcript, room);
+        assert_eq!((floor.removed, floor.turns_dropped), (vec![2, 3, 4, 5, 6], 2));
     }
 }
 

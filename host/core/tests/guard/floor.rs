@@ -15,8 +15,10 @@ fn steps(oracle: &Oracle<'_>) -> Vec<(BTreeSet<usize>, bool)> {
     let kept_from = last_turn.unwrap_or_else(|| oracle.part(oracle.stored_end()).0.min(current));
     let movable = |range: std::ops::Range<usize>| range.filter(|&at| !oracle.is_marker(at)).collect::<BTreeSet<_>>();
 
-    let mut steps = vec![(movable(seed_end..kept_from), true), (movable(seed_end..current), true)];
-    let mut gone = steps[1].0.clone();
+    let mut steps: Vec<_> = [kept_from, oracle.part(oracle.stored_end()).0.min(current), current]
+        .map(|end| (movable(seed_end..end), true))
+        .into();
+    let mut gone = steps[2].0.clone();
     for at in current..oracle.len() {
         if oracle.in_pair(at) && !gone.contains(&at) {
             gone.extend(oracle.tied(at));

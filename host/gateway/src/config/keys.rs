@@ -392,6 +392,8 @@ mod tests {
                     json!({"file": "/c"}),
                     json!({"file": "c"}),
                     json!({"file": "c/d"}),
+                    json!({"file": ".."}),
+                    json!({"file": ".c"}),
                     json!({"env": "A", "cmd": "b"}),
                     json!({"env": 1}),
                 ]);

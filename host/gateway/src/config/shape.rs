@@ -303,7 +303,7 @@ impl Shape {
                 };
                 let text = || json!({"type": "string"});
                 // A full path, or the name of a credential.
-                let path = json!({"type": "string", "pattern": "^(/|[^/]+$)"});
+                let path = json!({"type": "string", "pattern": "^(/|[^/]*[^/.][^/]*$|[.]{3,}$)"});
                 json!({"anyOf": [text(), one_of("env", text()), one_of("file", path), one_of("cmd", text())]})
             }
             Shape::Command => json!({

@@ -92,6 +92,9 @@ impl Dispatcher {
                     return BatchOutcome::On;
                 }
                 Ok(Err(TurnFailure::Over(why))) => {
+                    // It is spent, whoever answers later.
+                    let costs = GivenUp::cost_of(batch.take_given_up().events);
+                    costs.into_iter().for_each(|cost| self.turns.note(cost.event));
                     match why {
                         Some(why) => self.end(why),
                         None => self.stop.cancel(),

@@ -61,6 +61,11 @@ pub(super) async fn recover(
     cause: Cause,
 ) -> Result<bool, StoreError> {
     note_cause(ports, exchange, cause);
+    let is_overflow = matches!(cause, Cause::Overflow { .. });
+    if is_overflow && exchange.is_collected {
+        // Its messages are asked one by one, and each may fit beside the whole conversation.
+        return Ok(false);
+    }
     let base = recovery
         .base
         .get_or_insert_with(|| Base { window: exchange.window.clone(), tokens: exchange.tally.tokens_after })
@@ -72,8 +77,7 @@ pub(super) async fn recover(
         return Ok(true);
     }
     trial::in_vain(ports, exchange);
-    // Nothing has failed yet if the messages are asked one by one.
-    if matches!(cause, Cause::Overflow { .. }) && !exchange.is_collected {
+    if is_overflow {
         give_up(ports, exchange).await?;
     }
     Ok(false)

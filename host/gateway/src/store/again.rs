@@ -226,17 +226,20 @@ fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnI
     let (mut texts, mut followed_by) = (vec![], vec![]);
     while let Some(row) = rows.next()? {
         let of = TurnId(row.get(0)?);
-        let (Some(start), Some(bytes)) = (row.get::<_, Option<u32>>(1)?, row.get::<_, Option<u32>>(2)?) else {
-            followed_by.extend(erase::question_text(conn, of)?.map(|(_, text)| (of, text)));
-            continue;
-        };
-        let (start, end) = (start as usize, start as usize + bytes as usize);
-        let piece = stored.get(start..end).unwrap_or_default();
         let user: Option<String> = row.get(3)?;
         // In a channel each text was prefixed with its author's name.
         let named = user.filter(|_| matches!(key.place, Place::Channel(_))).map(|user| format!("{user}: "));
-        let text = named.and_then(|named| piece.strip_prefix(&named)).unwrap_or(piece);
-        texts.push((of, text.to_owned()));
+        let unnamed = |text: &str| {
+            let rest = named.as_deref().and_then(|named| text.strip_prefix(named));
+            rest.unwrap_or(text).to_owned()
+        };
+        match (row.get::<_, Option<u32>>(1)?, row.get::<_, Option<u32>>(2)?) {
+            (Some(start), Some(bytes)) => {
+                let (start, end) = (start as usize, start as usize + bytes as usize);
+                texts.push((of, unnamed(stored.get(start..end).unwrap_or_default())));
+            }
+            _ => followed_by.extend(erase::question_text(conn, of)?.map(|(_, text)| (of, unnamed(&text)))),
+        }
     }
     if texts.is_empty() {
         texts.push((turn, stored));

@@ -16,8 +16,7 @@ use super::{
     escalations,
     events::EventWriter,
     following, handed_on, images,
-    intake::{self, CALL_OFF, SET_MESSAGE},
-    parking::UNPARK,
+    intake::{self, CALL_OFF, SET_MESSAGE, UNPARK},
     presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };

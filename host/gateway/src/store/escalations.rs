@@ -210,27 +210,29 @@ impl Store {
         .await
     }
 
-    /// Closes the escalation that a turn has asked, if its question has reached no contact in a direct message and cannot
-    /// any more, because this part of it was refused. Returns whether that is so.
+    /// Returns whether a question that a turn has put to contacts in direct messages has reached none of them and cannot
+    /// any more, because this part of it was refused.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_unreached(&self, turn: TurnId, refused: u32) -> Result<bool, StoreError> {
+        self.read(move |conn| Ok(unreached(conn, turn, refused)?.is_some())).await
+    }
+
+    /// Closes such an escalation. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn close_unreached(&self, turn: TurnId, refused: u32, now_ms: i64) -> Result<bool, StoreError> {
+    pub async fn close_unreached(&self, turn: TurnId, refused: u32, now_ms: i64) -> Result<(), StoreError> {
         let pen = self.pen(now_ms);
         self.write_with_events(move |conn| {
-            if conn.prepare_cached(REACHES)?.exists(params![turn.0, refused])? {
-                return Ok(false);
-            }
-            let asked = first(conn.prepare_cached(ASKED_BY)?.query([turn.0])?)?.filter(|asked| asked.is_of(turn));
-            let Some((marker, apart)) = asked.as_ref().and_then(|asked| Some((asked, asked.apart.as_ref()?))) else {
-                return Ok(false);
-            };
-            if is_waiting(conn, apart.key.front, marker, None)? {
-                close(conn, (apart.key.front, marker), now_ms)?;
+            let Some((front, marker)) = unreached(conn, turn, refused)? else { return Ok(()) };
+            if is_waiting(conn, front, &marker, None)? {
+                close(conn, (front, &marker), now_ms)?;
                 let asker = marker.asker_user_id.as_deref().unwrap_or_default();
-                pen.write(conn, Some(turn), Event::escalation_cancelled(asker, marker))?;
+                pen.write(conn, Some(turn), Event::escalation_cancelled(asker, &marker))?;
             }
-            Ok(true)
+            Ok(())
         })
         .await
     }
@@ -391,6 +393,15 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
         newest.get_or_insert(marker);
     }
     Ok(newest)
+}
+
+/// Returns the escalation that a turn has asked, if it reaches no contact without this part.
+fn unreached(conn: &Connection, turn: TurnId, refused: u32) -> Result<Option<(FrontName, Marker)>, Fault> {
+    if conn.prepare_cached(REACHES)?.exists(params![turn.0, refused])? {
+        return Ok(None);
+    }
+    let asked = first(conn.prepare_cached(ASKED_BY)?.query([turn.0])?)?.filter(|asked| asked.is_of(turn));
+    Ok(asked.and_then(|asked| Some((asked.apart.as_ref()?.key.front, asked))))
 }
 
 /// Stores that a thread waits for an answer. Contacts who are asked in direct messages are identified by the parts

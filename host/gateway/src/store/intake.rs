@@ -26,6 +26,8 @@ const CLEARED_AT_ONCE: i64 = 8 * CLEARS;
 
 pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const CALL_OFF: &str = "UPDATE inbox SET called_off = ?2 WHERE id = ?1";
+pub(super) const UNPARK: &str =
+    "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
 const FORGET_EXPIRED: &str =
     "DELETE FROM seen WHERE (front, key) IN (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";

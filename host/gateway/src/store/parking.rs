@@ -8,6 +8,7 @@ use super::{
     error::Fault,
     escalations, events,
     how::How,
+    intake::UNPARK,
     lease,
     sql::{self, Connection, OptionalExtension, Row, params},
     turns::UNSENT_PARTS,
@@ -40,8 +41,6 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
      ORDER BY i.id";
 const MAY_TELL: &str = "UPDATE inbox SET parked_maybe_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
-pub(super) const UNPARK: &str =
-    "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 /// Why it was parked stays, and tells it from what nobody ever worked on.
 const REOPEN: &str = "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 

@@ -65,7 +65,6 @@ async fn stop(
     };
     let key = turn.inbound.key.clone();
     let mut parts = parts::of_reply(services, &key, MessageBody { text: text.clone(), pings: vec![] });
-    placeholder::recall(services, &turn).await?;
     let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
     parts.extend(placeholder::withdrawals(merged.iter(), in_doubt));
     let report = TurnReport {

@@ -28,7 +28,6 @@ pub(super) async fn conclude(
     turn: OpenTurn,
     Conclusion { command, mut parts, escalation, placeholder, events }: Conclusion,
 ) -> Result<Answered, TurnError> {
-    placeholder::recall(services, &turn).await?;
     if placeholder.is_none() || placeholder != turn.placeholder {
         parts.extend(placeholder::withdrawals(iter::once(&turn), None));
     }

@@ -49,11 +49,8 @@ pub(super) async fn show(
     is_made: &CancellationToken,
 ) -> Result<Placeholder, TurnError> {
     if let Some(known) = &turn.placeholder {
-        return match recall(services, turn).await {
-            // The delivery tries again: the answer is stored by then.
-            Ok(()) | Err(FrontError::Transient { .. }) => Ok(Placeholder::There(known.clone())),
-            Err(error) => Err(error.into()),
-        };
+        // What was streamed beside it is looked for by the delivery, when the answer is stored.
+        return Ok(Placeholder::There(known.clone()));
     }
     // An answer handed on from elsewhere is a message of its own, because an edit notifies nobody.
     if store::is_handed_on(&turn.inbound) {
@@ -134,7 +131,7 @@ async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Res
 }
 
 /// Lets the front search for what an earlier attempt may have streamed of the answer.
-pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
+async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     if !(turn.resumed && turn.begun_with.stream) {
         return Ok(());

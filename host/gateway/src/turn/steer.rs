@@ -1,6 +1,6 @@
 //! Messages that arrive while the model waits for a tool: under `steer`, they are shown to it before it continues.
 
-use pmk_core::{Entry, Message, tokens};
+use pmk_core::{Entry, Guard, Message, tokens};
 
 use super::{
     TurnError,
@@ -19,7 +19,7 @@ use crate::{
 
 /// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
 /// is passed on waits: that answer goes out whether or not the model has one. So does a message for which the window has
-/// no room beside what belongs to the turn: it gets a turn of its own, and so do those after it.
+/// no room beside the seed and what belongs to the turn: it gets a turn of its own, and so do those after it.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = services.config.queue;
     if queue.mode != QueueMode::Steer || work.turn.absorbs.is_some() {
@@ -53,7 +53,8 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
         let limit = work.exchange.budget.limit;
         let cost = u64::from(tokens::message(&message)) + attach::cost(services, &attached, limit);
-        if work.exchange.window.of_this_turn().map(|entry| u64::from(entry.tokens)).sum::<u64>() + cost > limit {
+        let beside = Guard { limit: limit.saturating_sub(cost), seed_may_go: false, must_shrink: false };
+        if !beside.whole_turns_can_fit(&work.exchange.window.transcript()) {
             batch.put_back(inbox);
             return Ok(());
         }

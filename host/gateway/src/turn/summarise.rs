@@ -19,12 +19,13 @@ pub(super) async fn summarise(
     spent: &mut Usage,
 ) -> Result<String, ModelError> {
     let mut parts = Vec::with_capacity(material.pieces.len());
+    // A single summary is not made shorter; its end, where the newest is, would be cut off.
+    let most = if material.pieces.len() > 1 { material.most } else { material.allowed() };
     for piece in &material.pieces {
-        parts.push(ask(ports, session, (piece, language), material.most, spent).await?);
+        parts.push(ask(ports, session, (piece, language), most, spent).await?);
     }
     let mut summary = parts.join("\n\n");
-    // What is too long would be cut at its end, where the newest is.
-    if u64::from(tokens::estimate(&summary)) > material.allowed() {
+    if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
         let again = head(&summary, limit / PIECE_SHARE);
         summary = ask(ports, session, (&again, language), material.allowed(), spent).await?;
     }

@@ -102,6 +102,8 @@ pub(super) struct ErrorBody {
     pub model: Option<String>,
     /// Whether there was JSON.
     pub is_json: bool,
+    /// Sentences under keys that are not known to hold the provider's texts.
+    under_other_keys: Vec<String>,
     /// Whether the body itself says that it is an error.
     says_error: bool,
     /// Whether it has the fields of an answer.
@@ -113,6 +115,15 @@ impl ErrorBody {
     pub fn read(body: &str) -> ErrorBody {
         let mut said = ErrorBody::default();
         said.text(body, 0);
+        said
+    }
+
+    /// Reads the body of a request that was refused: if no key is known, any may have the words.
+    pub fn of_refusal(body: &str) -> ErrorBody {
+        let mut said = ErrorBody::read(body);
+        if said.words.is_empty() {
+            std::mem::take(&mut said.under_other_keys).iter().for_each(|text| said.add_words(text));
+        }
         said
     }
 
@@ -210,6 +221,8 @@ impl ErrorBody {
                 }
                 if WORDS.contains(&key) || (key == "reason" && !is_code) {
                     self.text(text, depth);
+                } else if text.contains(char::is_whitespace) || !text.is_ascii() {
+                    self.under_other_keys.push(text.to_owned());
                 }
             }
         }

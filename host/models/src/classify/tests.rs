@@ -107,6 +107,23 @@ fn what_openai_and_compatible_servers_say() {
     }
 }
 
+/// It was "HTTP 400", and the conversation was lost.
+#[test]
+fn a_refusal_is_read_under_whatever_key_its_words_are() {
+    let why = "The prompt is too long: 9000 tokens > 8192 maximum";
+    let body = serde_json::json!({"ok": false, "id": "a1-b2", "why": [{"en": why}], "prompt": "the context is full"});
+    let refused = of(Some(400), &body.to_string());
+    let ModelError::Overflow { observed_tokens: Some(9_000), allowed_tokens: Some(8_192), ref message, .. } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert!(message.ends_with(why), "{message}");
+    // Where there are words at their place, others may be anybody's; and an answer is no refusal.
+    let elsewhere = serde_json::json!({"message": "that does not work", "why": why}).to_string();
+    assert_eq!(class(Some(400), &elsewhere), "unexplained");
+    assert_ne!(class(None, &serde_json::json!({"why": why}).to_string()), "context_overflow");
+}
+
 #[test]
 fn a_page_of_html_is_classified_by_its_status() {
     let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";

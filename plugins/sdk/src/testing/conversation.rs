@@ -63,6 +63,11 @@ impl Conversation {
         self.message(Message::text(Role::User, Origin::MraResult, result))
     }
 
+    /// Adds what came with the message that is added next.
+    pub fn attached(self, content: &str) -> Self {
+        self.message(Message::text(Role::User, Origin::Attachment, content))
+    }
+
     /// Adds the new message. What follows belongs to the current turn.
     pub fn ask(mut self, question: &str) -> Self {
         self.current = Some(self.messages.len());

@@ -64,6 +64,15 @@ fn a_task_that_has_an_answer_is_not_called_open() {
     assert!(text.contains("how far it got, the latest answer says: fix src/main.rs, please"), "{text}");
 }
 
+/// What comes with a question starts its turn, and the question was left out.
+#[test]
+fn a_question_that_something_came_with_is_a_request() {
+    let conversation = Conversation::new().turn("which port?", "8080").attached("ERROR: lost");
+    let transcript = conversation.message(Message::user("fix this log")).transcript();
+    let text = Harness::<Standard>::new().summarize(&transcript, 6_000);
+    assert!(text.contains("The task that was open last: fix this log") && text.contains("which port?"), "{text}");
+}
+
 #[test]
 fn an_empty_session_has_a_frame_and_nothing_else() {
     let text = Harness::<Standard>::new().summarize(&Conversation::new().transcript(), 6_000);

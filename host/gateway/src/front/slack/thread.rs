@@ -43,7 +43,13 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = web.read(&Slot::of("conversations.replies", Priority::Progress), &parameters).await?;
+        let page: Page = match web.read(&Slot::of("conversations.replies", Priority::Progress), &parameters).await {
+            Err(failure) if !said.is_empty() => {
+                tracing::debug!(%failure, "the rest of a long thread is not read");
+                break;
+            }
+            page => page?,
+        };
         let objects = page.messages.iter().filter_map(Value::as_object);
         for message in objects.filter(|message| ts(message) < before) {
             let Some(one) = read(message, me) else { continue };

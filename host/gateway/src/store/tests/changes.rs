@@ -414,12 +414,16 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
 /// Only the first was asked again, and the others left the conversation with its answer.
 #[tokio::test]
 async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() {
-    for wished_at in [1, 2] {
+    const CHANNEL: &str = "slack:channel:D1";
+    for (key, wished_at, named) in [(KEY, 1, ""), (KEY, 2, ""), (CHANNEL, 1, "U1: ")] {
         let home = home();
         let store = open(&home);
-        let (first, came) = (say(&store, 1, "where?").await, say(&store, 2, "only for May").await);
-        let (first, came) = (ask(&store, first).await, ask(&store, came).await.turn);
-        let said = Message::user("only for May");
+        let ask_there = async |number, text| {
+            let message = Inbound { user: "U1".into(), key: key.parse().unwrap(), ..written(number, text) };
+            ask(&store, store.accept(&message, NOW).await.unwrap().expect("new")).await
+        };
+        let (first, came) = (ask_there(1, "where?").await, ask_there(2, "only for May").await.turn);
+        let said = Message::user(format!("{named}only for May"));
         let ids = store.archive(first.session, came, std::slice::from_ref(&said), NOW).await.unwrap();
         let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
         let mut answer = Recorded { also: vec![(came, "U1".into())], outturn, ..recorded("where?", "in the worker") };
@@ -429,7 +433,7 @@ async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() 
         let own = |number, text: &str| (text.to_owned(), at(number), "U1".to_owned());
         let both = [own(1, "where?"), own(2, "only for May")];
         assert_eq!(asked_again(&store, &at(wished_at), "Ev9").await, both);
-        assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
+        assert_eq!(live_texts(&store, key).await, [""; 0], "the old answer leaves the window");
     }
 }
 

@@ -199,13 +199,14 @@ async fn a_question_waits_for_nobody_once_no_contact_can_be_reached_any_more() {
     for (first, waits) in [(Some("9.1"), true), (None, false)] {
         let home = home();
         let (store, turn, marker) = asking_apart(&home).await;
-        assert!(!store.close_unreached(turn, 1, NOW).await.unwrap(), "the other contact may still be reached");
+        assert!(!store.is_unreached(turn, 1).await.unwrap(), "the other contact may still be reached");
         for (part, ts) in [(0, Some("9.0")), (1, first)] {
             store.part_sent(turn, (part, ts.map(str::to_owned)), vec![], NOW).await.unwrap();
         }
         // A second attempt at the last part finds the same.
         for _ in 0..2 {
-            assert_eq!(store.close_unreached(turn, 2, NOW).await.unwrap(), !waits);
+            assert_eq!(store.is_unreached(turn, 2).await.unwrap(), !waits);
+            store.close_unreached(turn, 2, NOW).await.unwrap();
         }
         assert_eq!(store.escalations().await.unwrap(), if waits { vec![marker] } else { vec![] });
     }

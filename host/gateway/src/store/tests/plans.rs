@@ -183,7 +183,7 @@ const BY_INDEX: &[&str] = &[
     intake::SET_MESSAGE,
     changes::SET_EDITED,
     intake::CALL_OFF,
-    parking::UNPARK,
+    intake::UNPARK,
     changes::STOP,
     changes::NEXT_REVISION,
     changes::REVISION,

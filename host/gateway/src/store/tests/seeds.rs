@@ -3,6 +3,7 @@
 use pmk_core::{CapVerdict, Language, Origin, Role};
 
 use super::*;
+use crate::ledger::Event;
 
 const KEY: &str = "slack:dm:U1";
 

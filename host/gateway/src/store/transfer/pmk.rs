@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use pmk_core::{
     FrontName, History, HistoryBuilder, Marker, Message, Origin, Place, Role, SessionKey,
     history::{self, HistoryError, Repaired},
-    marker, session_key, structure, tokens,
+    marker, session_key,
+    structure::Structure,
+    tokens,
 };
 use pmk_system::files;
 use pmk_system::lines::Lines;
@@ -197,8 +199,9 @@ impl Raw {
         let mut kept: Vec<DumpedMessage> = Vec::with_capacity(messages.len());
         let mut unanswered = 0;
         let mut asked = false;
-        for (index, message) in messages {
-            let asks = structure::starts_turn(&message);
+        let starts = Structure::of(&messages.iter().map(|(_, message)| message).collect::<Vec<_>>()).turn_starts;
+        for (at, (index, message)) in (0..).zip(messages) {
+            let asks = starts.binary_search(&at).is_ok();
             unanswered += usize::from(asks && asked);
             asked = asks || (asked && message.role == Role::User);
             let tokens = tokens::message(&message);
@@ -218,12 +221,11 @@ impl Raw {
         let shown =
             |(index, stored): (usize, &DumpedMessage)| DumpedLive { index, replacement: None, tokens: stored.tokens };
         let live = kept.iter().enumerate().map(shown).collect();
-        let counted = || kept.iter().filter(|stored| structure::starts_turn(&stored.message)).count() as u64;
         let dump = SessionDump {
             key,
             created_at_ms: kept.first().map_or(active_at_ms, |first| first.created_at_ms.min(active_at_ms)),
             active_at_ms,
-            turns: turns.unwrap_or_else(counted),
+            turns: turns.unwrap_or(starts.len() as u64),
             dropped_turns,
             marker_template: None,
             verbosity: Verbosity::default(),

@@ -9,15 +9,15 @@ use crate::{
     turn::TurnError,
 };
 
-/// Tells the asker in place of the part that was refused, if it was the last that could have reached a contact. Nobody's
-/// answer is awaited any more.
+/// Tells the asker in place of the part that was refused, if it was the last that could have reached a contact. From then
+/// on nobody's answer is awaited.
 pub(super) async fn tell(
     services: &Services,
     answered: &Answered,
     number: u32,
     doubt: Option<UncertainDelivery<'_>>,
 ) -> Result<(), TurnError> {
-    if !services.store.close_unreached(answered.turn, number, services.now_ms()).await? {
+    if !services.store.is_unreached(answered.turn, number).await? {
         return Ok(());
     }
     let inbound = &answered.inbound;
@@ -26,8 +26,8 @@ pub(super) async fn tell(
     match post(services, told, doubt).await {
         Err(FrontError::Refused { what, .. }) => {
             tracing::error!(session = %inbound.key, what, "nobody can be told that no contact was reached");
-            Ok(())
         }
-        told => Ok(told.map(drop)?),
+        told => drop(told?),
     }
+    Ok(services.store.close_unreached(answered.turn, number, services.now_ms()).await?)
 }
