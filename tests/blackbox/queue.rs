@@ -185,14 +185,14 @@ fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
     let mut gateway = Running::start(home.asking(&anthropic, &["--window", "8000"]));
     say(&mut gateway, "Ev0", &"Where is it computed? ".repeat(100));
     asked(&anthropic, 1);
-    say(&mut gateway, "Ev1", &format!("{}Only the end counts.", "all that was ever said ".repeat(600)));
+    say(&mut gateway, "Ev1", &format!("{}Only the end counts.", "all that was ever said ".repeat(700)));
     say(&mut gateway, "Ev2", "and thanks");
     home.write("more", "");
     let reply = gateway.next_of("reply");
     assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!("Ev0"), None), "{reply}");
     assert_eq!(gateway.next_of("reply")["event_ids"], json!(["Ev1", "Ev2"]));
     let whole = asked(&anthropic, 3);
-    assert!(whole.contains("Only the end counts.") && whole.matches("ever said").count() == 600, "{whole}");
+    assert!(whole.contains("Only the end counts.") && whole.matches("ever said").count() == 700, "{whole}");
     assert!(gateway.end().0.success());
 }
 
