@@ -380,6 +380,21 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.behaved();
 }
 
+/// The model was told nothing of the answer that the question was about.
+#[tokio::test(flavor = "multi_thread")]
+async fn under_an_answer_of_its_own_the_bot_knows_that_answer() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::answer("First this, second that."));
+    let asked = scene.slack.mention("C1", "U4", "what is to be done?", None);
+    let answer = scene.slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    scene.told(&scene.slack.mention("C1", "U5", "explain the second", Some(&answer.ts))).await;
+    let sent = scene.sent_last();
+    assert!(sent[0].ends_with("\n> you: First this, second that."), "{sent:?}");
+    assert_eq!(sent[1..], ["explain the second"]);
+    scene.behaved();
+}
+
 /// An app's alert may have no text but that of its blocks: the model was told nothing of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_that_is_made_of_blocks_is_read_as_people_see_it() {

@@ -65,6 +65,11 @@ impl Stack {
         Stack { breakers: but_the_lowest.map(|_| Breakers::default()).collect(), ..self.clone() }
     }
 
+    /// The same layers, each of which is asked every time, and by which no circuit breaker counts.
+    pub fn without_breakers(&self) -> Self {
+        Stack { breakers: Arc::default(), ..self.clone() }
+    }
+
     /// All layers, the deciding one first, the base last.
     pub fn layers(&self) -> &[Layer] {
         &self.layers

@@ -40,6 +40,20 @@ fn with_breakers_the_next_layer_takes_over_at_once() {
     assert!(matches!(prune(&stack.with_breakers()).records[0].outcome, Outcome::Failed { .. }));
 }
 
+/// A shadow arm without policies of its own is asked like this: its failures once suspended what served.
+#[test]
+fn what_is_asked_without_the_breakers_of_a_stack_does_not_count_there() {
+    let stack = over_a_good_one(&runtime(), &Component::pruning("unreachable")).with_breakers();
+    for _ in 0..20 {
+        assert!(matches!(prune(&stack.without_breakers()).records[0].outcome, Outcome::Failed { .. }));
+    }
+    for _ in 0..5 {
+        assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }), "it is not suspended");
+    }
+    assert!(prune(&stack).records[0].outcome.is_skipped());
+    assert!(matches!(prune(&stack.without_breakers()).records[0].outcome, Outcome::Failed { .. }));
+}
+
 #[test]
 fn what_a_suspended_layer_allowed_still_binds_the_layers_below() {
     let runtime = runtime();

@@ -113,7 +113,7 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
             continue;
         }
         let is_answered =
-            answered.contains(text(message, "ts")) || is_answered_by_others(message, &found[at + 1..], place);
+            answered.contains(text(message, "ts")) || is_answered_by_others(message, &found[at + 1..], (place, me));
         match inbound::of_past(message.clone(), &place.channel, me, places) {
             Some(InboundEvent::ThreadMessage(word)) => {
                 let ThreadMessage { message, manner } = *word;
@@ -132,14 +132,26 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
     past
 }
 
-/// Returns whether somebody else has answered the message. In a direct message that could only be the bot.
-fn is_answered_by_others(message: &Map<String, Value>, later: &[Map<String, Value>], place: &BackfillRequest) -> bool {
+/// Returns whether somebody else has answered the message. In a direct message that could only be the bot, whose answers
+/// say what they answer. Who asks the bot answers nobody.
+fn is_answered_by_others(
+    message: &Map<String, Value>,
+    later: &[Map<String, Value>],
+    (place, me): (&BackfillRequest, &Identity),
+) -> bool {
     if place.channel.starts_with('D') {
         return false;
     }
     let asker = text(message, "user");
     if place.thread_ts.is_some() {
-        return later.iter().any(|reply| text(reply, "user") != asker);
+        let is_the_bot = |by: &Map<String, Value>| {
+            let word = |key: &str| by.get(key).and_then(Value::as_str);
+            me.wrote(word("user"), word("bot_id"))
+        };
+        let is_answer = |reply: &Map<String, Value>| {
+            text(reply, "user") != asker && !is_the_bot(reply) && !mrkdwn::is_mentioned(text(reply, "text"), &me.user)
+        };
+        return later.iter().any(is_answer);
     }
     let repliers = message.get("reply_users").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     repliers.iter().filter_map(Value::as_str).any(|user| user != asker)
@@ -277,7 +289,13 @@ mod tests {
         let answered = thread(in_thread("U2", "103.000000", "yes"));
         assert_eq!(answered, [plain("anybody?", true), plain("yes", false)]);
         let open = thread(in_thread("U1", "103.000000", "nobody?"));
-        let asked = ("well?".to_owned(), Addressing::Mention { alone: true });
-        assert_eq!(open, [asked, plain("anybody?", false), plain("nobody?", false)]);
+        let asked = || ("well?".to_owned(), Addressing::Mention { alone: true });
+        assert_eq!(open, [asked(), plain("anybody?", false), plain("nobody?", false)]);
+        // Regression: of two people who had asked the bot in a thread during an outage, only the last was answered.
+        let also_asks = thread(in_thread("U2", "103.000000", "<@UBOT> and Q2?"));
+        let also_asked = ("and Q2?".to_owned(), Addressing::Mention { alone: true });
+        assert_eq!(also_asks, [asked(), plain("anybody?", false), also_asked]);
+        let says = thread(in_thread("UBOT", "103.000000", "something else"));
+        assert_eq!(says[..2], [asked(), plain("anybody?", false)]);
     }
 }

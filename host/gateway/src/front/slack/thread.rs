@@ -30,7 +30,11 @@ struct Page {
     response_metadata: Option<Cursor>,
 }
 
-/// Returns what others than the bot have written in a thread before the message of that `ts`.
+/// What the model reads in place of its own id.
+const ITSELF: &str = "you";
+
+/// Returns what others than the bot have written in a thread before the message of that `ts`; and the message of the bot
+/// under which they have, if the thread begins with one.
 pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
     let (mut said, mut people) = (Vec::new(), Vec::new());
     let mut cursor: Option<String> = None;
@@ -52,8 +56,8 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
         };
         let objects = page.messages.iter().filter_map(Value::as_object);
         for message in objects.filter(|message| ts(message) < before) {
-            let Some(one) = read(message, me) else { continue };
-            if is_of_a_person(message) && !people.contains(&one.by) {
+            let Some(one) = read(message, me, place.thread_ts.as_deref()) else { continue };
+            if is_of_a_person(message) && one.by != ITSELF && !people.contains(&one.by) {
                 people.push(one.by.clone());
             }
             said.push(one);
@@ -75,11 +79,12 @@ fn ts(message: &Map<String, Value>) -> &str {
     message.get("ts").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a message that has content, with its attachments.
-fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
+/// Returns a message that has content, with its attachments, of the thread of that `root`.
+fn read(message: &Map<String, Value>, me: &Identity, root: Option<&str>) -> Option<ThreadPost> {
     let word = |key: &str| message.get(key).and_then(Value::as_str);
     let says = matches!(word("subtype"), None | Some("file_share" | "thread_broadcast" | "bot_message" | "me_message"));
-    if me.wrote(word("user"), word("bot_id")) || !says {
+    let is_ours = me.wrote(word("user"), word("bot_id"));
+    if !says || is_ours && root.is_none_or(|root| ts(message) != root) {
         return None;
     }
     let text = mrkdwn::plain(word("text").unwrap_or_default(), &me.user);
@@ -87,7 +92,7 @@ fn read(message: &Map<String, Value>, me: &Identity) -> Option<ThreadPost> {
     lines.extend(message.get("attachments").into_iter().flat_map(|attachments| attached::words(attachments, &me.user)));
     lines.extend(message.get("files").into_iter().flat_map(attached::names).map(|name| format!("[{name}]")));
     lines.retain(|line| !line.trim().is_empty());
-    let by = attached::writer(message)?.to_owned();
+    let by = if is_ours { ITSELF } else { attached::writer(message)? }.to_owned();
     (!lines.is_empty()).then(|| ThreadPost { by, text: lines.join("\n") })
 }
 
@@ -115,9 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_heard_but_the_bot_itself() {
+    fn everybody_is_heard_but_the_bot_itself_and_what_begins_the_thread() {
         let me = Identity::of_a_bot();
-        let read = |message: Value| super::read(message.as_object()?, &me).map(|said| (said.by, said.text));
+        let root = Some("1700000000.000100");
+        let read = |message: Value| super::read(message.as_object()?, &me, root).map(|said| (said.by, said.text));
         let said = |by: &str, text: &str| Some((by.to_owned(), text.to_owned()));
         assert_eq!(read(json!({"user": "U1", "text": "<@UBOT> why &lt; 3?"})), said("U1", "why < 3?"));
         let alert =
@@ -125,6 +131,9 @@ mod tests {
         assert_eq!(read(alert), said("B7", "disk full"));
         let file = json!({"user": "U1", "subtype": "file_share", "text": "", "files": [{"name": "a.log"}]});
         assert_eq!(read(file), said("U1", "[a.log]"));
+        // What they have written under is what they write about.
+        let mine = json!({"user": "UBOT", "bot_id": "BBOT", "ts": root, "text": "Two points."});
+        assert_eq!(read(mine), said("you", "Two points."));
         for nothing in [
             json!({"user": "UBOT", "text": "mine"}),
             json!({"bot_id": "BBOT", "text": "mine"}),
@@ -141,7 +150,7 @@ mod tests {
     #[test]
     fn a_message_of_an_app_reads_as_people_see_it() {
         let me = Identity::of_a_bot();
-        let read = |message: Value| super::read(message.as_object()?, &me).map(|said| said.text);
+        let read = |message: Value| super::read(message.as_object()?, &me, None).map(|said| said.text);
         let blocks = json!([
             {"type": "header", "text": {"type": "plain_text", "text": "CPU high on db1"}},
             {"type": "section", "text": {"type": "mrkdwn", "text": "*97 %* for 10 min"}},

@@ -327,12 +327,12 @@ impl Ratio {
             return Ratio { value: 0.0, variance: 0.0, turns };
         }
         let value = conversations.iter().map(|it| amount(it)).sum::<f64>() / turns;
-        // The more of the turns a conversation has itself, the more it pulls the ratio towards its own; this corrects
-        // for it.
+        // How far the ratio moves if a conversation is left out. The more of the turns it has, the more it pulls the
+        // ratio towards its own, and the less the difference between the two says.
         let squares = conversations.iter().map(|it| {
             let turns_here = it.turns as f64;
-            let pull = 1.0 - (turns_here / turns).min(0.5);
-            ((amount(it) - value * turns_here) / (turns * pull)).powi(2)
+            let others = turns - turns_here;
+            if others > 0.0 { ((amount(it) - value * turns_here) / others).powi(2) } else { 0.0 }
         });
         Ratio { value, variance: squares.sum::<f64>() * count / (count - 1.0).max(1.0), turns }
     }
@@ -436,6 +436,23 @@ mod tests {
         });
         let found = found.count();
         assert!(found >= 160, "in {found} of 200");
+    }
+
+    /// Once, that was `prompt tokens a turn more`: by all but two of these conversations, the arms are alike.
+    #[test]
+    fn one_busy_conversation_in_each_arm_is_no_evidence() {
+        let of = |arm: &str, turns: u64, tokens: u64| ArmConversation {
+            turns,
+            tokens_in: turns * tokens,
+            ..conversation(arm, 0)
+        };
+        let arm = |name: &'static str, busy: u64| {
+            (0..11).map(move |number| of(name, 5, 3_000 + number)).chain([of(name, 1_000, busy)])
+        };
+        let conversations: Vec<ArmConversation> = arm("a", 8_000).chain(arm("b", 20_000)).collect();
+        let (_, differences) = differences(&conversations, "b", "a", 1);
+        let tokens = differences.iter().find(|it| it.figure == "prompt tokens a turn").expect("the figure");
+        assert_eq!(tokens.finding, Finding::NoDifferenceShown, "{tokens:?}");
     }
 
     fn conversation(arm: &str, overflowed: u64) -> ArmConversation {

@@ -242,13 +242,20 @@ impl RunningExperiment {
             let design = self.ports.store.keep_design(&config.name, &design, now_ms).await?;
             Ok((design, self.ports.store.stopped_arms(&config.name).await?))
         };
-        let (design, stopped) = match kept.await {
+        let (design, stopped): (_, BTreeSet<String>) = match kept.await {
             Ok((design, stopped)) => (design, stopped.into_keys().collect()),
             Err(error) => return self.later(trial, &error),
         };
         for changed in design.arms.iter().filter(|arm| arm.changes_ms.last() == Some(&now_ms)) {
             let arm = &changed.name;
-            tracing::warn!(arm, "an arm has other policies than before: it is compared in new conversations only");
+            if stopped.contains(arm) {
+                tracing::warn!(
+                    arm,
+                    "an arm has other policies than before, but was stopped: it stays so in this experiment"
+                );
+            } else {
+                tracing::warn!(arm, "an arm has other policies than before: it is compared in new conversations only");
+            }
         }
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());

@@ -38,7 +38,8 @@ impl RunningExperiment {
             let sat_out = on.sat_out.swap(0, Ordering::Relaxed);
             for arm in on.arms.iter().filter(|arm| arm.is_shadow) {
                 let policies = arm.policies.as_ref().unwrap_or(&serving);
-                let decision = policies.stack().prune(&acted.transcript, acted.input);
+                // What fails here suspends no policy that decides, and no layer below is taken for the shadow.
+                let decision = policies.stack().without_breakers().prune(&acted.transcript, acted.input);
                 let event = Event::ExperimentShadow {
                     session: acted.session.clone(),
                     shadow: arm.name.to_string(),
