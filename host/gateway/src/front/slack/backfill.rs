@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(open, [asked(), plain("anybody?", false), plain("nobody?", false)]);
         // Regression: of two people who had asked the bot in a thread during an outage, only the last was answered.
         let also_asks = thread(in_thread("U2", "103.000000", "<@UBOT> and Q2?"));
-        let also_asked = ("and Q2?".to_owned(), Addressing::Mention { alone: true });
+        let also_asked = ("and Q2?".to_owned(), Addressing::Mention { alone: false });
         assert_eq!(also_asks, [asked(), plain("anybody?", false), also_asked]);
         let says = thread(in_thread("UBOT", "103.000000", "something else"));
         assert_eq!(says[..2], [asked(), plain("anybody?", false)]);
