@@ -16,12 +16,14 @@ def least_missed(transcript, excess: int, failures: tuple[str, ...]) -> list[Par
     parts = parts_of(transcript)
     tokens = transcript.tokens(0, transcript.current())
     flags = transcript.flags(0, transcript.current())
+    origins = transcript.origins(0, transcript.current())
     going: list[Part] = []
 
     def take(part: Part) -> None:
         nonlocal excess
         going.append(part)
-        excess -= sum(tokens[part[0] : part[1]])
+        # A marker stays, or another takes its place.
+        excess -= sum(tokens[at] for at in range(*part) if origins[at] != MARKER)
 
     for start, end in parts:
         if excess <= 0:
