@@ -76,8 +76,10 @@ pub struct Transcript {
     structure: Structure,
     current: usize,
     seed_end: usize,
-    /// Where what is there for the new message begins.
+    /// Where what came with the new message or is shown only for it begins.
     stored_end: usize,
+    /// Where what is shown only for it begins.
+    shown: usize,
     /// The starts of the parts that are removed as a whole, and the length as the last element.
     bounds: Vec<usize>,
     markers: Vec<u32>,
@@ -109,8 +111,12 @@ impl Transcript {
                 *wanted == (entry.message.role, entry.message.origin) && !entry.message.has_tools()
             })
             .count();
-        let stored_end = stored_end(&entries, seed_end, current);
-        if stored_end < shown_for_new_message(&entries, seed_end, current) {
+        let shown = end_without(&entries, seed_end..current, &[Origin::Retrieval, Origin::Recall]);
+        let stored_end = match current == entries.len() {
+            true => shown,
+            false => end_without(&entries, seed_end..shown, &[Origin::Attachment]),
+        };
+        if stored_end < shown {
             structure.begin_current_turn(stored_end, current);
         }
         let markers: Vec<u32> = structure.markers.iter().copied().filter(|&at| at as usize != current).collect();
@@ -121,13 +127,14 @@ impl Transcript {
         Transcript {
             sums: running_sums(tokens.iter().copied()),
             marker_sums: running_sums(markers.iter().map(|&at| tokens[at as usize])),
-            bounds: bounds(&entries, &structure, [seed_end, stored_end, current]),
+            bounds: bounds(&structure, seed_end, [stored_end, shown, current], entries.len()),
             entries,
             tokens,
             structure,
             current,
             seed_end,
             stored_end,
+            shown,
             markers,
             dropped_turns,
             channel: channel.into(),
@@ -224,8 +231,7 @@ impl Transcript {
 
     /// Indexes of the recall blocks that an earlier call of this turn was shown.
     pub(crate) fn standing_recalls(&self) -> impl Iterator<Item = usize> + '_ {
-        let shown = shown_for_new_message(&self.entries, self.seed_end, self.current)..self.current;
-        shown.filter(|&at| self.entries[at].message.origin == Origin::Recall)
+        (self.shown..self.current).filter(|&at| self.entries[at].message.origin == Origin::Recall)
     }
 
     /// Where the current turn begins; the number of messages when there is no new message.
@@ -347,30 +353,18 @@ impl Transcript {
     }
 }
 
-fn bounds(entries: &[Entry], structure: &Structure, [seed_end, stored_end, current]: [usize; 3]) -> Vec<usize> {
-    let shown = shown_for_new_message(entries, seed_end, current);
-    let cuts = structure.cuts.iter().map(|&at| at as usize).filter(|&at| seed_end < at && at < stored_end);
-    let ends = [stored_end, shown, current].into_iter().filter(|&at| seed_end < at && !structure.is_straddled(at));
-    let mut bounds: Vec<usize> = [seed_end].into_iter().chain(cuts).chain(ends).chain([entries.len()]).collect();
+fn bounds(structure: &Structure, seed_end: usize, ends: [usize; 3], len: usize) -> Vec<usize> {
+    let cuts = structure.cuts.iter().map(|&at| at as usize).filter(|&at| seed_end < at && at < ends[0]);
+    let ends = ends.into_iter().filter(|&at| seed_end < at && !structure.is_straddled(at));
+    let mut bounds: Vec<usize> = [seed_end].into_iter().chain(cuts).chain(ends).chain([len]).collect();
     bounds.dedup();
     bounds
 }
 
-/// The start of the retrieved and recalled messages just before the new message. They are shown for that message alone
-/// and are part of no stored turn.
-fn shown_for_new_message(entries: &[Entry], seed_end: usize, current: usize) -> usize {
-    let shown = |entry: &&Entry| matches!(entry.message.origin, Origin::Retrieval | Origin::Recall);
-    current - entries[seed_end..current].iter().rev().take_while(shown).count()
-}
-
-/// The end of the stored turns: where what came with the new message begins, or what is shown only for it.
-fn stored_end(entries: &[Entry], seed_end: usize, current: usize) -> usize {
-    let shown = shown_for_new_message(entries, seed_end, current);
-    if current == entries.len() {
-        return shown;
-    }
-    let attached = |entry: &&Entry| entry.message.origin == Origin::Attachment;
-    shown - entries[seed_end..shown].iter().rev().take_while(attached).count()
+/// The end of a range without the messages of these origins at its end.
+fn end_without(entries: &[Entry], range: Range<usize>, origins: &[Origin]) -> usize {
+    let is_of_them = |entry: &&Entry| origins.contains(&entry.message.origin);
+    range.end - entries[range].iter().rev().take_while(is_of_them).count()
 }
 
 /// The sums of the first 0, 1, 2 … counts.

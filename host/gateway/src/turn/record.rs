@@ -55,8 +55,10 @@ pub(super) async fn record(
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
         // What was cut stays cut, and the next attempt has nothing to say of it.
-        Ending::Failed { message, may_pass: true } => (format!("{}{cut}{message}", work.tally.late), false),
-        Ending::Failed { message, may_pass: false } => (format!("{}{message}", work.tally.late), false),
+        Ending::Failed { message, may_pass } => {
+            let cut = if may_pass { cut } else { String::new() };
+            (format!("{}{cut}{message}", work.tally.late), false)
+        }
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // A contact's answer reaches the asker, whatever the model has made of it.

@@ -5,7 +5,9 @@ use std::{io::BufReader, ops::Range, path::Path};
 use pmk_core::{
     Entry, HistoryBuilder, Message, Origin, SessionKey,
     history::{self, HistoryError, Repaired},
-    marker, structure, tokens,
+    marker,
+    structure::Structure,
+    tokens,
 };
 use pmk_system::files;
 use pmk_system::lines::Lines;
@@ -117,20 +119,15 @@ impl Recording {
                 // Shown in one request only, by the policy of that time.
                 Origin::Retrieval | Origin::Recall => {}
                 _ => {
-                    let at = recording.entries.len();
-                    // An attachment belongs to the turn of the message that follows it.
-                    let goes_with = |turn: &Range<usize>| is_attached(&recording.entries[turn.clone()]);
-                    if structure::starts_turn(&message) && !recording.turns.last().is_some_and(goes_with) {
-                        recording.turns.push(at..at);
-                    }
-                    if let Some(turn) = recording.turns.last_mut() {
-                        turn.end = at + 1;
-                    }
-                    recording.entries.push(Entry::new(at as i64 + 1, message));
+                    let id = recording.entries.len() as i64 + 1;
+                    recording.entries.push(Entry::new(id, message));
                     recording.ids.push(std::mem::take(&mut names[index]));
                 }
             }
         }
+        let starts = Structure::of(&recording.entries).turn_starts.into_iter().map(|start| start as usize);
+        let bounds: Vec<usize> = starts.chain([recording.entries.len()]).collect();
+        recording.turns = bounds.windows(2).map(|bounds| bounds[0]..bounds[1]).collect();
         recording
     }
 
@@ -148,11 +145,6 @@ impl Recording {
     pub fn turn_of(&self, index: usize) -> usize {
         self.turns.partition_point(|turn| turn.start <= index).saturating_sub(1)
     }
-}
-
-/// Whether these are only attachments, whose message is still to come.
-fn is_attached(entries: &[Entry]) -> bool {
-    entries.iter().all(|entry| entry.message.origin == Origin::Attachment)
 }
 
 #[derive(Default)]

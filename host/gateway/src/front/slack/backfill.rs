@@ -104,8 +104,8 @@ async fn page(web: &Web, place: &BackfillRequest, cursor: Option<&str>) -> Resul
 fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &BackfillRequest) -> Past {
     // Slack returns a channel newest first, a thread oldest first.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
-    let is_mine = |message: &&Map<String, Value>| me.wrote(Some(text(message, "user")), Some(text(message, "bot_id")));
-    let answered: HashSet<&str> = found.iter().filter(is_mine).flat_map(history::answered_by).collect();
+    let answered: HashSet<&str> =
+        found.iter().filter(|message| is_by(me, message)).flat_map(history::answered_by).collect();
     let mut past = Past::default();
     for (at, message) in found.iter().enumerate() {
         // The first message of a thread is always returned, however old it is.
@@ -144,18 +144,18 @@ fn is_answered_by_others(
     }
     let asker = text(message, "user");
     if place.thread_ts.is_some() {
-        let is_the_bot = |by: &Map<String, Value>| {
-            let word = |key: &str| by.get(key).and_then(Value::as_str);
-            me.wrote(word("user"), word("bot_id"))
-        };
         let is_answer = |reply: &Map<String, Value>| {
-            text(reply, "user") != asker && !is_the_bot(reply) && !mrkdwn::is_mentioned(text(reply, "text"), &me.user)
+            text(reply, "user") != asker && !is_by(me, reply) && !mrkdwn::is_mentioned(text(reply, "text"), &me.user)
         };
         return later.iter().any(is_answer);
     }
     let repliers = message.get("reply_users").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     repliers.iter().filter_map(Value::as_str).any(|user| user != asker)
         || later.iter().any(|other| text(other, "user") != asker && mrkdwn::is_mentioned(text(other, "text"), asker))
+}
+
+fn is_by(me: &Identity, message: &Map<String, Value>) -> bool {
+    me.wrote(Some(text(message, "user")), Some(text(message, "bot_id")))
 }
 
 fn text<'a>(message: &'a Map<String, Value>, key: &str) -> &'a str {
