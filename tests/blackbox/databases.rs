@@ -293,6 +293,28 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
 }
 
+/// Nothing said that the home goes on with the store that was copied, and on the way back each hint led to the next
+/// error.
+#[test]
+fn a_store_moves_to_a_database_and_back_by_what_the_commands_say() {
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let there = home.run(&["store", "copy", "--from", "sqlite", "--to", &store], "").ok().stderr;
+    assert!(there.contains("this home still uses `") && there.contains("pmk-host.db`"), "{there}");
+    assert!(there.contains(&format!("hint: set `store` in gateway.json to `{store}`")), "{there}");
+
+    home.write("gateway.json", serde_json::json!({"version": 1, "store": store}).to_string());
+    let back = ["store", "copy", "--from", &store, "--to", "sqlite"];
+    let refused = home.run(&back, "").stderr;
+    let renew = refused.split('`').find(|part| part.ends_with("store renew")).expect("a command").to_owned();
+    let words: Vec<&str> = renew.split(' ').skip(1).collect();
+    home.run(&words, "").ok();
+    let here = home.run(&back, "").ok().stderr;
+    assert!(here.contains(&format!("this home still uses `{store}`")), "{here}");
+    assert!(here.contains("hint: set `store` in gateway.json to `sqlite`"), "{here}");
+}
+
 /// One that was named by a file was said to be in use, and it wanted a home though it was about two others.
 #[test]
 fn a_copy_needs_no_home_but_those_that_it_names() {

@@ -126,7 +126,7 @@ fn what_the_page_on_backups_says_is_done_and_brings_a_conversation_back() {
     run(&home, &question("Ev1", "hello")).ok();
     let page = fs::read_to_string(repository("docs/backups.md")).expect("the page");
     let blocks: Vec<&str> = page.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
-    let [backing_up, putting_back] = blocks[..] else { panic!("{blocks:?}") };
+    let [backing_up, nightly, putting_back] = blocks[..] else { panic!("{blocks:?}") };
     let shell = |commands: &str| {
         let folder = home.path().display().to_string();
         let mut shell = Command::new("sh");
@@ -137,6 +137,11 @@ fn what_the_page_on_backups_says_is_done_and_brings_a_conversation_back() {
         finish(shell, "").ok()
     };
     shell(backing_up);
+    let script = nightly.split("<<'EOF'\n").nth(1).and_then(|rest| rest.split("EOF\n").next()).expect("a script");
+    shell(&script.replace("runuser -u pmk-host -- ", "").replace("--home /var/lib/pmk ", ""));
+    let files = fs::read_dir(home.path()).expect("the folder").map(|file| file.expect("a file").file_name());
+    let dated = |name: &str| name.starts_with("pmk-2") && name.ends_with(".db");
+    assert!(files.into_iter().any(|name| name.to_str().is_some_and(dated)), "each night's has a name of its own");
     run(&home, &question("Ev2", "and since then?")).ok();
     assert_eq!(turns(&home), 2);
     shell(putting_back);

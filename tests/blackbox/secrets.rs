@@ -227,3 +227,28 @@ fn a_key_that_the_server_repeats_is_in_no_output() {
         assert!(ran.stderr.contains("invalid key: Bearer [key]"), "{}", ran.stderr);
     }
 }
+
+/// Commands like `sessions parked` could not be run at all beside the service: not even PGPASSWORD was looked at.
+#[test]
+fn a_command_beside_the_service_takes_the_password_from_the_usual_places_or_says_how_to_get_the_services() {
+    let home = Home::new();
+    let password = json!({"file": "pmk-store-password"});
+    let config = json!({"version": 1, "store": "postgres://pmk@127.0.0.1:1/pmk", "storePassword": password});
+    home.write("gateway.json", config.to_string());
+    let listed = |password: Option<&str>| {
+        let mut command = home.command(&["sessions", "parked"]);
+        command.env_remove("CREDENTIALS_DIRECTORY").env_remove("PGPASSFILE").env("HOME", home.path());
+        match password {
+            Some(password) => command.env("PGPASSWORD", password),
+            None => command.env_remove("PGPASSWORD"),
+        };
+        let listed = finish(command, "");
+        assert_eq!(listed.code, Some(1), "{listed:?}");
+        listed.stderr
+    };
+    let told = listed(None);
+    let way =
+        format!(" -p LoadCredential=pmk-store-password pmk-host --home {} sessions parked`", home.path().display());
+    assert!(told.contains("systemd-run --pty -p User=") && told.contains(&way), "{told}");
+    assert!(listed(Some("secret")).contains("cannot reach the database"), "{}", listed(Some("secret")));
+}

@@ -44,6 +44,7 @@ mod plan;
 mod policy;
 mod recorded;
 mod run;
+mod service;
 mod sessions;
 mod size_limit;
 mod slack;

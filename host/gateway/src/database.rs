@@ -127,6 +127,14 @@ impl Database {
         self.config.get_password().is_some()
     }
 
+    /// Whether a password is in one of the places where PostgreSQL's own tools look for it.
+    ///
+    /// # Errors
+    /// As [`config`](Database::config).
+    pub fn finds_password(&self) -> Result<bool, Failure> {
+        Ok(passwords::of(&self.config)?.is_some())
+    }
+
     /// Returns the address without the password.
     pub fn name(&self) -> &str {
         &self.name

@@ -135,6 +135,18 @@ impl Index {
             .map_err(|source| self.error(source))
     }
 
+    /// Rewrites the index without what was removed: until then its terms are still in the file. Takes time in proportion to
+    /// the index.
+    ///
+    /// # Errors
+    /// If the database returns an error.
+    pub fn purge(&self, db: &Connection) -> Result<(), IndexError> {
+        let Index { name, .. } = self;
+        db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('optimize')"), [])
+            .map(drop)
+            .map_err(|source| self.error(source))
+    }
+
     /// The number of texts in a group.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     arguments::variable,
     output::{note, note_json},
-    table,
+    service, table,
     text::printable,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Context {
         let kept = config::store(&self.home)?;
         Ok(match named.or(kept.address).as_deref() {
             None | Some(config::SQLITE) => in_home,
-            Some(address) => Place { database: Some(database(address, kept.password.as_ref())?), ..in_home },
+            Some(address) => Place { database: Some(self.database(address, kept.password.as_ref())?), ..in_home },
         })
     }
 
@@ -69,7 +69,8 @@ impl Context {
     pub(super) fn awaited_password(&self) -> Option<String> {
         let kept = config::store(&self.home).ok()?;
         let named = self.named_store().or(kept.address)?;
-        let needs_one = named != config::SQLITE && Database::parse(&named).is_ok_and(|named| !named.has_password());
+        let lacks = |named: Database| !named.has_password() && !named.finds_password().is_ok_and(|finds| finds);
+        let needs_one = named != config::SQLITE && Database::parse(&named).is_ok_and(lacks);
         let password = kept.password.filter(|_| needs_one)?;
         password.awaited_credential().map(str::to_owned)
     }
@@ -83,7 +84,35 @@ impl Context {
             return Ok(Place::from(&std::path::absolute(named).map_err(Failure::new)?));
         }
         let kept = config::store(&self.home)?;
-        Ok(Place { home: self.home.clone(), database: Some(database(named, kept.password.as_ref())?) })
+        Ok(Place { home: self.home.clone(), database: Some(self.database(named, kept.password.as_ref())?) })
+    }
+
+    /// Returns the database at an address, with the password of gateway.json if the address has none. A credential is
+    /// passed to the service alone: then the password is taken from where PostgreSQL's own tools find it.
+    fn database(&self, address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
+        let database = parsed(address)?;
+        let password = match password.filter(|_| !database.has_password()) {
+            Some(password) => match (password.resolve(), password.awaited_credential()) {
+                (Err(_), Some(_)) if database.finds_password()? => None,
+                (Err(failure), Some(credential)) => return Err(failure.hint(self.as_the_service(credential))),
+                (resolved, _) => Some(resolved?),
+            },
+            None => None,
+        };
+        Ok(database.with_password(password.as_ref()))
+    }
+
+    /// Says how to run this very command with a credential of the service.
+    fn as_the_service(&self, credential: &str) -> String {
+        let mut words: Vec<String> = std::env::args().skip(1).collect();
+        if self.home_by != Origin::CommandLine {
+            // That account has another default home.
+            words.splice(0..0, ["--home".to_owned(), self.home.display().to_string()]);
+        }
+        format!(
+            "set PGPASSWORD, or run it with what the service has: `{}`",
+            service::command(&self.home, [credential], &words)
+        )
     }
 
     /// Prints a notice, which is neither data nor an error, with its hint.
@@ -132,16 +161,6 @@ impl Context {
             note(terminal::warning(&what, failure.advice(), self.language));
         }
     }
-}
-
-/// Returns the database at an address, with the password of gateway.json if the address has none.
-fn database(address: &str, password: Option<&Secret>) -> Result<Database, Failure> {
-    let database = parsed(address)?;
-    let password = match password {
-        Some(password) if !database.has_password() => Some(password.resolve()?),
-        _ => None,
-    };
-    Ok(database.with_password(password.as_ref()))
 }
 
 /// Parses the address of a database.

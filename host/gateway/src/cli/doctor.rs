@@ -1,6 +1,6 @@
 //! `doctor`: checks what a gateway needs and prints one line per finding, with what to do about it.
 
-use std::{borrow::Cow, collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use pmk_core::Language;
@@ -17,6 +17,7 @@ use super::{
     model_choice::{Chosen, key_in_file, open_model},
     mra,
     output::{print, print_json},
+    service,
     tokens::{Token, Tokens, no_tokens, slack_config},
 };
 use crate::{
@@ -28,9 +29,6 @@ use crate::{
     stderr::Spinner,
     store::Place,
 };
-
-/// The variables of the unit in `packaging`.
-const ENVIRONMENT_FILE: &str = "/etc/pmk-host/environment";
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorCommand {
@@ -135,16 +133,11 @@ impl Passed {
         }
     }
 
-    /// The command that makes the same checks with what the service has: as the account that the home belongs to, with
-    /// the credentials and the unit's variables.
+    /// The command that makes the same checks with what the service has.
     fn command(&self, context: &Context, layers: &LayerArguments, model: Option<&str>, offline: bool) -> String {
-        let home = &context.home;
-        let user = std::fs::metadata(home).map_or_else(|_| rustix::process::getuid().as_raw(), |home| home.uid());
         let credentials: BTreeSet<&String> = self.to_slack.iter().chain(&self.to_model).chain(&self.to_store).collect();
-        let credentials: String =
-            credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
         // That account has another default home.
-        let mut words = vec!["pmk-host".to_owned(), "--home".to_owned(), home.display().to_string()];
+        let mut words = vec!["--home".to_owned(), context.home.display().to_string()];
         if let Some(store) = &context.store {
             // A password is not repeated.
             let has_password = Database::parse(store).is_ok_and(|database| database.has_password());
@@ -154,9 +147,7 @@ impl Passed {
         words.extend(layers.words());
         words.extend(model.into_iter().flat_map(|model| ["--model".to_owned(), model.to_owned()]));
         words.extend(offline.then(|| "--offline".to_owned()));
-        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-        let words = words.join(" ");
-        format!("systemd-run --pty -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} {words}")
+        service::command(&context.home, credentials.into_iter().map(String::as_str), &words)
     }
 
     /// What is got, unless it takes credentials that are not here.
@@ -166,11 +157,6 @@ impl Passed {
             false => Part::Passed { credentials: credentials.to_owned(), check: self.check.clone() },
         }
     }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> Cow<'_, str> {
-    shlex::try_quote(word).unwrap_or_else(|_| word.into())
 }
 
 /// Runs the checks, each within its time limit.

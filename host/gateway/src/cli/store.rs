@@ -103,6 +103,10 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
     // If no home is named, the log is that of the home copied to or from.
     let homes = [&context.home, &to.home, &from.home];
     let home = homes.into_iter().find(|home| home.is_dir());
+    let value = match &to.database {
+        Some(database) => Some(database.name().to_owned()),
+        None => (to.home == context.home).then(|| config::SQLITE.to_owned()),
+    };
     let (from, to) = (from.name(), to.name());
     let copied = copied.map_err(Failure::from);
     let done = match home {
@@ -110,14 +114,17 @@ fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
         None => copied?,
     };
     if context.json {
-        return print_json(
-            &json!({"from": from, "to": to, "tables": done.tables, "rows": done.rows, "before": done.before}),
-        );
+        print_json(&json!({"from": from, "to": to, "tables": done.tables, "rows": done.rows, "before": done.before}))?;
+    } else {
+        context.say(&format!(
+            "{} rows of {} tables are in `{}`; each was read back and is identical",
+            done.rows, done.tables, to
+        ));
     }
-    context.say(&format!(
-        "{} rows of {} tables are in `{}`; each was read back and is identical",
-        done.rows, done.tables, to
-    ));
+    if let Some(value) = value.filter(|_| context.place().is_ok_and(|used| used.name() == from)) {
+        let hint = format!("set `store` in gateway.json to `{value}`");
+        context.notice(&format!("this home still uses `{from}`"), Some(&hint));
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 mod index;
 mod reader;
 
-pub(super) use index::prepare;
+pub(super) use index::{prepare, purge};
 pub use reader::StoreArchive;
 #[cfg(test)]
 pub(super) use reader::{LENGTHS, READ};

@@ -15,7 +15,7 @@ use pmk_system::{
 use thiserror::Error;
 
 use super::{
-    Store, StoreError, connection, copying::Mark, error::Fault, files, mark, paths, restored, sql::Connection,
+    Store, StoreError, archive, connection, copying::Mark, error::Fault, files, mark, paths, restored, sql::Connection,
 };
 
 /// How many problems of a file are reported at most.
@@ -81,7 +81,7 @@ impl From<BackupError> for Failure {
             BackupError::Read { .. } => Failure::new(error).hint("check that it is a file that you can read"),
             BackupError::NoFile(_) => Failure::new(error).hint(
                 "use PostgreSQL's own tools: `pg_dump` and `pg_restore`, WAL archiving, `pg_amcheck`; `pmk-host store \
-                 copy` moves a store",
+                 copy` moves a store, and `--store sqlite` means the file in the home",
             ),
             BackupError::Exists(_) | BackupError::Busy(_) => {
                 Failure::new(error).hint("choose a name that is not in use")
@@ -109,7 +109,7 @@ impl Store {
         let path = Store::path(&self.shared.place.home);
         self.read(move |conn| {
             Ok(match conn {
-                Connection::Sqlite(conn) => copy(conn, &path, &to, Overwrite::Nothing),
+                Connection::Sqlite(conn) => copy_without_erased(conn, &path, &to),
                 Connection::Postgres(conn) => Err(BackupError::NoFile(conn.link().name().to_owned())),
             })
         })
@@ -162,19 +162,27 @@ impl Store {
     }
 }
 
+/// Copies the store to a new file, in which nothing is left of what was erased.
+fn copy_without_erased(conn: &rusqlite::Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
+    let unfinished = begin_copy(conn, from, to, Overwrite::Nothing)?;
+    let purged = connection::unfinished_copy(unfinished.path()).and_then(|copy| archive::purge(&copy));
+    forget_journal(unfinished.path());
+    purged.map_err(|fault| fault.at(to))?;
+    unfinished.place().map_err(|why| not_written(to, why))
+}
+
 /// Copies what a connection reads to a file, as of now, by SQLite's own means, so that it contains no partial
 /// commit. The file gets its name once it is complete and synced; what a killed process left is removed by the next
 /// copy to the same name.
 pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Overwrite) -> Result<u64, BackupError> {
-    let failed = |why| match why {
-        NotWritten::Exists => BackupError::Exists(to.to_owned()),
-        NotWritten::Busy => BackupError::Busy(to.to_owned()),
-        NotWritten::Io(source) => BackupError::Write { path: to.to_owned(), source },
-    };
+    begin_copy(conn, from, to, over)?.place().map_err(|why| not_written(to, why))
+}
+
+fn begin_copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Overwrite) -> Result<AtomicFile, BackupError> {
     // SQLite accepts an existing empty file.
-    let unfinished = AtomicFile::begin(to, over).map_err(failed)?;
+    let unfinished = AtomicFile::begin(to, over).map_err(|why| not_written(to, why))?;
     let path = unfinished.path();
-    let name = path.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8").into()))?;
+    let name = path.to_str().ok_or_else(|| not_written(to, io::Error::other("its name is not UTF-8").into()))?;
     forget_journal(path);
     let copied = conn.execute("VACUUM INTO ?1", [name]);
     forget_journal(path);
@@ -185,7 +193,15 @@ pub(super) fn copy(conn: &rusqlite::Connection, from: &Path, to: &Path, over: Ov
         }
         other => other.into(),
     })?;
-    unfinished.place().map_err(failed)
+    Ok(unfinished)
+}
+
+fn not_written(to: &Path, why: NotWritten) -> BackupError {
+    match why {
+        NotWritten::Exists => BackupError::Exists(to.to_owned()),
+        NotWritten::Busy => BackupError::Busy(to.to_owned()),
+        NotWritten::Io(source) => BackupError::Write { path: to.to_owned(), source },
+    }
 }
 
 /// Removes the journal of an interrupted copy.

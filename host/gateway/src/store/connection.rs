@@ -213,6 +213,19 @@ pub(super) fn as_committed(path: &Path) -> Result<rusqlite::Connection, StoreErr
     open().map_err(|fault| fault.at(path))
 }
 
+/// Opens a copy that is not finished yet, so that what is removed from it is overwritten at once.
+pub(super) fn unfinished_copy(path: &Path) -> Result<rusqlite::Connection, Fault> {
+    let conn = rusqlite::Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    common(&conn)?;
+    conn.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
+    conn.pragma_update(None, "synchronous", "off")?;
+    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    Ok(conn)
+}
+
 /// Returns the size of the database in bytes, including pages that are only in its log.
 pub(super) fn length(conn: &rusqlite::Connection) -> Result<u64, Fault> {
     let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;

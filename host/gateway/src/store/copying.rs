@@ -130,8 +130,12 @@ pub enum CopyError {
         home: Option<PathBuf>,
     },
     /// The target contains data that is not an unfinished copy of this store.
-    #[error("`{0}` is not empty")]
-    NotEmpty(String),
+    #[error("`{name}` is not empty")]
+    NotEmpty {
+        name: String,
+        /// The home whose file it is; `None` for a database.
+        home: Option<PathBuf>,
+    },
     /// Source and target differ after the copy.
     #[error(
         "a row of `{table}` differs after the copy, the one of {key}: one of the stores was changed in the meantime"
@@ -150,7 +154,11 @@ impl From<CopyError> for Failure {
             CopyError::Place(failure) => return failure.clone(),
             CopyError::Itself(_) => Some("specify another database or another home"),
             CopyError::InUse { .. } => Some("stop it first"),
-            CopyError::NotEmpty(_) => {
+            CopyError::NotEmpty { home: Some(home), .. } => {
+                let renew = home::command(home, "--store sqlite store renew");
+                return Failure::new(&error).hint(format!("`{renew}` moves it aside"));
+            }
+            CopyError::NotEmpty { home: None, .. } => {
                 Some("a store can only be copied to an empty database, or to a home without a store")
             }
             CopyError::Differs { .. } => Some("stop all processes that use them, empty the target, and copy again"),
@@ -224,16 +232,20 @@ impl Side {
     }
 
     fn target(place: &Place, name: String, source: &str) -> Result<Side, CopyError> {
+        let not_empty = |side: Side| {
+            let home = side.home.is_some().then(|| place.home.clone());
+            CopyError::NotEmpty { name: side.name, home }
+        };
         let side = Side::open(place, name, OpenMode::Made)?;
         match side.mark.read(&side.conn).map_err(|fault| side.failed(fault))? {
             Some(of) if of == source => {}
-            Some(_) => return Err(CopyError::NotEmpty(side.name)),
+            Some(_) => return Err(not_empty(side)),
             None => {
                 for table in TABLES {
                     let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
                     let found = side.conn.prepare_cached(&any).and_then(|mut any| any.exists([]));
                     if found.map_err(|error| side.failed(error))? {
-                        return Err(CopyError::NotEmpty(side.name));
+                        return Err(not_empty(side));
                     }
                 }
                 side.mark.set(&side.conn, source).map_err(|fault| side.failed(fault))?;

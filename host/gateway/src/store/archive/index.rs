@@ -51,6 +51,11 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, terms: &[Strin
     }
 }
 
+/// Rewrites the index of a copy of a store without the messages that were removed from it.
+pub(in crate::store) fn purge(copy: &rusqlite::Connection) -> Result<(), Fault> {
+    Ok(INDEX.purge(copy)?)
+}
+
 /// Removes a message from the index.
 pub(super) fn remove(conn: &Connection, id: i64) -> Result<(), Fault> {
     match conn {

@@ -649,3 +649,18 @@ proptest! {
         });
     }
 }
+
+/// The index kept the words of a removed message until it had grown by a tenth, and each backup had them.
+#[tokio::test]
+async fn what_was_deleted_is_in_no_backup_that_is_made_afterwards() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "the margin of xylophones", "It fell.", 0).await;
+    answered(&store, 2, "the margin of violins", "It rose.", 0).await;
+    deleted(&store, &at(1)).await;
+    let copy = home.path().join("copy.db");
+    store.back_up(&copy).await.unwrap();
+    let bytes = std::fs::read(copy).unwrap();
+    let has = |word: &str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+    assert!(has("violins") && !has("ylophone"), "what was deleted is still in the file");
+}

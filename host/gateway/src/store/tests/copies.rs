@@ -135,7 +135,7 @@ async fn a_copy_that_was_cut_short_is_nobodys_store_and_goes_on_where_it_was() {
     // A copy of another store is not mixed with it.
     let other = tempfile::tempdir().unwrap();
     drop(open(&other));
-    assert!(matches!(copied(&Place::from(other.path()), &to), Err(CopyError::NotEmpty(_))));
+    assert!(matches!(copied(&Place::from(other.path()), &to), Err(CopyError::NotEmpty { .. })));
     // A partly copied table, too.
     on_postgres::asked(&there, |conn| conn.execute_batch("DELETE FROM message WHERE id > 1000").unwrap());
     let done = copied(&from, &to).unwrap();
@@ -189,7 +189,7 @@ async fn a_store_in_use_is_neither_copied_nor_copied_over_and_a_full_one_is_left
     turn(&open(&home), "slack:dm:U1", "Ev1").await;
     turn(&open(&other), "slack:dm:U1", "Ev1").await;
     let (from, to) = (Place::from(home.path()), Place::from(other.path()));
-    assert!(matches!(copied(&from, &to), Err(CopyError::NotEmpty(_))));
+    assert!(matches!(copied(&from, &to), Err(CopyError::NotEmpty { .. })));
     assert!(matches!(copied(&from, &from), Err(CopyError::Itself(_))));
     let nowhere = tempfile::tempdir().unwrap();
     assert!(matches!(

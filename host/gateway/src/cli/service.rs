@@ -1,0 +1,21 @@
+//! How a command is run with what a service manager passes to the service alone.
+
+use std::{borrow::Cow, os::unix::fs::MetadataExt, path::Path};
+
+/// The variables of the unit in `packaging`.
+const ENVIRONMENT_FILE: &str = "/etc/pmk-host/environment";
+
+/// Returns the command line that runs `pmk-host` with these words as the account that the home belongs to, with the
+/// credentials and the unit's variables.
+pub(super) fn command<'a>(home: &Path, credentials: impl IntoIterator<Item = &'a str>, words: &[String]) -> String {
+    let user = std::fs::metadata(home).map_or_else(|_| rustix::process::getuid().as_raw(), |home| home.uid());
+    let credentials: String =
+        credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
+    let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+    format!("systemd-run --pty -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> Cow<'_, str> {
+    shlex::try_quote(word).unwrap_or_else(|_| word.into())
+}
