@@ -126,8 +126,10 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
             Admission::Ask(turn) => hear::as_talk(turn),
-            Admission::CalledOff(_) => return Err(TurnError::Anew),
-            Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) => return Ok(()),
+            // It has changed meanwhile, and those before it are still to be answered.
+            Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {
+                return Err(TurnError::Anew);
+            }
         },
     };
     // A change since the first message was read affects the whole batch.

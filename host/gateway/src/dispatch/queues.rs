@@ -206,10 +206,13 @@ impl Queues {
         goes_on
     }
 
-    /// Returns the conversations that other hosts work on, as far as is known.
+    /// Returns the conversations that other hosts work on, as far as is known, in an order that is the same in every
+    /// process.
     pub fn elsewhere(&self) -> Vec<SessionKey> {
         let elsewhere = self.by_key.iter().filter(|(_, queue)| queue.elsewhere.is_some());
-        elsewhere.map(|(key, _)| key.clone()).collect()
+        let mut keys: Vec<_> = elsewhere.map(|(key, _)| key.clone()).collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Notes that no other host works on a conversation any more: its worker goes on if it has

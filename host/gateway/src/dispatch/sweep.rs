@@ -25,8 +25,9 @@ struct Retry {
     pause: Duration,
 }
 
-/// For this long after a message was parked, telling people is left to the host that parked it.
-const OTHERS_TELL_FOR_MS: i64 = 60_000;
+/// For this long after a message was first seen parked, telling people is left to the host that parked it. Its clock may
+/// differ.
+const OTHERS_TELL_FOR: Duration = Duration::from_secs(60);
 
 impl Dispatcher {
     /// Sweeps until the gateway stops.
@@ -80,14 +81,13 @@ impl Dispatcher {
     async fn tell_untold(&self, retries: &mut HashMap<InboxId, Retry>) {
         match self.store.parked_untold().await {
             Ok(parked) => {
-                // A message that another host has just parked is reported by that host.
-                let now_ms = self.clock.now_ms();
-                let is_told = |at_ms: i64| self.store.peers_may_have_work() && now_ms - at_ms < OTHERS_TELL_FOR_MS;
+                let others_tell_for = if self.store.peers_may_have_work() { OTHERS_TELL_FOR } else { Duration::ZERO };
                 let untold: HashSet<InboxId> = parked.iter().map(|parked| parked.inbox).collect();
                 retries.retain(|inbox, _| untold.contains(inbox));
-                for parked in parked.iter().filter(|parked| !is_told(parked.at_ms)) {
+                for parked in parked {
                     let now = Instant::now();
-                    let retry = retries.entry(parked.inbox).or_insert(Retry { at: now, pause: EVERY });
+                    let retry =
+                        retries.entry(parked.inbox).or_insert(Retry { at: now + others_tell_for, pause: EVERY });
                     if now >= retry.at {
                         self.tell(parked.inbox).await;
                         *retry =

@@ -9,6 +9,7 @@ use crate::{
     access::authorization::Action,
     chat::{Accepted, Addressing, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
+    ids::InboxId,
     ledger::report::TurnReport,
     services::Services,
     store::{Changed, Open, RegenerateOutcome, RegenerateTrigger, StoreError},
@@ -117,11 +118,11 @@ pub(super) async fn stop_by_word(
     let mut open = services.store.open_questions(&message.key).await?;
     // The stop word may arrive late; questions asked after it are not meant.
     open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
+    let under_way = under_way(dispatcher.working(&message.key), &open);
     let theirs = of_theirs(services, &message.user, open);
-    let under_way = under_way(dispatcher, &message.key);
     // Messages answered together are stopped together; if none is being answered, the next one is
     // stopped.
-    let mut stopped: Vec<_> = theirs.iter().filter(|open| under_way(open)).map(|open| open.inbox).collect();
+    let mut stopped: Vec<_> = theirs.iter().map(|open| open.inbox).filter(|inbox| under_way.contains(inbox)).collect();
     if stopped.is_empty() {
         stopped.extend(theirs.first().map(|open| open.inbox));
     }
@@ -214,11 +215,12 @@ async fn stop_at(
     (channel, ts): (&str, &str),
 ) -> Result<bool, StoreError> {
     let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(false) };
-    let mut all = vec![open.clone()];
-    let under_way = under_way(dispatcher, &key);
-    if under_way(&open) {
-        let others = services.store.open_questions(&key).await?;
-        all = others.into_iter().filter(under_way).collect();
+    let mut all = services.store.open_questions(&key).await?;
+    let under_way = under_way(dispatcher.working(&key), &all);
+    if under_way.contains(&open.inbox) {
+        all.retain(|open| under_way.contains(&open.inbox));
+    } else {
+        all = vec![open];
     }
     let stopped: Vec<_> = of_theirs(services, actor, all).into_iter().map(|open| open.inbox).collect();
     if stopped.is_empty() {
@@ -259,11 +261,12 @@ pub(super) async fn again(
     .await
 }
 
-/// Returns a predicate for the questions of a conversation that are being answered: here or, if
-/// none is here, on another host.
-fn under_way(dispatcher: &Dispatcher, key: &SessionKey) -> impl Fn(&Open) -> bool + use<> {
-    let working = dispatcher.working(key);
-    move |open| if working.is_empty() { open.has_begun } else { working.contains(&open.inbox) }
+/// Returns which open questions of a conversation are being answered, by this host, which is `working` on some, or by
+/// another. While another answers, what waits here for more messages to be answered with does not count.
+fn under_way(working: Vec<InboxId>, open: &[Open]) -> Vec<InboxId> {
+    let begun: Vec<_> = open.iter().filter(|open| open.has_begun).map(|open| open.inbox).collect();
+    let is_elsewhere = !begun.is_empty() && !begun.iter().any(|begun| working.contains(begun));
+    if working.is_empty() || is_elsewhere { begun } else { working }
 }
 
 /// Restarts the running turn if a change affects it.
@@ -316,5 +319,20 @@ mod tests {
         let says = |text: &str| is_stop(&OpenTurn::asked("slack:dm:U1", "U1", text).inbound);
         assert!([" stop ", "Stop!", "STOP.", "/stop", "停", "停。"].into_iter().all(says));
         assert!(!["", "stop it", "don't stop", "停車場在哪裡？", "stop?"].into_iter().any(says));
+    }
+
+    #[test]
+    fn a_stop_was_for_what_waits_here_for_more_and_not_for_what_another_host_answers() {
+        let open = |inbox, has_begun| Open { inbox: InboxId(inbox), user: None, has_begun, ts: String::new() };
+        let [first, second] = [InboxId(1), InboxId(2)];
+        assert_eq!(
+            under_way(vec![second], &[open(1, true), open(2, false)]),
+            [first],
+            "another host answers the first"
+        );
+        assert_eq!(under_way(vec![first], &[open(1, true), open(2, false)]), [first]);
+        assert_eq!(under_way(vec![first, second], &[open(1, true), open(2, false)]), [first, second]);
+        assert_eq!(under_way(vec![second], &[open(2, false)]), [second], "nobody answers anything yet");
+        assert_eq!(under_way(vec![], &[open(1, true), open(2, false)]), [first]);
     }
 }

@@ -292,7 +292,8 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     if known.called_off == Some(CalledOff::Deleted) || last_edit.is_some_and(|last| last > *at) {
         return Ok(Changed::Nothing);
     }
-    let waits = known.waits();
+    // A stopped question enters the conversation, too, with the words that it has by then.
+    let waits = known.message.is_some() && !known.is_answered;
     let turn = known.turn();
     match known.message {
         Some(asked) if waits => {

@@ -108,7 +108,8 @@ const FREE_AMONG: &str = "SELECT k.value, EXISTS (SELECT 1 FROM host h WHERE h.i
              ORDER BY i.ts, i.id LIMIT 1))
      FROM jsonb_array_elements_text(CAST(?1 AS jsonb)) k LEFT JOIN session s ON s.key = k.value
      WHERE s.lease_until IS NOT NULL OR s.lease_owner IS NULL OR s.lease_owner = ?2
-        OR NOT EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner)";
+        OR NOT EXISTS (SELECT 1 FROM host h WHERE h.owner = s.lease_owner)
+     ORDER BY k.value";
 /// Hosts that have ended in an orderly way are left out.
 const HOSTS: &str = concat!(
     "SELECT ",

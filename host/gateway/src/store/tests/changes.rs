@@ -184,6 +184,18 @@ async fn nothing_is_left_of_a_question_that_was_stopped_and_edited_and_deleted_w
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE edited IS NOT NULL"), 0);
 }
 
+/// The conversation got the words that the asker had taken out.
+#[tokio::test]
+async fn what_is_stopped_and_then_edited_enters_the_conversation_as_it_reads_by_then() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "a secret").await;
+    store.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await.unwrap();
+    assert_eq!(store.edit(&edit(1, "never mind", 1), NOW).await, Ok(here(false)));
+    assert_eq!(ask(&store, inbox).await.inbound.text, "never mind");
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
+}
+
 /// Regression: stopping any question made the turn under way in its conversation start anew.
 #[tokio::test]
 async fn to_stop_what_waits_concerns_nothing_that_is_under_way() {
