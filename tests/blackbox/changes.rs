@@ -1,8 +1,10 @@
 //! What people change about messages that they have sent: edits, deletions, stop and again.
 
+use std::time::Duration;
+
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
-    slack::{Message, Sent, SlackRules, Upload},
+    slack::{Fault, Message, Sent, SlackRules, Upload},
 };
 use serde_json::{Value, json};
 
@@ -89,6 +91,33 @@ async fn a_question_that_waits_or_is_being_answered_is_asked_as_edited() {
     assert_eq!(texts, ["You said: one, as edited", "You said: two, as edited"]);
     assert_eq!(scene.anthropic.requests().len(), 3, "the old words are not asked again, nor is what only unfolded");
     assert_eq!(scene.home.await_events("message.edited", 2).len(), 2);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// The others of its batch were left to the sweep.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collected_question_that_becomes_a_command_leaves_no_other_unanswered() {
+    let scene = scene(json!({"queue": {"mode": "collect", "debounceMs": 1500}})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let first = scene.slack.dm("U1", "one");
+    asked(&scene, 1).await;
+    let waiting = ["two", "three", "verbose on"].map(|text| scene.slack.dm("U1", text));
+    for sent in &waiting {
+        taken(&scene, &sent.event_id).await;
+    }
+    scene.anthropic.release();
+    assert!(scene.slack.await_reply(&first, PATIENCE).await.is_some());
+    // The command among them is answered first, and that takes a while.
+    let calls = scene.slack.call_count("chat.postMessage");
+    scene.slack.fault("chat.postMessage", Fault::Slow(Duration::from_secs(2)));
+    until("the command is being answered", || (scene.slack.call_count("chat.postMessage") > calls).then_some(()));
+    let edited = scene.slack.edit(&waiting[1], "verbose off");
+    taken(&scene, &edited[0]).await;
+    let replies = answers(&scene, &first.channel, 4).await;
+    assert!(replies.iter().any(|reply| reply.text == "You said: two"), "{replies:#?}");
+    assert!(scene.home.events("queue.swept").is_empty());
     assert!(gateway.terminate().success());
     scene.behaved();
 }

@@ -16,6 +16,7 @@ mod deeds;
 mod disk;
 mod life;
 mod model;
+mod panics;
 mod policies;
 mod random;
 mod run;

@@ -35,9 +35,10 @@ pub fn names(text: &str) -> Vec<usize> {
     named.collect()
 }
 
-/// The time within which all of several hosts learn of a change, in milliseconds: a quarter of a second, unless one is
-/// suspended or cut off.
-const LEARNS_WITHIN: u64 = 30_000;
+/// The time within which all of several hosts learn of a change, in milliseconds: a quarter of a second unless a statement
+/// is lost, and longer if one of them was suspended or cut off.
+const LEARNS_WITHIN: u64 = 3_000;
+const LEARNS_LATE_WITHIN: u64 = 30_000;
 
 /// As the gateway estimates it: how a provider represents a tool is not known.
 fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
@@ -96,8 +97,13 @@ impl WorldsModel {
         if !pairs_are_whole(&request.messages) {
             breach("has half a tool pair");
         }
-        let learnt_within = if self.world.hosts() > 1 { LEARNS_WITHIN } else { 0 };
-        let known = self.world.time().checked_sub(learnt_within);
+        let now = self.world.time();
+        let learnt_within = match self.world.hosts() {
+            1 => 0,
+            _ if self.world.scenario.harms_between(now.saturating_sub(LEARNS_LATE_WITHIN), now) => LEARNS_LATE_WITHIN,
+            _ => LEARNS_WITHIN,
+        };
+        let known = now.checked_sub(learnt_within);
         if let Some(what) = known.and_then(|by| self.world.witness.object_to(&request.messages, &asked(request), by)) {
             breach(&what);
         }

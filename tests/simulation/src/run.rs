@@ -15,6 +15,7 @@ use crate::{
     course,
     database::{Fence, WorldsDatabase},
     life::Site,
+    panics,
     policies::Policies,
     scenario::{Scenario, Setting},
     slack::Slack,
@@ -66,12 +67,19 @@ pub fn run(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTreeSet<
         Site { world: &world, slack: &slack, policies, home, place: place(host) }
     };
     let sites: Vec<Site<'_>> = homes.iter().enumerate().map(site).collect();
+    panics::take();
     let lived = catch_unwind(AssertUnwindSafe(|| course::run(&world, &slack, &sites, &wires, database.as_ref())));
     if lived.is_err() {
         world.breach("the gateway panicked outside of a turn".to_owned());
     }
+    let places = panics::take();
     wires.iter().for_each(|wire| wire.take_down());
-    verdict::of(&world, &slack, &homes, database.as_ref(), policies)
+    let mut outcome = verdict::of(&world, &slack, &homes, database.as_ref(), policies);
+    // A turn that panicked is in the ledger, unless that could not be written.
+    let is_told = |place: &String| outcome.breaches.iter().any(|breach| breach.contains(place));
+    let untold: Vec<String> = places.into_iter().filter(|place| !is_told(place)).collect();
+    outcome.breaches.extend(untold.into_iter().map(|place| format!("something panicked at {place}")));
+    outcome
 }
 
 /// A folder in memory, because the speed of a real disk is not simulated.

@@ -349,6 +349,14 @@ fn numbered(events: Vec<(u64, What)>) -> Vec<Event> {
 }
 
 impl Scenario {
+    /// Whether one of several hosts was suspended or cut off at some time between these.
+    pub fn harms_between(&self, from: u64, to: u64) -> bool {
+        self.events.iter().any(|event| match event.what {
+            What::Harm { lasts, .. } => event.at <= to && event.at + lasts >= from,
+            _ => false,
+        })
+    }
+
     /// Whether this host is affected by this fault at this time.
     pub fn is_hit(&self, wanted: Harm, of: usize, now: u64) -> bool {
         let mut events = self.events.iter().filter(|event| event.at <= now);

@@ -25,6 +25,7 @@ use crate::{
     database::WorldsDatabase,
     model,
     policies::Policies,
+    scenario::{Trouble, What},
     slack::{Done, FIRST_OF_CONTACTS, Known, Post, Question, Refused, Slack, direct, number},
     witness,
     world::World,
@@ -203,6 +204,7 @@ impl Verdict<'_> {
         for line in lines.iter().filter(|line| line["type"] == "turn.panicked") {
             breaches.push(format!("a turn panicked at {}", line["place"]));
         }
+        self.judge_errors(&lines, breaches);
         for key in &self.kept.torn {
             breaches.push(format!("the live window of {key} holds half a tool pair"));
         }
@@ -226,6 +228,33 @@ impl Verdict<'_> {
         self.judge_presence(&lines, breaches);
         self.judge_notices(&lines, breaches);
         answered
+    }
+
+    /// What only a bug brings about excuses nothing: a message that nobody worked on, and one that is parked because the
+    /// store was used wrongly.
+    fn judge_errors(&self, lines: &[Value], breaches: &mut Vec<String>) {
+        let is_of_a_bug = |why: &str| {
+            why.contains("a bug in this program") || why.contains("has no position") || why.starts_with("turn ")
+        };
+        for line in lines {
+            let why = line["why"].as_str().unwrap_or_default();
+            if line["type"] == "queue.swept" && !self.may_be_swept() {
+                breaches.push("the sweep found messages that nobody worked on".to_owned());
+            } else if line["type"] == "turn.parked" && is_of_a_bug(why) {
+                breaches.push(format!("a question was parked because {why}"));
+            }
+        }
+    }
+
+    /// Whether something may be stored although the disk, or the database, said that it was not.
+    fn may_be_swept(&self) -> bool {
+        self.world.scenario.events.iter().any(|event| match event.what {
+            What::Trouble { kind, .. } => {
+                matches!(kind, Trouble::DiskFull | Trouble::DiskBroken | Trouble::DiskUnread)
+            }
+            What::Harm { .. } | What::Statement { .. } => true,
+            _ => false,
+        })
     }
 
     /// Whether Slack has permanently refused a message about it.
