@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod apart;
+mod plain;
 
 /// What only the one is told who reads the asker's words.
 const READER: &str = "their answer is still awaited";

@@ -116,6 +116,7 @@ fn question(event_id: &str) -> Inbound {
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: "What was the last thing we talked about?".into(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: String::new(),
     }
 }

@@ -44,6 +44,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         reply_to: ReplyTo { channel: format!("D{conversation}"), thread_ts: None },
         text: QUESTION.to_owned(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
@@ -114,6 +115,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         reply_to: ReplyTo { channel: "D0".into(), thread_ts: None },
         text: String::new(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");

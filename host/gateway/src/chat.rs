@@ -32,6 +32,9 @@ pub struct Inbound {
     /// What came with it in addition to the text.
     #[serde(default, skip_serializing_if = "Attachments::is_empty")]
     pub attached: Attachments,
+    /// Whether it is for the bot only if it is about a question that waits: it does not mention the bot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub if_awaited: bool,
     /// The position within a conversation: Slack's `ts`; empty if the order of arrival counts.
     pub ts: String,
 }
@@ -67,14 +70,28 @@ pub struct ThreadMessage {
 }
 
 /// Whom the message addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// It mentions the bot, which makes it a question. `alone`: as far as is known, nobody else has written in the
     /// thread before.
     Mention { alone: bool },
-    /// It does not mention the bot. It may be for the bot all the same, but not if `for_others`: it names somebody
-    /// else, or somebody else has answered it.
-    Plain { for_others: bool },
+    /// It does not mention the bot, but these: people, groups, or everybody. It may be for the bot all the same.
+    Plain { names: Vec<String>, answered: Option<AnsweredBy> },
+}
+
+/// Who has answered a message since, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnsweredBy {
+    Bot,
+    Others,
+}
+
+impl Addressing {
+    /// Returns whether it goes on with a conversation with the bot, if its author has one there: it is for nobody else,
+    /// and nobody has answered it.
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Addressing::Plain { names, answered: None } if names.is_empty())
+    }
 }
 
 /// The prefix of commands, independent of how they arrive.

@@ -374,6 +374,7 @@ impl State {
             reply_to: ReplyTo { channel, thread_ts },
             text,
             attached: files::attached(world, number, 0),
+            if_awaited: false,
             ts,
         };
         // The gateway may reject it as too long without asking the model.
@@ -418,6 +419,7 @@ impl State {
             reply_to: ReplyTo { channel: place.channel.clone(), thread_ts: Some(ts.to_owned()) },
             text: doing::words_of_contact(number, 0),
             attached: Attachments::default(),
+            if_awaited: false,
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));

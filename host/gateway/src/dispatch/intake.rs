@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Dispatcher;
 use crate::{
-    chat::{Accepted, Addressing, Inbound, ThreadMessage},
+    chat::{Accepted, Addressing, AnsweredBy, Inbound, ThreadMessage},
     store::{Pending, StoreError},
 };
 
@@ -68,11 +68,14 @@ impl Dispatcher {
                 self.store.mentioned(&key, &user, &ts, alone).await?;
                 Ok(Some(accepted))
             }
-            Addressing::Plain { for_others } => {
-                let is_for_us = self.store.overheard(&key, &user, &ts).await?;
-                if !is_for_us || for_others {
-                    return Ok(None);
-                }
+            Addressing::Plain { ref names, answered } => {
+                let is_followed = self.store.overheard(&key, &user, &ts).await?;
+                let message = match is_followed && manner.goes_on() {
+                    true => message,
+                    false if answered == Some(AnsweredBy::Bot) => return Ok(None),
+                    false if !self.store.is_expected(&message, names).await? => return Ok(None),
+                    false => Inbound { if_awaited: true, ..message },
+                };
                 self.store_and_enter(message, way).await.map(Some)
             }
         }

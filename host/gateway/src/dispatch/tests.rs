@@ -229,6 +229,7 @@ fn message(user: &str, text: &str) -> Inbound {
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: text.into(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: String::new(),
     }
 }

@@ -146,6 +146,17 @@ impl Marker {
         !sender.is_empty() && self.asker_user_id.as_deref() == Some(sender)
     }
 
+    /// Returns whether a message of this person in the thread is expected without a mention of the bot: of a contact, or
+    /// of the asker if a contact has asked back. It may mention nobody but the one who waits for it.
+    pub fn expects(&self, sender: &str, names: &[String]) -> bool {
+        let waits = match self.absorbs(sender) {
+            true => self.asker_user_id.as_deref(),
+            false if !self.is_askers(sender) || self.asked_back_by().is_none() => return false,
+            false => self.asked_back_by(),
+        };
+        names.iter().all(|name| waits == Some(name.as_str()))
+    }
+
     /// Returns it as the newest question of its thread, which this turn asks.
     pub fn asked(self, turn: TurnId, before: Option<Marker>) -> Marker {
         let mut earlier = Vec::new();
@@ -252,6 +263,27 @@ mod tests {
         assert_eq!(marker.asked_back_by(), None);
         let read: Marker = serde_json::from_value(serde_json::to_value(&marker).expect("JSON")).expect("a marker");
         assert_eq!(read, marker);
+    }
+
+    #[test]
+    fn who_is_awaited_needs_no_mention_of_the_bot_and_may_name_whoever_waits() {
+        let mut marker =
+            Marker { asker_user_id: Some("U1".into()), ..Marker::parse(NAME, JSON.as_bytes()).expect("a marker") };
+        let expects = |marker: &Marker, sender: &str, names: &[&str]| {
+            marker.expects(sender, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+        };
+        for (sender, names, expected) in [
+            ("U_IT1", &[][..], true),
+            ("U_IT1", &["U1", "U1"], true),
+            ("U_IT1", &["U1", "U9"], false),
+            ("U_IT1", &["!here"], false),
+            ("U1", &[], false),
+            ("U9", &[], false),
+        ] {
+            assert_eq!(expects(&marker, sender, names), expected, "{sender} to {names:?}");
+        }
+        marker.exchange.push(EscalationRemark { user_id: "U_IT1".into(), text: "which month?".into(), turn: None });
+        assert!(expects(&marker, "U1", &[]) && expects(&marker, "U1", &["U_IT1"]) && !expects(&marker, "U1", &["U9"]));
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl Typed {
             reply_to: ReplyTo { channel: self.channel, thread_ts: self.thread_ts },
             text: self.text,
             attached: Attachments::default(),
+            if_awaited: false,
             ts: String::new(),
         })
     }

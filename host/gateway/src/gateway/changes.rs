@@ -93,7 +93,7 @@ async fn take_in(
     edit: &Edit,
 ) -> Result<Option<Accepted>, StoreError> {
     let message = edit.message.clone();
-    match edit.manner {
+    match edit.manner.clone() {
         // A person who mentions the bot by an edit is followed like anybody else.
         Some(manner) if services.people.may_hear(&message.user) => {
             dispatcher.hear(ThreadMessage { message, manner }).await
@@ -175,11 +175,8 @@ pub(super) async fn stop_by_word_in_thread(
             }
             true
         }
-        Addressing::Plain { for_others: true } => false,
-        Addressing::Plain { for_others: false } if !is_stop(message) => false,
-        Addressing::Plain { for_others: false } => {
-            services.store.overheard(&message.key, &message.user, &message.ts).await?
-        }
+        Addressing::Plain { .. } if !manner.goes_on() || !is_stop(message) => false,
+        Addressing::Plain { .. } => services.store.overheard(&message.key, &message.user, &message.ts).await?,
     };
     Ok(is_for_us && stop_by_word(services, dispatcher, message).await?)
 }

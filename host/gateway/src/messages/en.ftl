@@ -154,7 +154,7 @@ withdrawn = :ok_hand: All right, I am no longer waiting for this answer.
 not-needed = :information_source: { $asker } no longer needs an answer to this; there is nothing left to do. Thank you!
     { $question }
 reply-here = Reply in this thread; I will pass it on.
-reply-with-mention = Reply in this thread and mention me; I will pass it on.
+reply-or-mention = Reply in this thread; I will pass it on. If I do not react to it, reply once more and mention me.
 
 answer-arrived = { $asker } { $contributor } has answered your question:
 atom-pending = :inbox_tray: The answer from { $contributor } is kept and will be used for similar questions after 24 hours:

@@ -23,8 +23,8 @@ pub struct Escalation<'a> {
     pub reason: Option<&'a str>,
     /// What was searched before.
     pub tried: PriorAttempts,
-    /// In a channel where the bot does not follow threads, it only sees a reply that mentions it.
-    pub must_mention_bot: bool,
+    /// In a channel, the bot may see only a reply that mentions it.
+    pub in_channel: bool,
 }
 
 impl Messages {
@@ -34,22 +34,22 @@ impl Messages {
     }
 
     /// To the asker: a contact asks a question back.
-    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> MessageBody {
+    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, in_channel: bool) -> MessageBody {
         let asked = [
             ("asker", asker.map(mention).unwrap_or_default().into()),
             ("contact", mention(contact).into()),
             ("text", quotation(text).into()),
         ];
-        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let how = self.text(if in_channel { "reply-or-mention" } else { "reply-to-this" }, []);
         let pings = asker.into_iter().chain([contact]).map(str::to_owned).collect();
         MessageBody { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
     }
 
     /// To the contacts: the asker's reply.
-    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> MessageBody {
+    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, in_channel: bool) -> MessageBody {
         let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
         let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quotation(text).into())];
-        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let how = self.text(if in_channel { "reply-or-mention" } else { "reply-to-this" }, []);
         let pings = contacts.iter().cloned().chain([asker.to_owned()]).collect();
         MessageBody { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
     }
@@ -178,7 +178,7 @@ impl Messages {
             let tried = [("atoms", ask.tried.atoms.into()), ("mra", ask.tried.mra.into())];
             text += &format!("\n{}", self.text("escalation-tried", tried));
         }
-        let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
+        let how = if ask.in_channel { "reply-or-mention" } else { "reply-here" };
         let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
         MessageBody { text: format!("{text}\n{}", self.text(how, [])), pings }
     }
@@ -220,7 +220,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         question: "q",
         reason: Some("r"),
         tried: PriorAttempts { atoms: 1, mra: 2 },
-        must_mention_bot: false,
+        in_channel: false,
     };
     let mut said = vec![
         messages.escalated(false),
@@ -258,7 +258,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.atom_approved("id"),
         messages.atom_rejected("id"),
     ];
-    ask.must_mention_bot = true;
+    ask.in_channel = true;
     said.push(messages.escalation(&ask).text);
     said
 }
@@ -278,14 +278,14 @@ mod tests {
             question: "<!channel> ask\n<@U9>",
             reason: Some("not\nin code"),
             tried: PriorAttempts::default(),
-            must_mention_bot: true,
+            in_channel: true,
         };
         let speech = Messages::new(Language::English).escalation(&ask);
         assert_eq!(speech.pings, ["U2", "U3", "U1"]);
         assert_eq!(
             speech.text,
             "<@U2> <@U3> could you help with a question from <@U1>?\n> <!channel> ask\n> <@U9>\nWhy: not in code\n\
-             Reply in this thread and mention me; I will pass it on."
+             Reply in this thread; I will pass it on. If I do not react to it, reply once more and mention me."
         );
     }
 }

@@ -138,7 +138,7 @@ withdrawn = :ok_hand: 好的，不再等這個答案了。
 not-needed = :information_source: { $asker } 不再需要這個問題的答案，不用再費心了，謝謝！
     { $question }
 reply-here = 請直接在這個討論串回覆，我會轉達。
-reply-with-mention = 請在這個討論串回覆並提及我，我會轉達。
+reply-or-mention = 請在這個討論串回覆，我會轉達。如果我沒有反應，請再回覆一次並提及我。
 
 answer-arrived = { $asker } 您先前的問題，{ $contributor } 回覆了：
 atom-pending = :inbox_tray: { $contributor } 的回答已經記下來，24 小時後會用來回答類似的問題：

@@ -208,6 +208,7 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
             reply_to: ReplyTo { channel, thread_ts: key.thread.clone() },
             text: edited.unwrap_or(text),
             attached: attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
+            if_awaited: false,
             ts,
         });
     }

@@ -282,9 +282,15 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     // A question that is asked again has an entry of its own; an edit may have been noted with an earlier entry.
     let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
     let Some(known) = found.into_iter().next() else {
-        let goes_on = *manner == Some(Addressing::Plain { for_others: false });
-        let is_awaited = *is_for_us || goes_on && following::is_theirs(conn, &message.key, &message.user, ts)?;
-        if is_awaited && !comes_alone {
+        let is_for_us = *is_for_us
+            || match manner {
+                Some(manner) if manner.goes_on() && following::is_theirs(conn, &message.key, &message.user, ts)? => {
+                    true
+                }
+                Some(Addressing::Plain { names, .. }) => escalations::is_expected(conn, message, names)?,
+                _ => false,
+            };
+        if is_for_us && !comes_alone {
             conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
         }
         return Ok(Changed::Unknown);

@@ -8,7 +8,7 @@ use super::{
     events, handed_on,
     intake::front_name,
     proposals,
-    sql::{Connection, Row, Rows, params},
+    sql::{Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::ids::TurnId;
 use crate::{
@@ -25,6 +25,8 @@ pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
        AND (claimed_by IS NULL OR claimed_by = ?4)";
 pub(super) const IS_WAITING: &str =
     "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
+/// When a question was asked, by the front's time of the message that made the bot ask it.
+pub(super) const ASKED_AT: &str = "SELECT ts FROM inbox WHERE id = ?1";
 pub(super) const IN_CHANNEL: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND closed_at IS NULL AND claimed_by IS NULL ORDER BY thread_ts DESC";
 /// The escalation under whose message somebody writes, even if it is already answered: what its thread was last asked,
@@ -122,6 +124,16 @@ impl Store {
             Ok(conn.prepare_cached(IS_WAITING)?.exists(params![front_name(front), channel, thread_ts])?)
         })
         .await
+    }
+
+    /// Returns whether a message in a thread that does not mention the bot, but these, may be about a question that waits
+    /// there.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_expected(&self, message: &Inbound, names: &[String]) -> Result<bool, StoreError> {
+        let (message, names) = (message.clone(), names.to_vec());
+        self.read(move |conn| is_expected(conn, &message, &names)).await
     }
 
     /// Imports a thread that an existing pmk left waiting; returns false when the thread already waits.
@@ -297,7 +309,7 @@ pub(super) fn concern(
         return Ok(None);
     }
     if chance.here
-        && let Some(marker) = in_thread(conn, turn, inbound)?
+        && let Some(marker) = in_thread(conn, Some(turn), inbound)?
     {
         if marker.absorbs(&inbound.user) {
             return Ok(Some(Concern::Contact(marker)));
@@ -320,10 +332,23 @@ pub(super) fn concern(
 }
 
 /// Returns the escalation that waits in the message's thread, unless somebody else has just answered it.
-fn in_thread(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+fn in_thread(conn: &Connection, turn: Option<TurnId>, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let Some(thread_ts) = &inbound.reply_to.thread_ts else { return Ok(None) };
-    let place = params![front_name(inbound.key.front), inbound.reply_to.channel, thread_ts, turn.0];
+    let turn = turn.map(|turn| turn.0);
+    let place = params![front_name(inbound.key.front), inbound.reply_to.channel, thread_ts, turn];
     first(conn.prepare_cached(FIND_MARKER)?.query(place)?)
+}
+
+/// Returns whether a message that mentions these, but not the bot, may be about a question that waits in its thread.
+/// What was written before the question is not.
+pub(super) fn is_expected(conn: &Connection, message: &Inbound, names: &[String]) -> Result<bool, Fault> {
+    let Some(marker) = in_thread(conn, None, message)?.filter(|marker| marker.expects(&message.user, names)) else {
+        return Ok(false);
+    };
+    let Some(asked_by) = marker.asked_by else { return Ok(true) };
+    let mut statement = conn.prepare_cached(ASKED_AT)?;
+    let asked_at: Option<String> = statement.query_row([asked_by.0], |row| row.get(0)).optional()?;
+    Ok(asked_at.is_none_or(|asked_at| message.ts > asked_at))
 }
 
 /// Returns the escalation that this contact was asked in a direct message.
@@ -393,6 +418,24 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
         newest.get_or_insert(marker);
     }
     Ok(newest)
+}
+
+/// Returns the threads of a channel that have waited for an answer since then or later.
+pub(super) fn threads(
+    conn: &Connection,
+    (front, channel): (FrontName, &str),
+    since_ms: i64,
+) -> Result<Vec<String>, Fault> {
+    let mut statement = conn.prepare_cached(IN_CHANNEL)?;
+    let mut rows = statement.query(params![front_name(front), channel])?;
+    let mut threads = Vec::new();
+    while let Some(row) = rows.next()? {
+        let marker = marker(row)?;
+        if i64::try_from(marker.pending_since).is_ok_and(|pending_since| pending_since >= since_ms) {
+            threads.push(marker.thread_ts);
+        }
+    }
+    Ok(threads)
 }
 
 /// Returns the escalation that a turn has asked, if it reaches no contact without this part.

@@ -35,6 +35,7 @@ pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inb
         reply_to: apart.reply_to.clone(),
         text: contact.text.clone(),
         attached: contact.attached.clone(),
+        if_awaited: false,
         // Its position is that of the question, so that it is looked for after it.
         ts: marker.thread_ts.clone(),
     })

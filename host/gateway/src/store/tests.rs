@@ -64,6 +64,7 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: format!("question {event_id}"),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: String::new(),
     }
 }

@@ -195,6 +195,7 @@ impl OpenTurn {
             reply_to,
             text: text.into(),
             attached: crate::chat::Attachments::default(),
+            if_awaited: false,
             ts: String::new(),
         };
         OpenTurn {

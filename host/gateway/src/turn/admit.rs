@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{TurnError, command::Command};
+use super::{TurnError, command::Command, hear};
 
 use crate::{
     access::authorization::{AccessDecision, Action, Reason},
@@ -47,8 +47,9 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 
 /// Decides what the author wants and whether they are allowed to.
 async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
-    // The escalation that it answered no longer exists.
-    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() && turn.called_off != Some(CalledOff::Deleted) {
+    // The escalation that it was about no longer waits.
+    let is_of_escalation = store::is_handed_on(&turn.inbound) || turn.inbound.if_awaited;
+    if is_of_escalation && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admission::Nothing);
     }

@@ -72,6 +72,9 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> 
         return answered_already(services, turn).await.map(Heard::Done);
     }
     match reading.word {
+        Word::Other if turn.inbound.if_awaited => {
+            done(services, turn, "aside", vec![], None, vec![]).await.map(Heard::Done)
+        }
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(services, turn, marker, reading).await,
         Word::Later => later(services, turn).await.map(Heard::Done),

@@ -210,6 +210,7 @@ fn question(reply_to: &ReplyTo) -> Inbound {
         reply_to: reply_to.clone(),
         text: "the question".to_owned(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: "1700000000.000200".to_owned(),
     }
 }

@@ -21,7 +21,7 @@ use super::{
     web::{Slot, Web},
 };
 use crate::{
-    chat::{Addressing, ThreadMessage},
+    chat::{Addressing, AnsweredBy, ThreadMessage},
     front::{BackfillRequest, Past},
 };
 
@@ -112,20 +112,22 @@ fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place
         if text(message, "ts") <= place.after.as_str() {
             continue;
         }
-        let is_answered =
-            answered.contains(text(message, "ts")) || is_answered_by_others(message, &found[at + 1..], (place, me));
+        let answered = match answered.contains(text(message, "ts")) {
+            true => Some(AnsweredBy::Bot),
+            false => is_answered_by_others(message, &found[at + 1..], (place, me)).then_some(AnsweredBy::Others),
+        };
         match inbound::of_past(message.clone(), &place.channel, me, places) {
             Some(InboundEvent::ThreadMessage(word)) => {
                 let ThreadMessage { message, manner } = *word;
                 // Who has written in the thread matters even for answered messages.
                 let manner = match manner {
-                    Addressing::Mention { .. } if is_answered => continue,
-                    Addressing::Plain { for_others } => Addressing::Plain { for_others: for_others || is_answered },
+                    Addressing::Mention { .. } if answered.is_some() => continue,
+                    Addressing::Plain { names, .. } => Addressing::Plain { names, answered },
                     Addressing::Mention { alone } => Addressing::Mention { alone },
                 };
                 past.in_threads.push(ThreadMessage { message, manner });
             }
-            Some(InboundEvent::Message(message)) if !is_answered => past.messages.push(*message),
+            Some(InboundEvent::Message(message)) if answered.is_none() => past.messages.push(*message),
             _ => {}
         }
     }
@@ -285,17 +287,17 @@ mod tests {
             let messages = vec![parent.clone(), asked, in_thread("U1", "102.000000", "anybody?"), last];
             words(past_of("C1", Some("099.000000"), Places::default(), messages))
         };
-        let plain = |text: &str, for_others| (text.to_owned(), Addressing::Plain { for_others });
+        let plain = |text: &str, answered| (text.to_owned(), Addressing::Plain { names: vec![], answered });
         let answered = thread(in_thread("U2", "103.000000", "yes"));
-        assert_eq!(answered, [plain("anybody?", true), plain("yes", false)]);
+        assert_eq!(answered, [plain("anybody?", Some(AnsweredBy::Others)), plain("yes", None)]);
         let open = thread(in_thread("U1", "103.000000", "nobody?"));
         let asked = || ("well?".to_owned(), Addressing::Mention { alone: true });
-        assert_eq!(open, [asked(), plain("anybody?", false), plain("nobody?", false)]);
+        assert_eq!(open, [asked(), plain("anybody?", None), plain("nobody?", None)]);
         // Regression: of two people who had asked the bot in a thread during an outage, only the last was answered.
         let also_asks = thread(in_thread("U2", "103.000000", "<@UBOT> and Q2?"));
         let also_asked = ("and Q2?".to_owned(), Addressing::Mention { alone: false });
-        assert_eq!(also_asks, [asked(), plain("anybody?", false), also_asked]);
+        assert_eq!(also_asks, [asked(), plain("anybody?", None), also_asked]);
         let says = thread(in_thread("UBOT", "103.000000", "something else"));
-        assert_eq!(says[..2], [asked(), plain("anybody?", false)]);
+        assert_eq!(says[..2], [asked(), plain("anybody?", None)]);
     }
 }

@@ -102,10 +102,11 @@ pub(super) fn change(
     let at = edited_at(said.edited.as_ref()).unwrap_or(ts);
     let is_mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     let is_for_us = is_mentioned || said.is_direct();
-    let for_others = said.text.as_deref().is_some_and(|text| mrkdwn::names_others(text, &me.user));
+    let names = said.text.as_deref().map(|text| mrkdwn::others_named(text, &me.user)).unwrap_or_default();
     // For a known question, whether or not it still mentions the bot.
     let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
-    let manner = manner.map(|mention| if is_mentioned { mention } else { Addressing::Plain { for_others } });
+    let plain = Addressing::Plain { names, answered: None };
+    let manner = manner.map(|mention| if is_mentioned { mention } else { plain });
     // In such a group, it is uncertain whether the mention arrives as another event.
     let comes_alone = is_mentioned && is_group;
     Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))

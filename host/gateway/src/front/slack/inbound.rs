@@ -295,7 +295,7 @@ pub(super) fn message(
     let may_be_followed = !is_direct && is_person && thread_ts.is_some() && places.follow_threads;
     let manner = match (may_be_followed, mentioned) {
         (true, true) => Some(Addressing::Mention { alone: began_it }),
-        (true, false) => Some(Addressing::Plain { for_others: mrkdwn::names_others(&written, &me.user) }),
+        (true, false) => Some(Addressing::Plain { names: mrkdwn::others_named(&written, &me.user), answered: None }),
         (false, _) if is_direct || mentioned => None,
         (false, _) => return None,
     };
@@ -318,6 +318,7 @@ pub(super) fn message(
         reply_to: ReplyTo { channel, thread_ts },
         text,
         attached: attached::read(&said.attachments, &said.files, &me.user),
+        if_awaited: false,
         ts: said.ts,
     };
     Some(match manner {

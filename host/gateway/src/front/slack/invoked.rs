@@ -114,6 +114,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         // Here, the bot is not addressed by name.
         text: format!("{COMMAND} {}", mrkdwn::with_ids(text, "")).trim_end().to_owned(),
         attached: Attachments::default(),
+        if_awaited: false,
         ts: String::new(),
     })))
 }

@@ -85,14 +85,14 @@ pub(super) fn is_mentioned(text: &str, user: &str) -> bool {
     text.split('<').skip(1).filter_map(|opened| opened.split_once('>')).any(|(sequence, _)| mentions(sequence, user))
 }
 
-/// Returns whether it mentions somebody else: a person, a group, or everybody.
-pub(super) fn names_others(text: &str, me: &str) -> bool {
-    let mut sequences = text.split('<').skip(1).filter_map(|opened| opened.split_once('>'));
-    sequences.any(|(sequence, _)| match sequence.chars().next() {
-        Some('@') => !mentions(sequence, me),
-        Some('!') => !sequence.starts_with("!date^"),
-        _ => false,
-    })
+/// Returns whom else it mentions: the ids of people, and groups or everybody as Slack writes them.
+pub(super) fn others_named(text: &str, me: &str) -> Vec<String> {
+    let sequences = text.split('<').skip(1).filter_map(|opened| opened.split_once('>'));
+    let named = sequences.filter_map(|(sequence, _)| match sequence.strip_prefix('@') {
+        Some(mention) => mention.split('|').next().filter(|person| *person != me),
+        None => (sequence.starts_with('!') && !sequence.starts_with("!date^")).then_some(sequence),
+    });
+    named.map(str::to_owned).collect()
 }
 
 fn mentions(sequence: &str, user: &str) -> bool {
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn who_is_spoken_to_by_name() {
         for (text, expected) in [
-            ("<@U2> do you know?", true),
-            ("<@UBOT> and <@U2|ann>", true),
-            ("<!here> <!subteam^S1|@team>", true),
-            ("<@UBOT>, in <#C1|general>, since <!date^1392734382^{date}|Feb 18>?", false),
-            ("see <https://a.b/@c>", false),
-            ("a lone <@U2", false),
+            ("<@U2> do you know?", &["U2"][..]),
+            ("<@UBOT> and <@U2|ann>", &["U2"]),
+            ("<!here> <!subteam^S1|@team>", &["!here", "!subteam^S1|@team"]),
+            ("<@UBOT>, in <#C1|general>, since <!date^1392734382^{date}|Feb 18>?", &[]),
+            ("see <https://a.b/@c>", &[]),
+            ("a lone <@U2", &[]),
         ] {
-            assert_eq!(names_others(text, "UBOT"), expected, "{text}");
+            assert_eq!(others_named(text, "UBOT"), expected, "{text}");
         }
     }
 

@@ -317,7 +317,7 @@ async fn what_a_contact_says_is_their_answer_was_passed_on_as_it_was_before_they
         at: "2.0".into(),
         is_for_us: true,
         comes_alone: false,
-        manner: Some(Addressing::Plain { for_others: false }),
+        manner: Some(Addressing::Plain { names: vec![], answered: None }),
     };
     store.edit(&corrected, NOW).await.unwrap();
     let Some(ProposalVerdict::Meant(answer)) = word(&store, "U1", "1.2", true, NOW).await else {

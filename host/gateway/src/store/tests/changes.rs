@@ -300,7 +300,10 @@ async fn an_early_edit_in_a_thread_is_kept_for_who_is_followed_there() {
     let key: SessionKey = "slack:channel:C1:100.000000".parse().unwrap();
     store.accept(&inbound(&key.to_string(), "Ev1"), NOW).await.unwrap();
     store.mentioned(&key, "U1", &at(1), true).await.unwrap();
-    let plain = |for_others| Some(Addressing::Plain { for_others });
+    let plain = |for_others: bool| {
+        let names = for_others.then(|| "U9".to_owned()).into_iter().collect();
+        Some(Addressing::Plain { names, answered: None })
+    };
     for (number, user, manner, count) in
         [(0, "U1", plain(false), 0), (2, "U2", plain(false), 0), (3, "U1", plain(true), 0), (4, "U1", plain(false), 1)]
     {

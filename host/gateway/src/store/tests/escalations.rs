@@ -380,7 +380,7 @@ async fn what_a_contact_ordered_while_something_waited_for_them_was_read_as_an_a
 
 /// An edit of this message.
 fn edit(message: Inbound) -> Edit {
-    let manner = Some(Addressing::Plain { for_others: false });
+    let manner = Some(Addressing::Plain { names: vec![], answered: None });
     Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: false, manner }
 }
 

@@ -49,6 +49,7 @@ const BY_INDEX: &[&str] = &[
     calibrations::UNLEARN_BOUNDS,
     calibrations::LEARN_BOUND,
     escalations::FIND_MARKER,
+    escalations::ASKED_AT,
     escalations::IS_WAITING,
     escalations::CLAIM,
     escalations::RELEASE_CLAIM,

@@ -3,6 +3,7 @@
 use pmk_core::FrontName;
 
 use super::*;
+use crate::escalation::Marker;
 
 const HOUR: i64 = 60 * 60 * 1_000;
 const DAY: i64 = 24 * HOUR;
@@ -148,6 +149,26 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
     // An active channel is read by itself.
     accept(&store, "slack:channel:C1", "Ev3").await;
     assert_eq!(keys().await, ["slack:channel:C1:5.000001"]);
+}
+
+/// The question is asked in the thread of a message whose conversation is the channel.
+#[tokio::test]
+async fn a_thread_in_which_contacts_were_asked_is_read_although_nobody_has_written_in_it() {
+    let home = home();
+    let store = open(&home);
+    accept(&store, "slack:channel:C1", "Ev1").await;
+    let marker = serde_json::json!({
+        "channelId": "C1", "threadTs": "5.000001", "question": "q", "pendingSince": NOW, "mentionedUserIds": ["U2"],
+    });
+    let asked: Marker = serde_json::from_value(marker).unwrap();
+    let long_ago = Marker { thread_ts: "4.000001".into(), pending_since: 7, ..asked.clone() };
+    for marker in [&asked, &long_ago] {
+        assert!(store.import_escalation(FrontName::Slack, marker).await.unwrap());
+    }
+    let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
+    store.came_back(outage).await.unwrap();
+    let keys = store.unread().await.unwrap().into_iter().map(|unread| unread.key.to_string());
+    assert_eq!(keys.collect::<Vec<_>>(), ["slack:channel:C1:5.000001", "slack:channel:C1"]);
 }
 
 /// Event ids are remembered for a day; a weekend is longer.

@@ -119,7 +119,7 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
             question: &marker.question,
             reason: marker.reason.as_deref(),
             tried: marker.tried,
-            must_mention_bot: matches!(key.place, Place::Channel(_)),
+            in_channel: matches!(key.place, Place::Channel(_)),
         })
     };
     let purpose = Purpose::Escalation;

@@ -108,12 +108,12 @@ fn every_place_has_its_own_key() {
 #[test]
 fn a_mention_is_answered_in_the_thread_that_it_begins_where_that_is_wished() {
     let places = Places { reply_in: ReplyIn::Thread, ..Places::default() };
-    let alone = Addressing::Mention { alone: true };
+    let alone = || Addressing::Mention { alone: true };
     let (ts, key) = ("1700000000.000100", "slack:channel:C1:1700000000.000100");
-    assert_eq!(manner(mention(json!({})), places), Some((alone, key.into())));
-    assert_eq!(manner(mention(json!({"thread_ts": ts})), places), Some((alone, key.into())));
+    assert_eq!(manner(mention(json!({})), places), Some((alone(), key.into())));
+    assert_eq!(manner(mention(json!({"thread_ts": ts})), places), Some((alone(), key.into())));
     let within = mention(json!({"thread_ts": "1699.000100"}));
-    assert_eq!(manner(within, places), Some((alone, "slack:channel:C1:1699.000100".into())));
+    assert_eq!(manner(within, places), Some((alone(), "slack:channel:C1:1699.000100".into())));
     for thread in [json!({}), json!({"thread_ts": ts})] {
         let places = Places { follow_threads: false, ..places };
         assert!(matches!(brought(mention(thread.clone()), places), Some(InboundEvent::Message(_))), "{thread}");
@@ -130,10 +130,13 @@ fn in_thread(more: Value) -> Value {
 #[test]
 fn what_is_written_in_a_thread_may_be_for_the_bot() {
     let manner = |more: Value| manner(in_thread(more), Places::default()).map(|(manner, _)| manner);
-    let plain = |for_others| Some(Addressing::Plain { for_others });
-    assert_eq!(manner(json!({})), plain(false));
-    assert_eq!(manner(json!({"channel_type": "mpim"})), plain(false));
-    assert_eq!(manner(json!({"text": "<@U2> look"})), plain(true));
+    let plain = |names: &[&str]| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Some(Addressing::Plain { names, answered: None })
+    };
+    assert_eq!(manner(json!({})), plain(&[]));
+    assert_eq!(manner(json!({"channel_type": "mpim"})), plain(&[]));
+    assert_eq!(manner(json!({"text": "<@U2> look"})), plain(&["U2"]));
     for (why, event) in [
         ("the mention comes by itself", in_thread(json!({"text": "<@UBOT> and now?"}))),
         ("of the bot", in_thread(json!({"user": "UBOT"}))),
