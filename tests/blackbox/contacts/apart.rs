@@ -241,6 +241,26 @@ async fn questions_back_and_replies_find_their_way_between_direct_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_question() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    verdict(&team, "Which month?", "question");
+    verdict(&team, "March, please", "reply");
+    team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
+    let back = apart.in_dm(ASKER, "question back", |message| message.text.contains("> Which month?")).await;
+    assert!(back.text.contains("Reply to this message"), "{}", back.text);
+    let reply = team.slack.dm_in_thread(ASKER, "March, please", Some(&back.ts));
+    let marks = team.slack.await_reactions(&reply, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["incoming_envelope".to_owned()]));
+    let told = apart.in_dm(CONTACT, "reply", |message| message.text.contains("> March, please")).await;
+    assert_eq!(told.thread_ts.as_ref(), Some(&asking.ts));
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.heard").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kill_at_any_moment_loses_no_answer_and_repeats_none() {
     let team = Team::under(rules_for_kills(), &CHINESE, "auto").await;
     let mut moments = Moments::new();

@@ -43,6 +43,8 @@ pub(super) const UNDER_WAY: &str = "SELECT e.marker, a.turn_id FROM asked_apart 
 pub(super) const NEWEST: &str = "SELECT e.marker, a.turn_id FROM asked_apart a
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
      WHERE a.contact = ?1 AND a.front = ?2 AND e.closed_at IS NULL ORDER BY a.turn_id DESC";
+/// The turns that have sent the message under which somebody writes.
+pub(super) const SENT_BY: &str = "SELECT turn_id FROM outbox WHERE sent_id = ?1";
 pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id, a.turn_id FROM asked_apart a
      JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
      WHERE a.front = ?1 AND a.channel = ?2 AND a.thread_ts = ?3
@@ -400,15 +402,17 @@ pub(super) fn is_waiting(
     Ok(waiting(conn, front, question, claimed_by)?.is_some())
 }
 
-/// Returns the newest escalation that this person has asked here and that waits; one that a contact has asked back
-/// about takes precedence.
+/// Returns the newest escalation that waits and that this person has asked here, or that what they write under was about;
+/// one that a contact has asked back about takes precedence.
 fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+    let above = above(conn, inbound)?;
     let mut statement = conn.prepare_cached(IN_CHANNEL)?;
     let mut rows = statement.query(params![front_name(inbound.key.front), inbound.reply_to.channel])?;
     let mut newest = None;
     while let Some(row) = rows.next()? {
         let marker = marker(row)?;
-        let is_here = marker.apart.as_ref().is_some_and(|apart| apart.key == inbound.key);
+        let is_here = marker.apart.as_ref().is_some_and(|apart| apart.key == inbound.key)
+            || marker.exchange.iter().any(|said| said.turn.is_some_and(|turn| above.contains(&turn)));
         if !is_here || !marker.is_askers(&inbound.user) {
             continue;
         }
@@ -418,6 +422,18 @@ fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, 
         newest.get_or_insert(marker);
     }
     Ok(newest)
+}
+
+/// Returns the turns that have sent the message under which this one is written.
+fn above(conn: &Connection, inbound: &Inbound) -> Result<Vec<TurnId>, Fault> {
+    let Some(thread_ts) = &inbound.reply_to.thread_ts else { return Ok(vec![]) };
+    let mut statement = conn.prepare_cached(SENT_BY)?;
+    let mut rows = statement.query([thread_ts])?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(TurnId(row.get(0)?));
+    }
+    Ok(turns)
 }
 
 /// Returns the threads of a channel that have waited for an answer since then or later.
