@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_stand_ins::anthropic::Recorded;
+use pmk_stand_ins::{anthropic::Recorded, slack::Upload};
 
 use super::*;
 use crate::{
@@ -258,6 +258,56 @@ async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_
     team.behaved();
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.heard").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_a_file_was_no_answer_and_what_came_with_words_was_not_kept() {
+    for (text, kept) in [
+        ("", "## Answer\n\n> file: shares.csv\n> sales,60\n> press,40\n"),
+        ("Here:", "## Answer\n\nHere:\n\n> file: shares.csv\n> sales,60\n> press,40\n"),
+    ] {
+        let team = Team::new(&ENGLISH, "auto").await;
+        let gateway = team.connect().await;
+        let (apart, _) = Apart::ask(&team).await;
+        let files = vec![
+            Upload::new("shares.csv", "text/csv", "sales,60\npress,40\n"),
+            Upload::new("plan.pdf", "application/pdf", b"%PDF-1.7"),
+        ];
+        team.slack.dm_with_files(CONTACT, text, files);
+        let answer = apart.passed_on().await;
+        assert!(answer.text.contains("Not read: `plan.pdf`") && answer.text.ends_with(ENGLISH.answer), "{answer:?}");
+        let requests = team.anthropic.requests();
+        let arrived = |request: &&Recorded| ARRIVED.iter().any(|arrived| request.said_now().contains(arrived));
+        let request = requests.iter().find(arrived).expect("the model was told");
+        assert!(request.body.to_string().contains("sales,60"), "{}", request.body);
+        let atom = team.atom();
+        assert!(atom.contains(kept) && atom.contains("> file: plan.pdf\n"), "{atom}");
+        let told = apart.in_dm(CONTACT, "word", |message| message.text.contains("`plan.pdf`")).await;
+        assert!(told.text.contains("do not reach") && !told.text.contains("shares"), "{}", told.text);
+        team.behaved();
+        assert!(gateway.terminate().success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_attached_to_a_question_back_or_forwarded_with_its_reply_was_lost() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (apart, _) = Apart::ask(&team).await;
+    verdict(&team, "Which of these?", "question");
+    verdict(&team, "As she says", "reply");
+    team.slack.dm_with_file(CONTACT, "Which of these?", Upload::new("months.txt", "text/plain", "March\nApril"));
+    let back = apart.in_dm(ASKER, "question back", |message| message.text.contains("> Which of these?")).await;
+    assert!(back.text.contains("months.txt") && back.text.contains("April"), "{}", back.text);
+    let forwarded = json!({"attachments": [
+        {"is_share": true, "author_name": "Ann", "text": "April, and no other"},
+        {"title": "A page", "title_link": "https://example.org", "text": "A preview"},
+    ]});
+    team.slack.dm_with(ASKER, "As she says: https://example.org", forwarded);
+    let told = apart.in_dm(CONTACT, "reply", |message| message.text.contains("> As she says")).await;
+    assert!(told.text.contains("April, and no other") && told.text.contains("Ann"), "{}", told.text);
+    assert!(!told.text.contains("preview"), "{}", told.text);
+    team.behaved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

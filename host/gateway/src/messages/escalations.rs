@@ -5,7 +5,7 @@ use pmk_core::{
     text::{collapse_whitespace, shortened},
 };
 
-use super::{Messages, mention, name};
+use super::{Messages, code, mention, name};
 use crate::{chat::MessageBody, directive::Kind, escalation::PriorAttempts};
 
 /// The most characters shown of a question or an answer that is repeated.
@@ -78,6 +78,13 @@ impl Messages {
     /// To the asker: their reply was passed to the contacts.
     pub fn passed_on(&self) -> String {
         self.text("passed-on", [])
+    }
+
+    /// To the author of a message that was passed on: these files do not reach its readers, or not all of them.
+    pub fn files_not_passed_on(&self, files: &[String], readers: &[String]) -> String {
+        let files = self.listed(&files.iter().map(|file| code(file)).collect::<Vec<_>>());
+        let readers = self.listed(&readers.iter().map(|reader| name(reader)).collect::<Vec<_>>());
+        self.text("files-not-passed-on", [("files", files.into()), ("readers", readers.into())])
     }
 
     /// To a contact: somebody else has answered.
@@ -233,6 +240,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.still_waiting(),
         messages.passed_back(),
         messages.passed_on(),
+        messages.files_not_passed_on(&["a.png".into(), "b.pdf".into()], &["U1".into()]),
         messages.answered_by("U2", "q"),
         messages.answered_already(),
         messages.withdrawn(),

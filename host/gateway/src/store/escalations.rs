@@ -305,9 +305,9 @@ pub(super) fn concern(
         let stands = waiting(conn, inbound.key.front, &marker, Some(turn))?;
         return Ok(Some(Concern::Contact(stands.unwrap_or(marker))));
     }
-    // A file without text is no answer yet; a command is no answer at all.
+    // A command is no answer.
     let is_command = inbound.is_command() || Verbosity::ordered(&inbound.text).is_some();
-    if is_command || inbound.text.trim().is_empty() {
+    if is_command || inbound.text.trim().is_empty() && inbound.attached.is_empty() {
         return Ok(None);
     }
     if chance.here

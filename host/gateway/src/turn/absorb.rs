@@ -10,7 +10,6 @@ use pmk_knowledge::{
 
 use super::{parts, work::Work};
 use crate::{
-    chat::Inbound,
     escalation::Marker,
     ledger::Event,
     services::Services,
@@ -19,8 +18,13 @@ use crate::{
 
 /// Returns the atom made from the reply. The reply is kept word for word, whatever the extraction
 /// yields.
-pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>, now_ms: i64) -> Atom {
-    let reply = inbound.text.trim();
+pub(super) fn atom(
+    marker: &Marker,
+    contributor: &str,
+    reply: &str,
+    extraction: Option<Extraction>,
+    now_ms: i64,
+) -> Atom {
     let Extraction { question, summary, tags, asked_as, orders } =
         extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
     // The question as asked and as extracted: the model will be shown both.
@@ -34,7 +38,7 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
         tags,
         asked_as,
         answer: reply,
-        source: Source { thread_key: marker.name(), contributor_user_id: inbound.user.clone() },
+        source: Source { thread_key: marker.name(), contributor_user_id: contributor.to_owned() },
         suspicion,
     })
 }

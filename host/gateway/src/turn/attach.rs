@@ -10,6 +10,7 @@ mod decode;
 mod files;
 mod frame;
 mod thread;
+mod told;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::{
 use frame::{Piece, pieces};
 
 pub(super) use thread::background;
+pub(super) use told::{Told, told};
 
 /// All pieces together take at most 1/`SHARE_OF_LIMIT` of the hard limit, whatever the policies allow: the question
 /// and the history must fit beside them.

@@ -61,8 +61,8 @@ pub(super) async fn gather<'a>(
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => {
-            let text = services.messages.pass_on(marker, &turn.inbound.user, &turn.inbound.text);
-            (Message::user(text), None, vec![])
+            let reply = attach::words(services, &turn.inbound.text, &attached);
+            (Message::user(services.messages.pass_on(marker, &turn.inbound.user, &reply)), None, vec![])
         }
         None => {
             let (retrieved, found) = retrieve(services, &turn.inbound.text).await;

@@ -6,6 +6,7 @@ use std::{iter, pin::pin};
 
 use super::{
     TurnError, absorb,
+    attach::{self, Told},
     conclude::{Conclusion, conclude},
     journal::Journal,
     live::note_usage,
@@ -57,7 +58,7 @@ pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
 }
 
 /// Classifies a message and acts on the result. Where people change it meanwhile, it is classified anew.
-pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> Result<Heard, TurnError> {
+pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch) -> Result<Heard, TurnError> {
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
@@ -65,7 +66,10 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> 
         return Ok(Heard::Talk(turn));
     };
     batch.begins_at(turn.live.revision);
-    let reading = read(services, &turn, &marker, batch).await?;
+    let attached = unless(&batch.interrupted(), pin!(attach::read(services, &turn, &[], None))).await?;
+    turn.inbound.attached = attached;
+    let told = attach::told(services, &turn.inbound, &turn.inbound.attached);
+    let reading = read(services, &turn, &marker, &told, batch).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
     if is_late && !services.store.awaits_answer(turn.turn, turn.inbound.key.front, &marker).await? {
@@ -76,22 +80,28 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn, batch: &Batch) -> 
             done(services, turn, "aside", vec![], None, vec![]).await.map(Heard::Done)
         }
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
-        Word::Answer => answered(services, turn, marker, reading).await,
+        Word::Answer => answered(services, turn, marker, reading, told).await,
         Word::Later => later(services, turn).await.map(Heard::Done),
-        Word::Question => asked_back(services, turn, marker).await.map(Heard::Done),
-        Word::Reply => replied(services, turn, marker).await.map(Heard::Done),
-        Word::Unclear => unclear(services, turn, marker).await.map(Heard::Done),
+        Word::Question => asked_back(services, turn, marker, told).await.map(Heard::Done),
+        Word::Reply => replied(services, turn, marker, told).await.map(Heard::Done),
+        Word::Unclear => unclear(services, turn, marker, told).await.map(Heard::Done),
         Word::Withdraw => withdrawn(services, turn, marker).await.map(Heard::Done),
     }
 }
 
 /// Returns the stored classification, or classifies the message now.
-async fn read(services: &Services, turn: &OpenTurn, marker: &Marker, batch: &Batch) -> Result<Reading, TurnError> {
+async fn read(
+    services: &Services,
+    turn: &OpenTurn,
+    marker: &Marker,
+    told: &Told,
+    batch: &Batch,
+) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
         return Ok(Reading::clone(reading));
     }
     let journal = Journal::new(Tags::default());
-    let classified = async { Ok(classify(services, &journal, turn, marker).await) };
+    let classified = async { Ok(classify(services, &journal, turn, marker, &told.text).await) };
     let reading = unless(&batch.interrupted(), pin!(classified)).await?;
     let earlier = batch.take_given_up();
     let mut events = GivenUp::cost_of(earlier.events);
@@ -109,9 +119,8 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker, batch: &Bat
 }
 
 /// Classifies a message; one that the model cannot classify is unclear.
-async fn classify(services: &Services, journal: &Journal, turn: &OpenTurn, marker: &Marker) -> Reading {
-    let is_contacts = turn.absorbs.is_some();
-    let (text, language) = (&turn.inbound.text, services.config.language);
+async fn classify(services: &Services, journal: &Journal, turn: &OpenTurn, marker: &Marker, text: &str) -> Reading {
+    let (is_contacts, language) = (turn.absorbs.is_some(), services.config.language);
     let prompt = |most| match is_contacts {
         true => reading::contacts(marker, text, most, language),
         false => reading::askers(marker, text, most, language),
@@ -178,11 +187,17 @@ async fn ask(
 
 /// Accepts the first answer. If the asker cannot see it, it is handed on to them, and the other contacts are
 /// told.
-async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
+async fn answered(
+    services: &Services,
+    turn: OpenTurn,
+    marker: Marker,
+    reading: Reading,
+    told: Told,
+) -> Result<Heard, TurnError> {
     if !services.store.claim_answer(&turn, &marker).await? {
         return answered_already(services, turn).await.map(Heard::Done);
     }
-    let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());
+    let atom = absorb::atom(&marker, &turn.inbound.user, &told.text, reading.extraction, services.now_ms());
     if let Some(why) = &atom.meta.flag_reason {
         tracing::warn!(session = %turn.inbound.key, why, "an answer is suspicious: it waits for a person's approval");
     }
@@ -192,6 +207,7 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     let hand_on = Purpose::HandOn { answer: Box::new(answer) };
     let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
     parts.extend(absorb::notice(services, &turn.inbound.user, &atom));
+    parts.extend(left_out(services, &marker, marker.asker_user_id.as_slice(), &told));
     let said = services.messages.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
     parts.extend(to_contacts(services, &turn, &marker, &MessageBody { text: said, pings: vec![] }, others).await?);
@@ -217,10 +233,11 @@ async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnErro
 }
 
 /// Passes a contact's question to the asker.
-async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
-    let speech = services.messages.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
+    let text = relayed_text(&turn, &marker, &told);
+    let speech = services.messages.asked_back(asker, &inbound.user, text, marker.apart.is_none());
     let mut parts = vec![];
     match (&marker.apart, asker) {
         (Some(apart), Some(asker)) => {
@@ -228,37 +245,40 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Resu
             let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
             parts.extend(parts::of_question(services, &inbound.key, &asking));
             parts.push(mark(PASSED_BACK, services.messages.passed_back()));
+            parts.extend(left_out(services, &marker, &[asker.to_owned()], &told));
         }
         _ => parts.extend(relayed(services, &turn, speech)),
     }
-    let said = said(&turn, marker);
+    let said = said(&turn, marker, told);
     done(services, turn, "question", parts, said, vec![]).await
 }
 
 /// Passes what the asker says to the contact who asked back, or else to all contacts.
-async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+async fn replied(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let readers: Vec<String> = match marker.asked_back_by() {
         Some(contact) => vec![contact.to_owned()],
         None => marker.mentioned_user_ids.clone(),
     };
     let readers: Vec<String> = readers.into_iter().filter(|reader| services.people.may_hear(reader)).collect();
-    let speech = services.messages.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
+    let text = relayed_text(&turn, &marker, &told);
+    let speech = services.messages.asker_replied(&readers, &inbound.user, text, marker.apart.is_none());
     let parts = if marker.apart.is_some() {
         let is_reader = |contact: &str| readers.iter().any(|reader| reader == contact);
         let mut parts = to_contacts(services, &turn, &marker, &speech, is_reader).await?;
         parts.push(mark(PASSED_ON, services.messages.passed_on()));
+        parts.extend(left_out(services, &marker, &readers, &told));
         parts
     } else {
         relayed(services, &turn, speech)
     };
-    let said = said(&turn, marker);
+    let said = said(&turn, marker, told);
     done(services, turn, "reply", parts, said, vec![]).await
 }
 
 /// Asks the contact whether that was the answer.
-async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
-    let speech = services.messages.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
+async fn unclear(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
+    let speech = services.messages.is_it_an_answer(&turn.inbound.user, &told.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
     done(services, turn, "unclear", parts, Some(EscalationUpdate::Unsure(proposal)), vec![]).await
@@ -278,11 +298,22 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
 }
 
 /// Stores the remark with the question, which still waits.
-fn said(turn: &OpenTurn, marker: Marker) -> Option<EscalationUpdate> {
+fn said(turn: &OpenTurn, marker: Marker, told: Told) -> Option<EscalationUpdate> {
     let OpenTurn { turn, inbound, .. } = turn;
-    let said =
-        EscalationRemark { user_id: inbound.user.clone(), text: inbound.text.trim().to_owned(), turn: Some(*turn) };
+    let said = EscalationRemark { user_id: inbound.user.clone(), text: told.text, turn: Some(*turn) };
     Some(EscalationUpdate::Said(inbound.key.front, marker, said))
+}
+
+/// Returns what is repeated of a message. In a channel everybody sees what came with it.
+fn relayed_text<'a>(turn: &'a OpenTurn, marker: &Marker, told: &'a Told) -> &'a str {
+    let text = turn.inbound.text.trim();
+    if marker.apart.is_none() && !text.is_empty() { text } else { &told.text }
+}
+
+/// Tells the author of a message which files do not reach those who cannot see it.
+fn left_out(services: &Services, marker: &Marker, readers: &[String], told: &Told) -> Option<Outgoing> {
+    let is_left_out = marker.apart.is_some() && !told.left_out.is_empty();
+    is_left_out.then(|| Outgoing::reply(services.messages.files_not_passed_on(&told.left_out, readers)))
 }
 
 async fn done(

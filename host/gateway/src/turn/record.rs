@@ -4,7 +4,7 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb, batching, buttons, parts,
+    TurnError, absorb, attach, batching, buttons, parts,
     placeholder::{self, Placeholder},
     track,
     work::{Tally, Work},
@@ -64,7 +64,8 @@ pub(super) async fn record(
         // A contact's answer reaches the asker, whatever the model has made of it.
         (Some(marker), atom) if keep_live => absorb::outgoing(services, &work, marker, &reply, atom.as_deref()),
         (Some(marker), atom) => {
-            absorb::outgoing(services, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
+            let told = attach::told(services, &work.turn.inbound, &work.attached);
+            absorb::outgoing(services, &work, marker, &told.text, atom.as_deref())
         }
         (None, _) => parts::of_reply(services, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] }),
     };

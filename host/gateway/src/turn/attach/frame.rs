@@ -15,7 +15,7 @@ pub(super) struct Piece {
     /// The host's own introduction.
     introduction: &'static str,
     /// The line above the text, quoted with it.
-    label: Option<String>,
+    pub label: Option<String>,
     /// The text as it was received.
     pub text: String,
     /// The image shown under the text.
@@ -86,9 +86,19 @@ fn of_quote(quote: &Quote, language: Language) -> Piece {
         ),
     };
     let label = (!quote.by.is_empty()).then(|| format!("{}{}", language.pick("from: ", "來自："), quote.by));
-    let rest = language.pick("\n(the rest of it is not shown)", "\n（其餘未顯示）");
-    let text = format!("{}{}", quote.text, if quote.is_cut { rest } else { "" });
+    let lines = [quote.text.as_str()].into_iter().chain(quote.is_cut.then_some(rest(language)));
+    let text = lines.collect::<Vec<_>>().join("\n");
     Piece { name: String::new(), introduction, label, text, image: None }
+}
+
+/// Returns the line that stands for what is left out of a text.
+pub(super) fn rest(language: Language) -> &'static str {
+    language.pick("(the rest of it is not shown)", "（其餘未顯示）")
+}
+
+/// Returns the line that names a file.
+pub(super) fn label_of_file(name: &str, language: Language) -> String {
+    format!("{}{name}", language.pick("file: ", "檔案："))
 }
 
 fn of_file(file: &File, language: Language) -> Option<Piece> {
@@ -103,7 +113,7 @@ fn of_file(file: &File, language: Language) -> Option<Piece> {
         true => language.pick(" (some characters could not be read)", "（部分字元無法讀取）"),
         false => "",
     };
-    let label = format!("{}{}{lossy}", language.pick("file: ", "檔案："), file.name);
+    let label = label_of_file(&file.name, language) + lossy;
     Some(Piece { name: file.name.clone(), introduction, label: Some(label), text: text.clone(), image: None })
 }
 
