@@ -261,6 +261,28 @@ async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_added_to_their_own_answer_reached_nobody() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    team.slack.dm_in_thread(CONTACT, ENGLISH.reply, Some(&asking.ts));
+    apart.passed_on().await;
+    team.slack.dm_in_thread(CONTACT, "Correction: on the second.", Some(&asking.ts));
+    let added = |message: &Message| message.text.ends_with("> Correction: on the second.");
+    let told = apart.in_dm(ASKER, "addition", added).await;
+    assert!(told.text.contains(ENGLISH.forwarded) && told.notified()[0] == format!("<@{ASKER}>"), "{told:?}");
+    apart.in_dm(CONTACT, "word", |message| message.text.contains("Passed on to the person who asked")).await;
+    assert!(team.atom().contains(ENGLISH.reply) && !team.atom().contains("Correction"), "{}", team.atom());
+    // Of anybody else, the first answer still counts.
+    team.slack.dm_in_thread(OTHER_CONTACT, "On the third.", Some(&other.ts));
+    apart.in_dm(OTHER_CONTACT, "word", |message| message.text.contains("already been answered")).await;
+    assert_eq!(apart.count(ASKER, |message| message.text.contains("third")), 0);
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_was_a_file_was_no_answer_and_what_came_with_words_was_not_kept() {
     for (text, kept) in [
         ("", "## Answer\n\n> file: shares.csv\n> sales,60\n> press,40\n"),

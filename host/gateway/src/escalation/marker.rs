@@ -42,6 +42,9 @@ pub struct Marker {
     /// nobody was asked yet, and for those of pmk and of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<TurnId>,
+    /// The contact whose answer was taken last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     /// What was asked in the thread before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierQuestion>,
@@ -183,6 +186,7 @@ impl Marker {
             tried: PriorAttempts::default(),
             exchange: vec![],
             asked_by: Some(asked_by),
+            answered_by: None,
             earlier: vec![],
             ..self
         })

@@ -148,6 +148,11 @@ still-waiting = :ok_hand: All right, I will keep waiting for your answer.
 passed-back = :speech_balloon: I have passed this on to the person who asked; I will tell you what they reply.
 passed-on = :incoming_envelope: Passed on to the people who were asked.
 files-not-passed-on = :paperclip: I pass on text. These files do not reach { $readers }, or not all of them: { $files }. Please send them yourself.
+answer-added-to = { $asker } { $contact } adds to the answer to this question:
+    { $question }
+
+    { $text }
+addition-passed-on = :incoming_envelope: Passed on to the person who asked. The answer that is kept stays as it was: if it is wrong, react to its notice with :x:.
 answered-by = :white_check_mark: { $contributor } has answered this; there is nothing left to do. Thank you!
     { $question }
 answered-already = :information_source: Thank you! This has already been answered or is no longer needed, so your reply was not passed on.

@@ -87,6 +87,23 @@ impl Messages {
         self.text("files-not-passed-on", [("files", files.into()), ("readers", readers.into())])
     }
 
+    /// To the asker: a contact adds something to the answer that they have given.
+    pub fn answer_added_to(&self, asker: &str, contact: &str, question: &str, text: &str) -> MessageBody {
+        let filled = [
+            ("asker", mention(asker).into()),
+            ("contact", mention(contact).into()),
+            ("question", quotation(&shortened(question, SHOWN_CHARS)).into()),
+            ("text", quotation(text).into()),
+        ];
+        let pings = vec![asker.to_owned(), contact.to_owned()];
+        MessageBody { text: self.text("answer-added-to", filled), pings }
+    }
+
+    /// To that contact.
+    pub fn addition_passed_on(&self) -> String {
+        self.text("addition-passed-on", [])
+    }
+
     /// To a contact: somebody else has answered.
     pub fn answered_by(&self, contributor: &str, question: &str) -> String {
         let question = quotation(&shortened(question, SHOWN_CHARS));
@@ -242,6 +259,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.passed_on(),
         messages.files_not_passed_on(&["a.png".into(), "b.pdf".into()], &["U1".into()]),
         messages.answered_by("U2", "q"),
+        messages.answer_added_to("U1", "U2", "q", "a").text,
+        messages.addition_passed_on(),
         messages.answered_already(),
         messages.withdrawn(),
         messages.not_needed("U1", "q"),

@@ -132,6 +132,11 @@ still-waiting = :ok_hand: 好的，我會繼續等您的答案。
 passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
 passed-on = :incoming_envelope: 已經轉達給負責的人。
 files-not-passed-on = :paperclip: 我只能轉達文字。{ $readers } 收不到這些檔案，或只收到一部分：{ $files }。請您直接傳給對方。
+answer-added-to = { $asker } 關於這個問題的答案，{ $contact } 補充：
+    { $question }
+
+    { $text }
+addition-passed-on = :incoming_envelope: 已經轉達給提問的人。記下來的回答不會跟著改；如果內容有誤，請在它的通知按 :x: 刪除。
 answered-by = :white_check_mark: { $contributor } 已經回答了這個問題，不用再費心了，謝謝！
     { $question }
 answered-already = :information_source: 謝謝！這個問題已經有答案，或提問者不再需要，所以沒有再轉達。

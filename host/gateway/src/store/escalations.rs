@@ -176,14 +176,16 @@ impl Store {
     /// Nothing was changed; [`StoreError::Changed`] where people have changed the conversation since the turn began.
     pub async fn claim_answer(&self, open: &OpenTurn, marker: &Marker) -> Result<bool, StoreError> {
         let (turn, session, revision) = (open.turn, open.session, open.live.revision);
-        let (front, marker) = (open.inbound.key.front, marker.clone());
+        let (front, marker, contact) = (open.inbound.key.front, marker.clone(), open.inbound.user.clone());
         self.write(move |conn| {
             changes::refuse_stale(conn, session, revision)?;
             let place = params![front_name(front), marker.channel_id, marker.thread_ts, turn.0];
-            if !is_waiting(conn, front, &marker, Some(turn))? {
+            let Some(waiting) = waiting(conn, front, &marker, Some(turn))? else { return Ok(false) };
+            if conn.prepare_cached(CLAIM)?.execute(place)? == 0 {
                 return Ok(false);
             }
-            Ok(conn.prepare_cached(CLAIM)?.execute(place)? > 0)
+            put(conn, SET_MARKER, front, &Marker { answered_by: Some(contact.clone()), ..waiting })?;
+            Ok(true)
         })
         .await
     }

@@ -195,7 +195,11 @@ async fn answered(
     told: Told,
 ) -> Result<Heard, TurnError> {
     if !services.store.claim_answer(&turn, &marker).await? {
-        return answered_already(services, turn).await.map(Heard::Done);
+        let done = match marker.answered_by.as_ref() == Some(&turn.inbound.user) {
+            true => added(services, turn, marker, told).await,
+            false => answered_already(services, turn).await,
+        };
+        return done.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound.user, &told.text, reading.extraction, services.now_ms());
     if let Some(why) = &atom.meta.flag_reason {
@@ -219,6 +223,20 @@ async fn answered(
     };
     let events = flagged.into_iter().chain([absorbed]).collect();
     done(services, turn, "answered", parts, Some(EscalationUpdate::HandedOn), events).await.map(Heard::Done)
+}
+
+/// Passes on what a contact adds to the answer that they have given. What is kept of that stays as it is.
+async fn added(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
+    let asker = marker.asker_user_id.as_ref().filter(|asker| services.people.may_hear(asker));
+    let (Some(apart), Some(asker)) = (&marker.apart, asker) else { return answered_already(services, turn).await };
+    let inbound = &turn.inbound;
+    let speech = services.messages.answer_added_to(asker, &inbound.user, &marker.question, &told.text);
+    let (to, thread_ts) = (Some(asker.clone()), apart.reply_to.thread_ts.clone());
+    let adding = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
+    let mut parts = vec![Outgoing::reply(services.messages.addition_passed_on())];
+    parts.extend(parts::of_question(services, &inbound.key, &adding));
+    parts.extend(left_out(services, &marker, std::slice::from_ref(asker), &told));
+    done(services, turn, "added", parts, None, vec![]).await
 }
 
 /// Tells a contact that nobody waits for their answer any more.

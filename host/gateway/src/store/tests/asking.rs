@@ -72,6 +72,7 @@ fn marker() -> Marker {
         apart: None,
         exchange: vec![],
         asked_by: None,
+        answered_by: None,
         earlier: vec![],
     }
 }

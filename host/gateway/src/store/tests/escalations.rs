@@ -23,6 +23,7 @@ fn marker(contacts: &[&str]) -> Marker {
         apart: None,
         exchange: vec![],
         asked_by: None,
+        answered_by: None,
         earlier: vec![],
     }
 }

@@ -95,6 +95,7 @@ pub(super) async fn escalate(
         },
         exchange: vec![],
         asked_by: None,
+        answered_by: None,
         earlier: vec![],
     };
     let (told, fate, prepared) = if is_askers {
