@@ -7,6 +7,7 @@ use pmk_stand_ins::{anthropic::Recorded, slack::Upload};
 use super::*;
 use crate::{
     moments::Moments,
+    presence::age,
     support::{stand_in, until_async},
     workspace::rules_for_kills,
 };
@@ -258,6 +259,23 @@ async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_
     team.behaved();
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.heard").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_answered_in_the_thread_during_a_long_outage_was_not_found() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    team.anthropic.when("hello", Behaviour::answer("Hello!"));
+    team.slack.await_reply(&team.slack.dm(CONTACT, "hello"), PATIENCE).await.expect("a reply");
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    gateway.kill();
+    age(&team.home, Duration::from_secs(600));
+    team.slack.talk(&dm_channel(CONTACT), CONTACT, ENGLISH.reply, Some(&asking.ts));
+    let gateway = team.connect().await;
+    apart.passed_on().await;
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("gateway.caught-up")[0]["messages"], 1);
+    assert!(team.atom().contains(ENGLISH.reply), "{}", team.atom());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Escalations: threads that wait for a contact's answer, and which messages belong to them.
 
-use pmk_core::{FrontName, Place};
+use pmk_core::{FrontName, Place, SessionKey};
 
 use super::{
     Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
@@ -43,6 +43,11 @@ pub(super) const UNDER_WAY: &str = "SELECT e.marker, a.turn_id FROM asked_apart 
 pub(super) const NEWEST: &str = "SELECT e.marker, a.turn_id FROM asked_apart a
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
      WHERE a.contact = ?1 AND a.front = ?2 AND e.closed_at IS NULL ORDER BY a.turn_id DESC";
+/// The messages that ask a contact what waits.
+pub(super) const ASKING: &str = "SELECT e.marker, a.turn_id, o.sent_id FROM asked_apart a
+     JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE a.front = ?1 AND a.contact = ?2 AND o.sent_id IS NOT NULL AND e.closed_at IS NULL";
 /// The turns that have sent the message under which somebody writes.
 pub(super) const SENT_BY: &str = "SELECT turn_id FROM outbox WHERE sent_id = ?1";
 pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id, a.turn_id FROM asked_apart a
@@ -438,19 +443,23 @@ fn above(conn: &Connection, inbound: &Inbound) -> Result<Vec<TurnId>, Fault> {
     Ok(turns)
 }
 
-/// Returns the threads of a channel that have waited for an answer since then or later.
-pub(super) fn threads(
-    conn: &Connection,
-    (front, channel): (FrontName, &str),
-    since_ms: i64,
-) -> Result<Vec<String>, Fault> {
-    let mut statement = conn.prepare_cached(IN_CHANNEL)?;
-    let mut rows = statement.query(params![front_name(front), channel])?;
+/// Returns the threads of a conversation in which an answer has been waited for since then or later: those of a channel,
+/// or those under the messages that ask a contact.
+pub(super) fn threads(conn: &Connection, key: &SessionKey, since_ms: i64) -> Result<Vec<String>, Fault> {
+    let front = front_name(key.front);
+    let (mut statement, of) = match &key.place {
+        Place::Channel(channel) => (conn.prepare_cached(IN_CHANNEL)?, [front, channel.as_str()]),
+        Place::Dm(contact) => (conn.prepare_cached(ASKING)?, [front, contact.as_str()]),
+    };
+    let mut rows = statement.query(of)?;
     let mut threads = Vec::new();
     while let Some(row) = rows.next()? {
         let marker = marker(row)?;
-        if i64::try_from(marker.pending_since).is_ok_and(|pending_since| pending_since >= since_ms) {
-            threads.push(marker.thread_ts);
+        let is_since = i64::try_from(marker.pending_since).is_ok_and(|pending_since| pending_since >= since_ms);
+        match key.place {
+            Place::Channel(_) if is_since => threads.push(marker.thread_ts),
+            Place::Dm(_) if is_since && marker.is_of(TurnId(row.get(1)?)) => threads.push(row.get(2)?),
+            _ => {}
         }
     }
     Ok(threads)

@@ -303,8 +303,8 @@ fn last_told(
 }
 
 /// Adds the channels in which the gateway was only active in threads for as long as anything is read back: a new
-/// thread there is in none of the known ones. Of a channel, adds the threads in which contacts were asked since then, and
-/// have not written yet. Each conversation comes with when it was last active.
+/// thread there is in none of the known ones. Adds the threads in which contacts were asked since then, and have not
+/// written yet. Each conversation comes with when it was last active.
 fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Result<Vec<MissedConversation>, Fault> {
     let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
     let mut added = HashSet::new();
@@ -318,8 +318,10 @@ fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Res
     }
     let known: HashSet<&SessionKey> = unread.iter().map(|(unread, _)| &unread.key).collect();
     for (unread, active_at) in &unread {
-        let SessionKey { front, place: Place::Channel(channel), thread: None } = &unread.key else { continue };
-        for thread in escalations::threads(conn, (*front, channel), active_at.saturating_sub(READ_BACK_ACTIVE_MS))? {
+        if unread.key.thread.is_some() {
+            continue;
+        }
+        for thread in escalations::threads(conn, &unread.key, active_at.saturating_sub(READ_BACK_ACTIVE_MS))? {
             let key = SessionKey { thread: Some(thread), ..unread.key.clone() };
             if !known.contains(&key) {
                 places.push(MissedConversation { key, ..unread.clone() });

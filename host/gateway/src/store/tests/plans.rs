@@ -62,6 +62,7 @@ const BY_INDEX: &[&str] = &[
     escalations::UNDER,
     escalations::UNDER_WAY,
     escalations::NEWEST,
+    escalations::ASKING,
     escalations::SENT_BY,
     escalations::OWN_THREADS,
     escalations::REACHES,
