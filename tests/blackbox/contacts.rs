@@ -149,6 +149,29 @@ async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
     assert_eq!(team.home.events("escalate.absorbed").len(), 1);
 }
 
+/// Regression: nobody answered it, whether another answer was still waited for or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_says_is_no_answer_is_answered_as_their_own_message() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("I would rather write a poem."));
+    let noon = |message: &Message| in_thread(message, &asked) && message.text == "At noon.";
+    let shown = is_asked(&team, &asked, "When is lunch?").await;
+    team.react(CONTACT, &shown, "x").await;
+    team.react(CONTACT, &shown, "x").await;
+    team.message("answer", noon).await;
+    let again = is_asked(&team, &asked, "When is lunch? Now?").await;
+    then_the_answer_counts(&team, &asked).await;
+    team.react(CONTACT, &again, "x").await;
+    until_async("another answer", || {
+        (team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count() > 1).then_some(())
+    })
+    .await;
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contact_who_said_no_after_somebody_else_had_answered_read_that_they_are_waited_for() {
     let (team, _gateway, asked) = waiting(&ENGLISH).await;

@@ -65,6 +65,11 @@ impl Messages {
         self.text("answer-taken", [])
     }
 
+    /// Replaces that question: the message is a contact's own, and the answer is still awaited.
+    pub fn not_meant(&self) -> String {
+        self.text("not-meant", [])
+    }
+
     /// To a contact: the answer is still awaited.
     pub fn still_waiting(&self) -> String {
         self.text("still-waiting", [])
@@ -230,6 +235,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.asker_replied(&["U2".into()], "U1", "this one", false).text,
         messages.is_it_an_answer("U2", "ok").text,
         messages.answer_taken(),
+        messages.not_meant(),
         messages.still_waiting(),
         messages.passed_back(),
         messages.passed_on(),

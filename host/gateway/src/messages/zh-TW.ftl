@@ -126,8 +126,9 @@ asker-replied = { $contacts } 關於剛才的問題，{ $asker } 補充：
     { $text }
 is-it-an-answer = :grey_question: { $contact } 這是給提問者的答案嗎？
     { $text }
-    是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會繼續等您的答案。
+    是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會當作您自己的訊息來回答，並繼續等您的答案。
 answer-taken = :white_check_mark: 收到，這就轉達。
+not-meant = :ok_hand: 好的，我會當作您自己的訊息來回答，並繼續等您對那個問題的答案。
 still-waiting = :ok_hand: 好的，我會繼續等您的答案。
 passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
 passed-on = :incoming_envelope: 已經轉達給負責的人。

@@ -291,6 +291,9 @@ pub(super) fn concern(
         let stands = waiting(conn, inbound.key.front, &marker, Some(turn))?;
         return Ok(Some(Concern::Contact(stands.unwrap_or(marker))));
     }
+    if proposals::is_own(inbound) {
+        return Ok(None);
+    }
     // A file without text is no answer yet; a command is no answer at all.
     let is_command = inbound.is_command() || Verbosity::ordered(&inbound.text).is_some();
     if is_command || inbound.text.trim().is_empty() {
