@@ -369,7 +369,7 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     assert_eq!(count("text WHERE body"), 1);
     let receipts = all_of_a_conversation_are_made_again(&scene.home, &format!("slack:channel:C1:{parent}")).await;
     assert_eq!(receipts.iter().filter(|receipt| receipt.background.is_some()).count(), 1);
-    // That goes, too, where somebody deletes something of the thread.
+    // That goes, too, if somebody deletes something of the thread.
     let gone = scene.slack.take_back(&later).expect("an event");
     assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
     assert_eq!(count("text WHERE body"), 0);
@@ -392,6 +392,37 @@ async fn under_an_answer_of_its_own_the_bot_knows_that_answer() {
     let sent = scene.sent_last();
     assert!(sent[0].ends_with("\n> you: First this, second that."), "{sent:?}");
     assert_eq!(sent[1..], ["explain the second"]);
+    scene.behaved();
+}
+
+/// Regression: in a direct message, nothing of a thread was read, nor erased.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_thread_of_a_direct_message_the_bot_knows_what_is_above() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::answer("First this, second that."));
+    let asked = scene.slack.dm("U4", "what is to be done?");
+    let answer = scene.slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    for (above, quoted) in [(&answer.ts, "> you: First this, second that."), (&asked.ts, "> U4: what is to be done?")] {
+        scene.told(&scene.slack.dm_in_thread("U4", "explain that", Some(above))).await;
+        let sent = scene.sent_last();
+        assert!(sent[0].ends_with(quoted), "{sent:?}");
+        assert_eq!(sent[1..], ["explain that"]);
+    }
+    scene.told(&scene.slack.dm_in_thread("U4", "more", Some(&answer.ts))).await;
+    assert_eq!(scene.slack.call_count("conversations.replies"), 2, "once a thread");
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let kept = || -> i64 {
+        let sql = "SELECT count(*) FROM text WHERE body LIKE '%> U4: what is%' OR body LIKE '%> you: First%'";
+        db.query_row(sql, [], |row| row.get(0)).expect("a count")
+    };
+    assert_eq!(kept(), 2);
+    let gone = scene.slack.take_back(&asked).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    assert_eq!(kept(), 1);
+    let gone = scene.slack.remove(&answer).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    assert_eq!(kept(), 0);
     scene.behaved();
 }
 
