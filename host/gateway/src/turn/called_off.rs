@@ -32,7 +32,7 @@ pub(super) async fn end(
         }
         // It was an attempt at all of them.
         let counts = stopped.is_empty();
-        let GivenUp { usage, outturn, events } = if counts { given_up.clone() } else { GivenUp::default() };
+        let GivenUp { usage, outturn, events, .. } = if counts { given_up.clone() } else { GivenUp::default() };
         if outturn.tags != Tags::default() {
             services.store.spent(turn.turn, usage, &outturn).await?;
         }
@@ -72,7 +72,7 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let GivenUp { usage, outturn, events } = given_up.clone();
+    let GivenUp { usage, outturn, events, .. } = given_up.clone();
     let outturn = TurnOutcome { asked_by, ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),

@@ -37,7 +37,7 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost.
+/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost and removed.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
@@ -46,7 +46,7 @@ pub(super) async fn record(
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
-    let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
+    let cut = attempt.cut.map(|cut| words(services, cut)).unwrap_or_default();
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
@@ -217,7 +217,8 @@ fn outturn(work: &Work<'_>) -> TurnOutcome {
 
 /// Returns what an attempt has come to that ends without an answer, unless its answer is stored.
 pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
-    GivenUp { usage: work.exchange.tally.usage, outturn: outturn(work), events: work.ports.journal.take() }
+    let (usage, cut) = (work.exchange.tally.usage, work.exchange.cut());
+    GivenUp { usage, outturn: outturn(work), cut, events: work.ports.journal.take() }
 }
 
 /// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.
