@@ -51,6 +51,27 @@ async fn a_name_where_slack_has_ids_is_nobody_to_ask() {
     team.behaved();
 }
 
+/// Regression: what the model was told of the answer was exported as the contact's own words.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_says_of_an_answer_is_nobodys_word_in_a_case() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    team.slack.mention(CHANNEL, ASKER, "/pmk open The budget", None);
+    team.message("case", |message| message.by_bot && message.text.contains("Opened case 1")).await;
+    let (asked, _) = team.escalate().await;
+    team.reply(CONTACT, &asked);
+    team.passed_on(&asked).await;
+    assert!(gateway.terminate().success());
+    let said = team.home.run(&["--json", "case", "export", "1"], "").ok().json()["said"].clone();
+    let said = said.as_array().expect("a list");
+    let authors: Vec<_> = said.iter().map(|said| (&said["role"], &said["user"])).collect();
+    let (user, nobody, asker) = (&json!("user"), &json!(null), &json!(ASKER));
+    assert_eq!(authors[0], (user, asker), "{said:#?}");
+    let composed = said.iter().find(|said| said["text"].as_str().is_some_and(|text| text.contains(ARRIVED[0])));
+    assert_eq!(composed.map(|said| &said["user"]), Some(nobody), "{said:#?}");
+    team.behaved();
+}
+
 /// Says something in the thread that is no answer; nothing is passed on or kept, and the true answer counts.
 async fn then_the_answer_counts(team: &Team, asked: &Sent) {
     assert_eq!(team.atoms(), []);

@@ -10,7 +10,7 @@ use crate::{
     front::settled::unfenced,
     ledger::{Tags, report::TurnReport},
     services::Services,
-    store::{Answered, CalledOff, OpenTurn, Recorded, TurnOutcome},
+    store::{Answered, CalledOff, CaseEntry, OpenTurn, Recorded, TurnOutcome},
 };
 
 /// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
@@ -73,6 +73,7 @@ async fn stop(
     };
     let asked = &turn.inbound.text;
     let GivenUp { usage, outturn, events, .. } = given_up.clone();
+    let (user, asked_at_ms) = (asked_by.clone(), turn.received_at_ms);
     let outturn = TurnOutcome { asked_by, ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
@@ -82,6 +83,7 @@ async fn stop(
         outturn: outturn.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
+        case: turn.case.map(|case| CaseEntry { case, user, asked_at_ms, notes: vec![] }),
         events,
         ..Recorded::of(report, parts, turn.live.revision)
     };

@@ -98,7 +98,7 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
-    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
+    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn(&work) };
     let GivenUp { usage, mut events, .. } = attempt;
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
@@ -166,13 +166,6 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
         None => (replies().count(), replies().map(chars).sum()),
     };
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
-}
-
-/// Returns the author of the question and of the messages merged into it, if that was one person; `None` for an answer
-/// that is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a
-/// message of its own turn.
-fn asked_by(work: &Work<'_>) -> Option<String> {
-    work.turn.absorbs.is_none().then(|| work.author().map(str::to_owned)).flatten()
 }
 
 fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learnt: Option<&Atom>) {
