@@ -150,6 +150,8 @@ passed-back = :speech_balloon: I have passed this on to the person who asked; I 
 passed-on = :incoming_envelope: Passed on to the people who were asked.
 answered-by = :white_check_mark: { $contributor } has answered this; there is nothing left to do. Thank you!
     { $question }
+answer-taken-back = :leftwards_arrow_with_hook: { $contributor } has taken that answer back, so the question is open again; please reply here if you know.
+    { $question }
 answered-already = :information_source: Thank you! This has already been answered or is no longer needed, so your reply was not passed on.
 withdrawn = :ok_hand: All right, I am no longer waiting for this answer.
 not-needed = :information_source: { $asker } no longer needs an answer to this; there is nothing left to do. Thank you!

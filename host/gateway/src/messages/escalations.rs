@@ -91,6 +91,12 @@ impl Messages {
         self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
     }
 
+    /// To a contact: somebody else has answered, and taken the answer back.
+    pub fn answer_taken_back(&self, contributor: &str, question: &str) -> String {
+        let question = quotation(&shortened(question, SHOWN_CHARS));
+        self.text("answer-taken-back", [("contributor", name(contributor).into()), ("question", question.into())])
+    }
+
     /// To a contact whose answer comes after another one, or when it is no longer needed.
     pub fn answered_already(&self) -> String {
         self.text("answered-already", [])
@@ -240,6 +246,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.passed_back(),
         messages.passed_on(),
         messages.answered_by("U2", "q"),
+        messages.answer_taken_back("U2", "q"),
         messages.answered_already(),
         messages.withdrawn(),
         messages.not_needed("U1", "q"),

@@ -134,6 +134,8 @@ passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴�
 passed-on = :incoming_envelope: 已經轉達給負責的人。
 answered-by = :white_check_mark: { $contributor } 已經回答了這個問題，不用再費心了，謝謝！
     { $question }
+answer-taken-back = :leftwards_arrow_with_hook: { $contributor } 收回了剛才的答案，這個問題還在等人回答；您若知道，請在這裡回覆。
+    { $question }
 answered-already = :information_source: 謝謝！這個問題已經有答案，或提問者不再需要，所以沒有再轉達。
 withdrawn = :ok_hand: 好的，不再等這個答案了。
 not-needed = :information_source: { $asker } 不再需要這個問題的答案，不用再費心了，謝謝！

@@ -24,7 +24,7 @@ pub(super) enum Admission {
     Ask(OpenTurn),
     /// It is a command to the gateway.
     Command(OpenTurn, Command),
-    /// It was stopped or deleted, so the model does not answer it.
+    /// It was stopped or deleted, or is an answer that nobody gets, so the model does not answer it.
     CalledOff(OpenTurn),
     /// It has an answer that was not delivered completely.
     Deliver(Answered),
@@ -47,10 +47,9 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 
 /// Decides what the author wants and whether they are allowed to.
 async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
-    // The escalation that it answered no longer exists.
-    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() && turn.called_off != Some(CalledOff::Deleted) {
-        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
-        return Ok(Admission::Nothing);
+    // Nobody waits for it any more, or its author has taken it back.
+    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
+        return Ok(Admission::CalledOff(turn));
     }
     // Whoever has given an answer that was handed on was allowed to.
     let gets = turn.absorbs.as_ref().filter(|_| store::is_handed_on(&turn.inbound));
