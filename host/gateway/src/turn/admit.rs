@@ -46,7 +46,7 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 }
 
 /// Decides what the author wants and whether they are allowed to.
-async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
+async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission, TurnError> {
     // Nobody waits for it any more, or its author has taken it back.
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
         return Ok(Admission::CalledOff(turn));
@@ -70,7 +70,10 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
-        (AccessDecision::Allowed, None) => Admission::Ask(turn),
+        (AccessDecision::Allowed, None) => {
+            turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+            Admission::Ask(turn)
+        }
         // A person whose command is refused is told why, unless they are blocked.
         (AccessDecision::Refused { reason }, Some(Command::Pmk(asked, _))) if reason != Reason::Blocked => {
             Admission::Command(turn, Command::Pmk(asked, Some(reason)))
