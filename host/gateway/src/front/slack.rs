@@ -77,6 +77,7 @@ mod names;
 mod places;
 mod prompts;
 mod renewal;
+mod said;
 mod sockets;
 mod split;
 mod statuses;

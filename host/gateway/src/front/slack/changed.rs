@@ -11,9 +11,9 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     identity::Identity,
-    inbound::{MessageEvent, message},
     mrkdwn,
     places::Places,
+    said::{MessageEvent, message},
 };
 use crate::{
     chat::{Addressing, Change, DeletedAuthor, Deletion, Edit},
@@ -74,7 +74,7 @@ pub(super) fn change(
 ) -> Option<Change> {
     if mentioned {
         let at = edited_at(said.edited.as_ref())?;
-        let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+        let (message, manner) = message(team_id, event_id, said, true, me, places)?;
         return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
     let MessageEvent { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } =
@@ -106,7 +106,7 @@ pub(super) fn change(
     let is_for_us = is_mentioned || said.is_direct();
     let for_others = said.text.as_deref().is_some_and(|text| mrkdwn::names_others(text, &me.user));
     // For a known question, whether or not it still mentions the bot.
-    let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+    let (message, manner) = message(team_id, event_id, said, true, me, places)?;
     let manner = manner.map(|mention| if is_mentioned { mention } else { Addressing::Plain { for_others } });
     // In such a group, it is uncertain whether the mention arrives as another event.
     let comes_alone = is_mentioned && is_group;
@@ -114,13 +114,7 @@ pub(super) fn change(
 }
 
 /// Returns the deletion of a message that was `before`, in that thread or at its beginning.
-fn deleted(
-    channel: String,
-    ts: &str,
-    thread: Option<&str>,
-    before: Option<&Told>,
-    me: &Identity,
-) -> Option<Change> {
+fn deleted(channel: String, ts: &str, thread: Option<&str>, before: Option<&Told>, me: &Identity) -> Option<Change> {
     let person = before.and_then(|before| before.user.as_deref()).filter(|user| *user != me.user);
     let more = [("thread_ts", thread), ("user", person)].into_iter().filter_map(|(name, id)| Some((name, id?)));
     if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(more)).is_some() {
@@ -227,10 +221,7 @@ mod tests {
         let mut tombstone = said("USLACKBOT", "This message was deleted.");
         tombstone["subtype"] = json!("tombstone");
         // Whatever replaced one of them began a thread.
-        assert_eq!(
-            read(changed("D1", said("U1", "x"), tombstone)),
-            gone(DeletedAuthor::Us, Some("slack:dm:U1:1.1"))
-        );
+        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedAuthor::Us, Some("slack:dm:U1:1.1")));
     }
 
     #[test]
