@@ -98,7 +98,8 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
-    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn(&work) };
+    let outturn =
+        TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn(&work) };
     let GivenUp { usage, mut events, .. } = attempt;
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
