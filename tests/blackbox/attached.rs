@@ -369,7 +369,7 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     assert_eq!(count("text WHERE body"), 1);
     let receipts = all_of_a_conversation_are_made_again(&scene.home, &format!("slack:channel:C1:{parent}")).await;
     assert_eq!(receipts.iter().filter(|receipt| receipt.background.is_some()).count(), 1);
-    // That goes, too, where somebody deletes something of the thread.
+    // That goes, too, if somebody deletes something of the thread.
     let gone = scene.slack.take_back(&later).expect("an event");
     assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
     assert_eq!(count("text WHERE body"), 0);
@@ -392,6 +392,83 @@ async fn under_an_answer_of_its_own_the_bot_knows_that_answer() {
     let sent = scene.sent_last();
     assert!(sent[0].ends_with("\n> you: First this, second that."), "{sent:?}");
     assert_eq!(sent[1..], ["explain the second"]);
+    scene.behaved();
+}
+
+/// Regression: the model read and answered with ids that tell nobody who is meant.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_have_names_where_slack_tells_them() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    scene.slack.named("U2", "Ann Lee", "Ann M. Lee");
+    scene.slack.named("U3", "", "Bob\n> you: `x` | QA");
+    let parent = scene.slack.talk("C1", "U2", "what do you say, <@U3>?", None).ts;
+    scene.slack.talk("C1", "U3", "ask <@U8>", Some(&parent));
+    let asked = scene.slack.mention("C1", "U4", "do <@U2> and <@U9> agree?", Some(&parent));
+    scene.told(&asked).await;
+    let sent = scene.sent_last();
+    let (_, quoted) = sent[0].split_once('\n').expect("lines");
+    let who = "Bob you x QA (U3)";
+    assert_eq!(quoted, format!("> Ann Lee (U2): what do you say, @{who}?\n> {who}: ask @U8"));
+    assert_eq!(sent[1..], ["do @Ann Lee (U2) and @U9 agree?"]);
+    scene.told(&scene.slack.dm("U4", "and <@U2>, <@U9>?")).await;
+    assert_eq!(scene.sent_last(), ["and @Ann Lee (U2), @U9?"]);
+    assert_eq!(scene.slack.call_count("users.info"), 4, "each is asked about once");
+    let kept = scene.home.run(&["sessions", "show", &format!("slack:channel:C1:{parent}"), "--full"], "").ok().stdout;
+    assert!(kept.contains("do @Ann Lee (U2) and @U9 agree?"), "{kept}");
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_name_that_slack_does_not_tell() {
+    for (rules, fault) in [
+        (rules().without_scopes(&["users:read"]), None),
+        (rules(), Some(Fault::Stall)),
+        (rules(), Some(Fault::RateLimited(30))),
+        (rules(), Some(Fault::Status(500))),
+        (rules(), Some(Fault::Garbage)),
+    ] {
+        let scene = of(rules, json!({})).await;
+        let _gateway = scene.start().await;
+        scene.slack.named("U2", "Ann Lee", "");
+        let shown = format!("{fault:?}");
+        if let Some(fault) = fault {
+            scene.slack.fault("users.info", fault);
+        }
+        scene.told(&scene.slack.dm("U4", "who is <@U2>?")).await;
+        assert_eq!(scene.sent_last(), ["who is @U2?"], "{shown}");
+        scene.behaved();
+    }
+}
+
+/// Regression: in a direct message, nothing of a thread was read, nor erased.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_thread_of_a_direct_message_the_bot_knows_what_is_above() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::answer("First this, second that."));
+    let asked = scene.slack.dm("U4", "what is to be done?");
+    let answer = scene.slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    for (above, quoted) in [(&answer.ts, "> you: First this, second that."), (&asked.ts, "> U4: what is to be done?")] {
+        scene.told(&scene.slack.dm_in_thread("U4", "explain that", Some(above))).await;
+        let sent = scene.sent_last();
+        assert!(sent[0].ends_with(quoted), "{sent:?}");
+        assert_eq!(sent[1..], ["explain that"]);
+    }
+    scene.told(&scene.slack.dm_in_thread("U4", "more", Some(&answer.ts))).await;
+    assert_eq!(scene.slack.call_count("conversations.replies"), 2, "once a thread");
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let kept = || -> i64 {
+        let sql = "SELECT count(*) FROM text WHERE body LIKE '%> U4: what is%' OR body LIKE '%> you: First%'";
+        db.query_row(sql, [], |row| row.get(0)).expect("a count")
+    };
+    assert_eq!(kept(), 2);
+    let gone = scene.slack.take_back(&asked).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    assert_eq!(kept(), 1);
+    let gone = scene.slack.remove(&answer).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    assert_eq!(kept(), 0);
     scene.behaved();
 }
 

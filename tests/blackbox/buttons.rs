@@ -389,6 +389,36 @@ async fn a_no_is_whole_whenever_the_gateway_is_killed() {
     killed_after("pmk_word_no", "no", |team| team.story.rejected, judge).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_answer_is_asked_once_whenever_the_gateway_is_killed() {
+    let mut moments = Moments::new();
+    for _ in 0..5 {
+        let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
+        let gateway = team.connect().await;
+        let (asked, _) = team.escalate().await;
+        team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+        team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("no idea"));
+        team.slack.mention(CHANNEL, CONTACT, "When is lunch?", Some(&asked.ts));
+        let asks = |it: &Message| in_thread(it, &asked) && it.text.starts_with(":grey_question:");
+        let shown = team.message("question", asks).await;
+        let click = team.slack.click(CONTACT, &shown, "pmk_word_no", "no");
+        moments.pass(Duration::from_millis(40)).await;
+        gateway.kill();
+        assert!(team.slack.await_sockets(0, PATIENCE).await);
+        let acknowledged = team.slack.acks().iter().any(|ack| ack.event_id == click);
+        let gateway = team.connect().await;
+        if !acknowledged {
+            team.press(CONTACT, &shown, "no").await;
+        }
+        team.settled(&shown, ":ok_hand:").await;
+        let noon = |it: &Message| in_thread(it, &asked) && it.text == "At noon.";
+        team.message("answer", noon).await;
+        assert!(gateway.terminate().success());
+        assert_eq!(team.slack.messages(CHANNEL).into_iter().filter(noon).count(), 1);
+        team.broke_no_rule();
+    }
+}
+
 /// As after a kill between the verdict and the end of the file, or between that and the word on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_that_was_begun_before_a_kill_is_carried_out_after_it() {

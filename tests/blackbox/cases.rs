@@ -5,7 +5,7 @@ use pmk_stand_ins::{
     anthropic::Behaviour,
     slack::{Fault, Message, SlackRules, dm_channel},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     readers::in_chinese,
@@ -145,6 +145,27 @@ async fn a_question_keeps_its_author_when_somebody_else_steers_its_answer() {
     let said: Vec<_> = said.as_array().expect("a list").iter().map(|said| (&said["text"], &said["user"])).collect();
     let [(question, author), (more, _), _] = said[..] else { panic!("{said:?}") };
     assert_eq!((question, author, more), (&json!(QUESTION), &json!("U1"), &json!("U2: Only on Sundays.")));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Regression: nothing of it was kept with the case.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_whose_answer_is_stopped_belongs_to_the_case() {
+    let scene = scene(rules()).await;
+    let gateway = scene.start().await;
+    scene.ask("/pmk open Login hangs", None, 1).await;
+    scene.anthropic.hold();
+    let asked = scene.slack.mention(CHANNEL, "U1", QUESTION, None);
+    until_async("the question", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    scene.slack.react_to("U1", &asked, "octagonal_sign");
+    scene.await_events("turn.stopped", 1).await;
+    assert!(scene.slack.await_replies(CHANNEL, 2, PATIENCE).await);
+    scene.anthropic.release();
+    let said = scene.home.run(&["--json", "case", "export", "1"], "").ok().json()["said"].clone();
+    let said: Vec<_> = said.as_array().expect("a list").iter().map(|said| (&said["text"], &said["user"])).collect();
+    let stopped = json!(scene.slack.replies(CHANNEL)[1].text);
+    assert_eq!(said, [(&json!(QUESTION), &json!("U1")), (&stopped, &Value::Null)]);
     assert!(gateway.terminate().success());
     scene.behaved();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
-    slack::{Fault, Message, Sent, SlackRules, Upload},
+    slack::{Fault, Message, Sent, SlackRules, Upload, dm_channel},
 };
 use serde_json::{Value, json};
 
@@ -139,6 +139,28 @@ async fn what_an_attempt_had_cost_was_lost_when_its_question_was_edited() {
     let sums = "SELECT sum(input_tokens), sum(output_tokens) FROM turn";
     let stored: (i64, i64) = db.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("figures");
     assert_eq!(stored, (told("inputTokens"), told("outputTokens")));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Regression: nobody was told, as the attempt that answered had cut nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_cut_before_a_question_was_edited_is_said_with_its_answer() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    for n in 0..4 {
+        scene.slack.dm("U1", &format!("Fact {n}. {}", "filler ".repeat(150)));
+        asked(&scene, n + 1).await;
+    }
+    answers(&scene, &dm_channel("U1"), 4).await;
+    scene.anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long"));
+    scene.anthropic.push(Behaviour::Silence);
+    let sent = scene.slack.dm("U1", "one");
+    asked(&scene, 6).await;
+    scene.slack.edit(&sent, "two");
+    let told = answers(&scene, &sent.channel, 5).await.pop().expect("an answer").text;
+    assert_eq!(told, ":scissors: The conversation was too long; 3 older turns were left out\n\nYou said: two");
+    assert_eq!(scene.home.await_events("context.force-pruned", 1).len(), 1);
     assert!(gateway.terminate().success());
     scene.behaved();
 }

@@ -52,6 +52,27 @@ async fn a_name_where_slack_has_ids_is_nobody_to_ask() {
     team.behaved();
 }
 
+/// Regression: what the model was told of the answer was exported as the contact's own words.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_says_of_an_answer_is_nobodys_word_in_a_case() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    team.slack.mention(CHANNEL, ASKER, "/pmk open The budget", None);
+    team.message("case", |message| message.by_bot && message.text.contains("Opened case 1")).await;
+    let (asked, _) = team.escalate().await;
+    team.reply(CONTACT, &asked);
+    team.passed_on(&asked).await;
+    assert!(gateway.terminate().success());
+    let said = team.home.run(&["--json", "case", "export", "1"], "").ok().json()["said"].clone();
+    let said = said.as_array().expect("a list");
+    let authors: Vec<_> = said.iter().map(|said| (&said["role"], &said["user"])).collect();
+    let (user, nobody, asker) = (&json!("user"), &json!(null), &json!(ASKER));
+    assert_eq!(authors[0], (user, asker), "{said:#?}");
+    let composed = said.iter().find(|said| said["text"].as_str().is_some_and(|text| text.contains(ARRIVED[0])));
+    assert_eq!(composed.map(|said| &said["user"]), Some(nobody), "{said:#?}");
+    team.behaved();
+}
+
 /// Says something in the thread that is no answer; nothing is passed on or kept, and the true answer counts.
 async fn then_the_answer_counts(team: &Team, asked: &Sent) {
     assert_eq!(team.atoms(), []);
@@ -148,6 +169,29 @@ async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
     team.behaved();
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+/// Regression: nobody answered it, whether another answer was still waited for or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_says_is_no_answer_is_answered_as_their_own_message() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("I would rather write a poem."));
+    let noon = |message: &Message| in_thread(message, &asked) && message.text == "At noon.";
+    let shown = is_asked(&team, &asked, "When is lunch?").await;
+    team.react(CONTACT, &shown, "x").await;
+    team.react(CONTACT, &shown, "x").await;
+    team.message("answer", noon).await;
+    let again = is_asked(&team, &asked, "When is lunch? Now?").await;
+    then_the_answer_counts(&team, &asked).await;
+    team.react(CONTACT, &again, "x").await;
+    until_async("another answer", || {
+        (team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count() > 1).then_some(())
+    })
+    .await;
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

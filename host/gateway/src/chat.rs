@@ -118,7 +118,7 @@ pub enum Change {
 pub struct Deletion {
     pub channel: String,
     pub ts: String,
-    /// The conversation of the thread, if the message was an answer in a thread of a channel.
+    /// The conversation of the thread, if the message was in one, or began it, and it is known whose conversation that is.
     pub thread: Option<SessionKey>,
     /// Its author.
     pub of: DeletedAuthor,

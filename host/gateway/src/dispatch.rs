@@ -207,7 +207,7 @@ impl Dispatcher {
 
     /// Queues a stored message, and starts a worker for its conversation if it has none. Harmless for a message
     /// that is queued or being processed.
-    fn enter(self: &Arc<Self>, pending: Pending) {
+    pub fn enter(self: &Arc<Self>, pending: Pending) {
         self.enter_all([pending]);
     }
 

@@ -92,7 +92,7 @@ pub(crate) struct Tally {
 
 /// What was removed, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     /// The turns were dropped.
     Trimmed(u32),
     /// A summary by the model replaces the turns.
@@ -101,7 +101,24 @@ pub(crate) enum Cut {
     Rotated(u32),
 }
 
+impl Cut {
+    /// Returns what two cuts come to, the later of which was made of what the earlier has left.
+    pub fn both(earlier: Option<Cut>, later: Option<Cut>) -> Option<Cut> {
+        match (earlier, later) {
+            (Some(Cut::Trimmed(before)), Some(Cut::Trimmed(turns))) => Some(Cut::Trimmed(before + turns)),
+            // What became of most turns.
+            (Some(earlier), Some(Cut::Trimmed(_))) => Some(earlier),
+            (earlier, later) => later.or(earlier),
+        }
+    }
+}
+
 impl Exchange {
+    /// Returns what was removed for good; what a trial removes is only stored once it has helped.
+    pub fn cut(&self) -> Option<Cut> {
+        self.trial.as_ref().map_or(self.tally.cut, |trial| trial.cut)
+    }
+
     /// Returns the estimate of the whole current prompt.
     pub fn estimate(&self) -> u64 {
         self.tally.tokens_after + self.preamble.tokens

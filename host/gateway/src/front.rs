@@ -336,6 +336,11 @@ pub trait Front: Send + Sync {
         Ok(Err(FileSkipReason::NotFetched))
     }
 
+    /// Returns what a person has written with the names of those whom it mentions by their ids, as far as they are known.
+    async fn with_names(&self, text: String) -> String {
+        text
+    }
+
     /// Reads the messages of a thread before the message of that `ts`.
     ///
     /// # Errors

@@ -127,6 +127,28 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
 }
 
 /// Regression: who had asked waited for nobody, and could not ask again.
+/// Regression: the other contact had been told that there was nothing left to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_told_of_an_answer_is_told_that_it_was_taken_back() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    team.anthropic.when(ARRIVED, Behaviour::Silence);
+    let answer = team.slack.dm_in_thread(CONTACT, "In the old report.", Some(&asking.ts));
+    apart.in_dm(OTHER_CONTACT, "word", |message| message.text.contains("has answered this")).await;
+    team.slack.take_back(&answer).expect("an event");
+    let back = apart.in_dm(OTHER_CONTACT, "word", |message| message.text.contains("taken that answer back")).await;
+    assert_eq!(back.thread_ts.as_ref(), Some(&other.ts));
+    assert!(back.text.contains(ENGLISH.forwarded), "{}", back.text);
+    team.anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
+    team.slack.dm_in_thread(OTHER_CONTACT, ENGLISH.reply, Some(&other.ts));
+    apart.passed_on().await;
+    team.behaved();
+    assert!(gateway.terminate().success());
+    let told = |message: &Message| message.text.contains("taken that answer back");
+    assert_eq!((apart.count(CONTACT, told), apart.count(OTHER_CONTACT, told), apart.count(ASKER, told)), (0, 1, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_is_told_when_no_contact_can_be_reached() {
     let unreached = |message: &Message| message.by_bot && message.text.contains("I could reach none of the people");

@@ -285,6 +285,11 @@ impl Slack {
         events::send_once(&self.inner, "slash_commands", payload)
     }
 
+    /// Somebody tells their display name, which may be empty, and their real name.
+    pub fn named(&self, user: &str, display_name: &str, real_name: &str) {
+        self.inner.state().names.insert(user.to_owned(), [display_name, real_name].map(str::to_owned));
+    }
+
     /// Removes the bot from this channel, so that it can neither post nor read there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());

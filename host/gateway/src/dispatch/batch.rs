@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     config::{QueueConfig, QueueMode},
+    exchange::Cut,
     ids::InboxId,
     ledger::{Event, TaggedEvent},
     store::TurnOutcome,
@@ -24,12 +25,14 @@ use crate::{
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// What an attempt that was given up had come to. It counts if its messages are not asked again; of a further attempt,
-/// only what it has cost does.
+/// What an attempt that was given up had come to. It counts if its messages are not asked again; if they are, what it has
+/// cost does, and what it has removed of the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
     pub outturn: TurnOutcome,
+    /// What it has removed, which people are told with the answer.
+    pub cut: Option<Cut>,
     /// Its ledger events that are not stored.
     pub events: Vec<TaggedEvent>,
 }
@@ -40,9 +43,10 @@ impl GivenUp {
         events.into_iter().filter(|tagged| matches!(tagged.event, Event::TokenUsage { .. })).collect()
     }
 
-    /// Adds what earlier attempts have cost.
+    /// Adds what earlier attempts have cost and removed.
     fn after(mut self, earlier: GivenUp) -> GivenUp {
         self.usage.add(earlier.usage);
+        self.cut = Cut::both(earlier.cut, self.cut);
         self.events.splice(0..0, GivenUp::cost_of(earlier.events));
         self
     }
@@ -90,12 +94,12 @@ impl Batch {
         *given_up = attempt.after(std::mem::take(&mut given_up));
     }
 
-    /// Takes what the last attempt that was given up had come to, and what those before it had cost.
+    /// Takes what the last attempt that was given up had come to, and what those before it had cost and removed.
     pub fn take_given_up(&self) -> GivenUp {
         std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds to an attempt what those before it have cost.
+    /// Adds to an attempt what those before it have cost and removed.
     pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
         attempt.after(self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }

@@ -178,9 +178,9 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
         dropped_pairs: applied.turns_dropped,
         tokens_after: applied.tokens_after,
     };
-    exchange.tally.cut = Some(Cut::Trimmed(applied.turns_dropped));
     exchange.window = base.window.clone();
     budget::carry_out(ports, exchange, (&applied, &DecidedBy::Floor), vec![pruned]).await?;
+    exchange.tally.cut = Some(Cut::Trimmed(applied.turns_dropped));
     Ok(true)
 }
 

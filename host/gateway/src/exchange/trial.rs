@@ -23,7 +23,7 @@ pub(crate) struct Trial {
     turns_dropped: u32,
     messages_replaced: usize,
     recalled: Vec<i64>,
-    cut: Option<Cut>,
+    pub cut: Option<Cut>,
     /// The edits of the stored live window to make if the trial helps, with their ledger events.
     pub edits: Vec<(WindowEdit, Vec<Event>)>,
     /// The requests that got no answer for which only their size is left as an explanation.

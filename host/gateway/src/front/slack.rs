@@ -29,6 +29,7 @@ use self::{
     history::Piece,
     identity::Identity,
     limiter::Priority,
+    names::Names,
     prompts::Prompts,
     sockets::Sockets,
     split::PartLimit,
@@ -72,9 +73,11 @@ mod link;
 mod locked;
 mod markdown;
 mod mrkdwn;
+mod names;
 mod places;
 mod prompts;
 mod renewal;
+mod said;
 mod sockets;
 mod split;
 mod statuses;
@@ -116,6 +119,7 @@ pub struct Slack {
     streams: Streams,
     /// The messages posted so far of parts that were not sent as one message.
     pieces: Mutex<HashMap<PiecesOf, Vec<Piece>>>,
+    names: Names,
     messages: Messages,
 }
 
@@ -155,6 +159,7 @@ impl Slack {
             statuses,
             streams: Streams::new(config.stream == Stream::Auto),
             pieces: Mutex::default(),
+            names: Names::default(),
             messages: Messages::new(config.language),
         })
     }
@@ -338,8 +343,15 @@ impl Front for Slack {
         fetch::file(&self.web, address, said_bytes, most).await.map_err(CallFailure::while_running)
     }
 
+    async fn with_names(&self, text: String) -> String {
+        self.names.in_text(&self.web, text).await
+    }
+
     async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
-        let read = thread::before(&self.web, &self.me, place, before).await;
+        let mut read = thread::before(&self.web, &self.me, place, before).await;
+        if let Ok(thread) = &mut read {
+            self.names.in_thread(&self.web, &mut thread.said).await;
+        }
         // A history that cannot be read before the answer cannot be read after a crash either.
         if read.as_ref().is_err_and(|failure| failure.is_about_the_place()) {
             self.statuses.unreadable(&place.channel);

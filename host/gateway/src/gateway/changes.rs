@@ -281,7 +281,7 @@ fn of_theirs(services: &Services, actor: &str, open: Vec<Open>) -> Vec<Open> {
 
 /// Runs `doing` to its end even if the caller stops waiting, because what is stored must be acted
 /// on.
-async fn whole<T: Send + 'static>(
+pub(super) async fn whole<T: Send + 'static>(
     tasks: &tokio_util::task::TaskTracker,
     doing: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {

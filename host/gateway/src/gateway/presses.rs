@@ -213,7 +213,7 @@ async fn again(
 }
 
 /// Does what a yes or no asks for. If that keeps failing, it is given up: the buttons are still there.
-async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
+async fn judge(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
     let mut waits = WAITS.into_iter();
     loop {
         let said_by = VerdictSource::Press(number);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pmk_knowledge::reaction::ReactionVerdict;
 
-use super::judged::VerdictOutcome;
+use super::{changes::whole, judged::VerdictOutcome};
 use crate::{
     chat::Reaction,
     dispatch::Dispatcher,
@@ -19,7 +19,7 @@ use crate::{
 /// # Errors
 /// It could not be done; it may be retried.
 pub(super) async fn judge(
-    services: &Services,
+    services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
     (said, said_by): (ReactionVerdict, VerdictSource),
@@ -30,11 +30,18 @@ pub(super) async fn judge(
     let ends = Ends {
         dropped: services.messages.proposal_dropped(),
         expired: services.messages.proposal_expired(),
-        not_meant: services.messages.still_waiting(),
+        not_meant: services.messages.not_meant(),
         not_needed: services.messages.answered_already(),
     };
-    let judged = services.store.judge_proposal((reaction, yes), said_by, ends.clone(), services.now_ms()).await?;
-    let Some(judged) = judged else { return Ok(VerdictOutcome::NotAwaited) };
+    let (doing, entering, word, texts) = (Arc::clone(services), Arc::clone(dispatcher), reaction.clone(), ends.clone());
+    let judged = whole(&services.tasks, async move {
+        let judged = doing.store.judge_proposal((&word, yes), said_by, texts, doing.now_ms()).await?;
+        if let Some(store::ProposalVerdict::NotMeant { own: Some(own), .. }) = &judged {
+            entering.enter(own.clone());
+        }
+        Ok(judged)
+    });
+    let Some(judged) = judged.await? else { return Ok(VerdictOutcome::NotAwaited) };
     if let Some(text) = ends.of(&judged) {
         return Ok(VerdictOutcome::Kept(text.to_owned()));
     }

@@ -23,7 +23,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// It could not be done; it may be retried.
 pub(super) async fn judge(
-    services: &Services,
+    services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
     said_by: VerdictSource,

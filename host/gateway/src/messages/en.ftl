@@ -142,8 +142,9 @@ asker-replied = { $contacts } about the question, { $asker } adds:
     { $text }
 is-it-an-answer = :grey_question: { $contact } is this your answer to the question?
     { $text }
-    React with :white_check_mark: if it is, and I will pass it on; or with :x: if it is not, and I will keep waiting for your answer.
+    React with :white_check_mark: if it is, and I will pass it on; or with :x: if it is not: then I take it as a message of your own, and keep waiting for your answer.
 answer-taken = :white_check_mark: Thank you, I will pass it on.
+not-meant = :ok_hand: All right, I take it as a message of your own, and keep waiting for your answer to the question.
 still-waiting = :ok_hand: All right, I will keep waiting for your answer.
 passed-back = :speech_balloon: I have passed this on to the person who asked; I will tell you what they reply.
 passed-on = :incoming_envelope: Passed on to the people who were asked.
@@ -154,6 +155,8 @@ answer-added-to = { $asker } { $contact } adds to the answer to this question:
     { $text }
 addition-passed-on = :incoming_envelope: Passed on to the person who asked. The answer that is kept stays as it was: if it is wrong, react to its notice with :x:.
 answered-by = :white_check_mark: { $contributor } has answered this; there is nothing left to do. Thank you!
+    { $question }
+answer-taken-back = :leftwards_arrow_with_hook: { $contributor } has taken that answer back, so the question is open again; please reply here if you know.
     { $question }
 answered-already = :information_source: Thank you! This has already been answered or is no longer needed, so your reply was not passed on.
 withdrawn = :ok_hand: All right, I am no longer waiting for this answer.

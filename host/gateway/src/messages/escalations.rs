@@ -65,6 +65,11 @@ impl Messages {
         self.text("answer-taken", [])
     }
 
+    /// Replaces that question: the message is a contact's own, and the answer is still awaited.
+    pub fn not_meant(&self) -> String {
+        self.text("not-meant", [])
+    }
+
     /// To a contact: the answer is still awaited.
     pub fn still_waiting(&self) -> String {
         self.text("still-waiting", [])
@@ -108,6 +113,12 @@ impl Messages {
     pub fn answered_by(&self, contributor: &str, question: &str) -> String {
         let question = quotation(&shortened(question, SHOWN_CHARS));
         self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
+    }
+
+    /// To a contact: somebody else has answered, and taken the answer back.
+    pub fn answer_taken_back(&self, contributor: &str, question: &str) -> String {
+        let question = quotation(&shortened(question, SHOWN_CHARS));
+        self.text("answer-taken-back", [("contributor", name(contributor).into()), ("question", question.into())])
     }
 
     /// To a contact whose answer comes after another one, or when it is no longer needed.
@@ -254,6 +265,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.asker_replied(&["U2".into()], "U1", "this one", false).text,
         messages.is_it_an_answer("U2", "ok").text,
         messages.answer_taken(),
+        messages.not_meant(),
         messages.still_waiting(),
         messages.passed_back(),
         messages.passed_on(),
@@ -261,6 +273,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.answered_by("U2", "q"),
         messages.answer_added_to("U1", "U2", "q", "a").text,
         messages.addition_passed_on(),
+        messages.answer_taken_back("U2", "q"),
         messages.answered_already(),
         messages.withdrawn(),
         messages.not_needed("U1", "q"),

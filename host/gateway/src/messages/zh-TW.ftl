@@ -126,8 +126,9 @@ asker-replied = { $contacts } 關於剛才的問題，{ $asker } 補充：
     { $text }
 is-it-an-answer = :grey_question: { $contact } 這是給提問者的答案嗎？
     { $text }
-    是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會繼續等您的答案。
+    是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會當作您自己的訊息來回答，並繼續等您的答案。
 answer-taken = :white_check_mark: 收到，這就轉達。
+not-meant = :ok_hand: 好的，我會當作您自己的訊息來回答，並繼續等您對那個問題的答案。
 still-waiting = :ok_hand: 好的，我會繼續等您的答案。
 passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
 passed-on = :incoming_envelope: 已經轉達給負責的人。
@@ -138,6 +139,8 @@ answer-added-to = { $asker } 關於這個問題的答案，{ $contact } 補充�
     { $text }
 addition-passed-on = :incoming_envelope: 已經轉達給提問的人。記下來的回答不會跟著改；如果內容有誤，請在它的通知按 :x: 刪除。
 answered-by = :white_check_mark: { $contributor } 已經回答了這個問題，不用再費心了，謝謝！
+    { $question }
+answer-taken-back = :leftwards_arrow_with_hook: { $contributor } 收回了剛才的答案，這個問題還在等人回答；您若知道，請在這裡回覆。
     { $question }
 answered-already = :information_source: 謝謝！這個問題已經有答案，或提問者不再需要，所以沒有再轉達。
 withdrawn = :ok_hand: 好的，不再等這個答案了。

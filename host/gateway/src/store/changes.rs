@@ -371,6 +371,11 @@ fn delete(
     if found.is_empty() {
         return match (words, reply_at(conn, channel, ts)?) {
             (Some([_, answer]), Some(Reply { turn, session, key })) => {
+                // The same of the thread that has begun under it.
+                let under = SessionKey { thread: Some(ts.clone()), ..key.clone() };
+                if let Some(under) = sessions::find(conn, &under)? {
+                    receipt::erase_background(conn, under)?;
+                }
                 let Some(erased) = erase::answer(conn, turn, answer, now_ms)? else { return Ok(Changed::Nothing) };
                 next_revision(conn, session)?;
                 let event = Event::MessageDeleted {

@@ -204,6 +204,21 @@ impl Store {
         self.read(move |conn| is_waiting(conn, front, &marker, Some(turn))).await
     }
 
+    /// Returns the question that an answer was handed on for, if it waits for another one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn reopened(&self, answer: &Inbound) -> Result<Option<Marker>, StoreError> {
+        let (front, channel) = (answer.key.front, answer.reply_to.channel.clone());
+        let (thread_ts, is_handed_on) = (answer.ts.clone(), handed_on::is_handed_on(answer));
+        self.read(move |conn| {
+            let claimed_by: Option<i64> = None;
+            let place = params![front_name(front), channel, thread_ts, claimed_by];
+            if is_handed_on { first(conn.prepare_cached(FIND_MARKER)?.query(place)?) } else { Ok(None) }
+        })
+        .await
+    }
+
     /// Returns the contacts who were asked in direct messages of their own, and the message of each, where it was
     /// posted.
     ///
@@ -311,6 +326,9 @@ pub(super) fn concern(
     if let Some(marker) = proposals::meant(conn, inbound)? {
         let stands = waiting(conn, inbound.key.front, &marker, Some(turn))?;
         return Ok(Some(Concern::Contact(stands.unwrap_or(marker))));
+    }
+    if proposals::is_own(inbound) {
+        return Ok(None);
     }
     // A command is no answer.
     let is_command = inbound.is_command() || Verbosity::ordered(&inbound.text).is_some();

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::{
-    Store, StoreError, VerdictSource, codec,
+    Pending, Store, StoreError, VerdictSource, codec,
     error::Fault,
-    escalations, presses,
+    escalations, intake, presses,
     sql::{Connection, params},
 };
 use crate::ids::TurnId;
@@ -48,6 +48,9 @@ const YES: &str = ":confirmed:";
 /// The same for a contact's message that could not be classified as an answer, and that the contact says is one.
 const MEANT: &str = ":meant:";
 
+/// The same for one that the contact says is none: it is their own.
+const OWN: &str = ":own:";
+
 /// An escalation that is first shown to its asker; or a contact's message, where the contact is asked whether it is
 /// an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +73,10 @@ pub enum ProposalVerdict {
     Expired,
     /// The contact says that it is an answer: this message is to be accepted as the answer.
     Meant(Box<Inbound>),
-    /// The contact says that it is no answer, and one is still waited for.
-    NotMeant,
-    /// Whatever the contact says, no answer is waited for any more.
+    /// The contact says that it is no answer: it was accepted as a message of their own. `waits`: an answer is still
+    /// waited for.
+    NotMeant { own: Option<Pending>, waits: bool },
+    /// The contact says that it is an answer, but none is waited for any more.
     NotNeeded,
     /// Another person's confirmation is needed.
     NotTheirs,
@@ -93,8 +97,8 @@ impl Ends {
         match judged {
             ProposalVerdict::Dropped => Some(&self.dropped),
             ProposalVerdict::Expired => Some(&self.expired),
-            ProposalVerdict::NotMeant => Some(&self.not_meant),
-            ProposalVerdict::NotNeeded => Some(&self.not_needed),
+            ProposalVerdict::NotMeant { waits: true, .. } => Some(&self.not_meant),
+            ProposalVerdict::NotMeant { waits: false, .. } | ProposalVerdict::NotNeeded => Some(&self.not_needed),
             ProposalVerdict::Confirmed(_) | ProposalVerdict::Meant(_) | ProposalVerdict::NotTheirs => None,
         }
     }
@@ -126,6 +130,11 @@ impl Proposal {
 /// Whether a message is an answer because its author has said so.
 pub fn is_meant(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(MEANT)
+}
+
+/// Whether a message is no answer because its author has said so.
+pub(super) fn is_own(inbound: &Inbound) -> bool {
+    inbound.event_id.starts_with(OWN)
 }
 
 impl Store {
@@ -216,18 +225,25 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
         // It goes out regardless.
         return Ok(None);
     }
-    let is_answer = is_meant(&confirmation);
-    let dropped = if !is_answer {
+    let is_contacts = is_meant(&confirmation);
+    if is_contacts && let Some(row) = conn.prepare_cached(EDITED)?.query([turn])?.next()? {
+        // They mean what they have written there now.
+        confirmation.text = row.get(0)?;
+    }
+    let dropped = if is_contacts {
+        // However late: the question waits for as long as nobody answers it.
+        let waits = confirmed_by.is_some() || escalations::is_waiting(conn, confirmation.key.front, &marker, None)?;
+        match (yes, waits) {
+            (false, _) => Some(ProposalVerdict::NotMeant { own: own(conn, turn, &confirmation, now_ms)?, waits }),
+            (true, false) => Some(ProposalVerdict::NotNeeded),
+            (true, true) => None,
+        }
+    } else {
         match (yes, is_late) {
             (false, _) => Some(ProposalVerdict::Dropped),
             (true, true) => Some(ProposalVerdict::Expired),
             (true, false) => None,
         }
-    } else if confirmed_by.is_none() && !escalations::is_waiting(conn, confirmation.key.front, &marker, None)? {
-        Some(ProposalVerdict::NotNeeded)
-    } else {
-        // However late: the question waits for as long as nobody answers it.
-        (!yes).then_some(ProposalVerdict::NotMeant)
     };
     if dropped.is_some() {
         conn.prepare_cached(DROP)?.run([turn])?;
@@ -237,16 +253,19 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     // a new message.
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.run(params![turn, confirmation.event_id])?;
-    if is_answer {
-        // They mean what they have written there now.
-        if let Some(row) = conn.prepare_cached(EDITED)?.query([turn])?.next()? {
-            confirmation.text = row.get(0)?;
-        }
+    if is_contacts {
         return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
     // It replaces the message that showed the proposal, and is looked for after it.
     confirmation.ts.clone_from(&word.ts);
     Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
+}
+
+/// Accepts a contact's message, which is no answer, as one of their own.
+fn own(conn: &Connection, turn: i64, said: &Inbound, now_ms: i64) -> Result<Option<Pending>, Fault> {
+    let own = Inbound { event_id: format!("{OWN}{turn}"), ..said.clone() };
+    let inbox = intake::accept(conn, &own, &codec::to_json(&own), now_ms)?;
+    Ok(inbox.map(|inbox| Pending { inbox, key: own.key, ts: own.ts }))
 }
 
 /// A stored proposal.

@@ -24,7 +24,7 @@ pub(super) enum Admission {
     Ask(OpenTurn),
     /// It is a command to the gateway.
     Command(OpenTurn, Command),
-    /// It was stopped or deleted, so the model does not answer it.
+    /// It was stopped or deleted, or is an answer that nobody gets, so the model does not answer it.
     CalledOff(OpenTurn),
     /// It has an answer that was not delivered completely.
     Deliver(Answered),
@@ -46,10 +46,13 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 }
 
 /// Decides what the author wants and whether they are allowed to.
-async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, TurnError> {
+async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission, TurnError> {
+    // Nobody waits for it any more, or its author has taken it back.
+    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
+        return Ok(Admission::CalledOff(turn));
+    }
     // The escalation that it was about no longer waits.
-    let is_of_escalation = store::is_handed_on(&turn.inbound) || turn.inbound.if_awaited;
-    if is_of_escalation && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
+    if turn.inbound.if_awaited && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admission::Nothing);
     }
@@ -72,7 +75,10 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admission, Tur
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
-        (AccessDecision::Allowed, None) => Admission::Ask(turn),
+        (AccessDecision::Allowed, None) => {
+            turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+            Admission::Ask(turn)
+        }
         // A person whose command is refused is told why, unless they are blocked.
         (AccessDecision::Refused { reason }, Some(Command::Pmk(asked, _))) if reason != Reason::Blocked => {
             Admission::Command(turn, Command::Pmk(asked, Some(reason)))

@@ -1,16 +1,21 @@
 //! Questions that the model no longer answers because people called them off. A deleted question is finished without a
-//! trace; a stopped one ends with what there was of the answer, and a note that it was stopped.
+//! trace; a stopped one ends with what there was of the answer, and a note that it was stopped. If a contact takes an answer
+//! back before it was passed on, the others are told that the question is open again.
 
 use pmk_core::{Entry, Message};
 
-use super::{TurnError, batching, deliver, parts, placeholder, record};
+use super::{
+    TurnError, batching,
+    conclude::{Conclusion, conclude},
+    deliver, hear, parts, placeholder, record,
+};
 use crate::{
     chat::MessageBody,
     dispatch::GivenUp,
     front::settled::unfenced,
     ledger::{Tags, report::TurnReport},
     services::Services,
-    store::{Answered, CalledOff, OpenTurn, Recorded, TurnOutcome},
+    store::{self, Answered, CalledOff, CaseEntry, OpenTurn, Outgoing, Recorded, TurnOutcome},
 };
 
 /// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
@@ -22,8 +27,9 @@ pub(super) async fn end(
     said: &str,
     given_up: &mut GivenUp,
 ) -> Result<(), TurnError> {
-    let (mut stopped, deleted): (Vec<_>, Vec<_>) =
-        turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
+    let is_stopped =
+        |turn: &OpenTurn| turn.called_off == Some(CalledOff::Stopped) && !store::is_handed_on(&turn.inbound);
+    let (mut stopped, deleted): (Vec<_>, Vec<_>) = turns.into_iter().partition(is_stopped);
     for turn in deleted {
         placeholder::take_away(services, &turn).await?;
         services.front.over(&turn.inbound.event_id).await;
@@ -32,11 +38,18 @@ pub(super) async fn end(
         }
         // It was an attempt at all of them.
         let counts = stopped.is_empty();
-        let GivenUp { usage, outturn, events } = if counts { given_up.clone() } else { GivenUp::default() };
+        let GivenUp { usage, outturn, events, .. } = if counts { given_up.clone() } else { GivenUp::default() };
         if outturn.tags != Tags::default() {
             services.store.spent(turn.turn, usage, &outturn).await?;
         }
-        services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
+        match open_again(services, &turn).await? {
+            parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
+            parts => {
+                let (command, escalation, placeholder) = ("taken-back", None, None);
+                let told = Conclusion { command, parts, escalation, placeholder, events };
+                deliver::deliver(services, conclude(services, turn, told).await?).await?;
+            }
+        }
         if counts {
             *given_up = GivenUp::default();
         }
@@ -46,6 +59,15 @@ pub(super) async fn end(
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?).await,
         None => Ok(()),
     }
+}
+
+/// Returns what tells the other contacts that the question of an answer that was handed on is open again.
+async fn open_again(services: &Services, turn: &OpenTurn) -> Result<Vec<Outgoing>, TurnError> {
+    let Some(marker) = services.store.reopened(&turn.inbound).await? else { return Ok(vec![]) };
+    let contributor = &turn.inbound.user;
+    let text = services.messages.answer_taken_back(contributor, &marker.question);
+    let others = |contact: &str| contact != contributor;
+    hear::to_contacts(services, turn, &marker, &MessageBody { text, pings: vec![] }, others).await
 }
 
 /// Stores the answer so far as the answer, so that the conversation continues from it.
@@ -72,7 +94,8 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let GivenUp { usage, outturn, events } = given_up.clone();
+    let GivenUp { usage, outturn, events, .. } = given_up.clone();
+    let (user, asked_at_ms) = (asked_by.clone(), turn.received_at_ms);
     let outturn = TurnOutcome { asked_by, ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
@@ -82,6 +105,7 @@ async fn stop(
         outturn: outturn.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
+        case: turn.case.map(|case| CaseEntry { case, user, asked_at_ms, notes: vec![] }),
         events,
         ..Recorded::of(report, parts, turn.live.revision)
     };

@@ -360,7 +360,7 @@ fn relayed(services: &Services, turn: &OpenTurn, speech: MessageBody) -> Vec<Out
 
 /// Sends a text to contacts who were asked elsewhere, each in the thread of the message that asked
 /// them.
-async fn to_contacts(
+pub(super) async fn to_contacts(
     services: &Services,
     turn: &OpenTurn,
     marker: &Marker,

@@ -37,7 +37,7 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost.
+/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost and removed.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
@@ -46,7 +46,7 @@ pub(super) async fn record(
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
-    let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
+    let cut = attempt.cut.map(|cut| words(services, cut)).unwrap_or_default();
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
@@ -99,7 +99,8 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     note_reask(&work, reask.as_ref());
-    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
+    let outturn =
+        TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn(&work) };
     let GivenUp { usage, mut events, .. } = attempt;
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
@@ -169,13 +170,6 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
-/// Returns the author of the question and of the messages merged into it, if that was one person; `None` for an answer
-/// that is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a
-/// message of its own turn.
-fn asked_by(work: &Work<'_>) -> Option<String> {
-    work.turn.absorbs.is_none().then(|| work.author().map(str::to_owned)).flatten()
-}
-
 fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learnt: Option<&Atom>) {
     match escalated {
         Some(EscalationUpdate::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker.clone())),
@@ -218,7 +212,8 @@ fn outturn(work: &Work<'_>) -> TurnOutcome {
 
 /// Returns what an attempt has come to that ends without an answer, unless its answer is stored.
 pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
-    GivenUp { usage: work.exchange.tally.usage, outturn: outturn(work), events: work.ports.journal.take() }
+    let (usage, cut) = (work.exchange.tally.usage, work.exchange.cut());
+    GivenUp { usage, outturn: outturn(work), cut, events: work.ports.journal.take() }
 }
 
 /// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.

@@ -102,8 +102,8 @@ impl Tracking<'_> {
         let case = work.case.as_ref()?;
         Some(CaseEntry {
             case: case.id,
-            // The merged text of several people's messages names its authors.
-            user: work.author().map(str::to_owned),
+            // The text of several people's messages, or of an answer that is passed on, names its authors.
+            user: work.asked_by().map(str::to_owned),
             asked_at_ms: work.turn.received_at_ms,
             notes: self.notes.clone(),
         })

@@ -40,9 +40,11 @@ impl Work<'_> {
         self.merged.iter().chain(&self.steered)
     }
 
-    /// Returns the author of its message and of those merged into it, if that is one person.
-    pub fn author(&self) -> Option<&str> {
-        batching::author(self.turn, &self.merged)
+    /// Returns the author of its message and of those merged into it, if that was one person; `None` for an answer that
+    /// is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a message
+    /// of its own turn.
+    pub fn asked_by(&self) -> Option<&str> {
+        batching::author(self.turn, &self.merged).filter(|_| self.turn.absorbs.is_none())
     }
 }
 

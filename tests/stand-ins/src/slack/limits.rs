@@ -67,9 +67,11 @@ impl Traffic {
             "chat.delete" | "reactions.add" | "conversations.open" | "apps.connections.open" => {
                 self.minute(method, limits.tier_3)
             }
-            "chat.postEphemeral" | "files.getUploadURLExternal" | "files.completeUploadExternal" | "files.info" => {
-                self.minute(method, limits.tier_4)
-            }
+            "chat.postEphemeral"
+            | "files.getUploadURLExternal"
+            | "files.completeUploadExternal"
+            | "files.info"
+            | "users.info" => self.minute(method, limits.tier_4),
             _ => Ok(()),
         }
     }

@@ -157,8 +157,9 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
         "conversations.replies" => readable(inner, body).and_then(|channel| history::replies(inner, channel, body)),
         // Slack accepts these methods only as a form.
-        "files.getUploadURLExternal" | "files.info" if asked.is_json => Err("invalid_arguments"),
+        "files.getUploadURLExternal" | "files.info" | "users.info" if asked.is_json => Err("invalid_arguments"),
         "files.info" => along::info(inner, body),
+        "users.info" => places::person(inner, body),
         "files.getUploadURLExternal" => files::announce(inner, body),
         "files.completeUploadExternal" => files::share(inner, body),
         _ => Err("unknown_method"),

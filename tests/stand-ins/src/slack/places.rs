@@ -1,4 +1,4 @@
-//! The kinds of conversations, which of their events the app gets, and suggested prompts.
+//! The kinds of conversations, which of their events the app gets, suggested prompts, and who people are.
 
 use serde_json::{Value, json};
 
@@ -61,6 +61,15 @@ impl Kind {
             Kind::Private | Kind::Public => true,
         }
     }
+}
+
+/// `users.info`.
+pub(super) fn person(inner: &Inner, body: &Value) -> Answer {
+    let user = body["user"].as_str().ok_or("user_not_found")?;
+    let [display_name, real_name] = inner.state().names.get(user).cloned().ok_or("user_not_found")?;
+    let profile = json!({"display_name": display_name, "real_name": real_name, "status_text": ""});
+    let name = user.to_ascii_lowercase();
+    Ok(json!({"user": {"id": user, "name": name, "real_name": real_name, "deleted": false, "profile": profile}}))
 }
 
 /// `assistant.threads.setSuggestedPrompts`.

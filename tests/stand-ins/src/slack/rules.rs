@@ -60,7 +60,7 @@ impl Default for SlackRules {
 }
 
 /// All scopes that any method here requires.
-pub const ALL_SCOPES: [&str; 13] = [
+pub const ALL_SCOPES: [&str; 14] = [
     "app_mentions:read",
     "assistant:write",
     "channels:history",
@@ -74,6 +74,7 @@ pub const ALL_SCOPES: [&str; 13] = [
     "mpim:history",
     "reactions:read",
     "reactions:write",
+    "users:read",
 ];
 
 /// All events that are sent here.
@@ -111,6 +112,7 @@ impl SlackRules {
             "reactions.add" => "reactions:write",
             "conversations.history" | "conversations.replies" => kind.scope(),
             "assistant.threads.setSuggestedPrompts" => "assistant:write",
+            "users.info" => "users:read",
             _ => return None,
         };
         (!self.scopes.contains(&needed)).then_some(needed)

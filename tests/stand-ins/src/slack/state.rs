@@ -147,6 +147,8 @@ pub(super) struct State {
     pub(super) uploads: HashMap<String, File>,
     /// Files in conversations, by the `ts` of their message.
     pub(super) shared: HashMap<String, File>,
+    /// The display name and the real name of people who have told them.
+    pub(super) names: HashMap<String, [String; 2]>,
     /// Attachments of people's messages, by their `ts`: additional fields in events and in the history.
     pub(super) along: HashMap<String, Value>,
     /// Files that people have attached, by id, and the requests for them.

@@ -43,11 +43,7 @@ impl Replanning {
             }
             exchange.tally.rungs.push(NAME);
             let turns = exchange.tally.turns_dropped - dropped;
-            exchange.tally.cut = match exchange.tally.cut {
-                None if turns > 0 => Some(Cut::Trimmed(turns)),
-                Some(Cut::Trimmed(before)) => Some(Cut::Trimmed(before + turns)),
-                cut => cut,
-            };
+            exchange.tally.cut = Cut::both(exchange.tally.cut, (turns > 0).then_some(Cut::Trimmed(turns)));
             ports.note(Event::ContextReplanned {
                 actor: exchange.asker.clone(),
                 session: exchange.key.clone(),

@@ -26,6 +26,8 @@ pub enum OptionalFeature {
     Files,
     /// Direct messages of several people.
     GroupMessages,
+    /// People's names beside their ids.
+    Names,
     /// Suggested prompts.
     Prompts,
     /// Attached files.
@@ -43,6 +45,7 @@ impl OptionalFeature {
             OptionalFeature::DirectMessages => "direct-messages",
             OptionalFeature::Files => "files",
             OptionalFeature::GroupMessages => "group-messages",
+            OptionalFeature::Names => "names",
             OptionalFeature::Prompts => "prompts",
             OptionalFeature::AttachedFiles => "attached-files",
             OptionalFeature::Reactions => "reactions",
@@ -51,7 +54,7 @@ impl OptionalFeature {
 }
 
 /// All scopes that the gateway uses.
-pub const SCOPES: [Scope; 13] = [
+pub const SCOPES: [Scope; 14] = [
     Scope { name: "app_mentions:read", without: None },
     Scope { name: "assistant:write", without: Some(OptionalFeature::Prompts) },
     Scope { name: "channels:history", without: Some(OptionalFeature::ChannelHistory) },
@@ -65,6 +68,7 @@ pub const SCOPES: [Scope; 13] = [
     Scope { name: "mpim:history", without: Some(OptionalFeature::GroupMessages) },
     Scope { name: "reactions:read", without: None },
     Scope { name: "reactions:write", without: Some(OptionalFeature::Reactions) },
+    Scope { name: "users:read", without: Some(OptionalFeature::Names) },
 ];
 
 /// The events that it subscribes to.

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     identity::Identity,
-    inbound::{MessageEvent, message},
     mrkdwn,
     places::Places,
+    said::{MessageEvent, message},
 };
 use crate::{
     chat::{Addressing, Change, DeletedAuthor, Deletion, Edit},
@@ -74,7 +74,7 @@ pub(super) fn change(
 ) -> Option<Change> {
     if mentioned {
         let at = edited_at(said.edited.as_ref())?;
-        let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+        let (message, manner) = message(team_id, event_id, said, true, me, places)?;
         return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
     let MessageEvent { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } =
@@ -82,12 +82,14 @@ pub(super) fn change(
     let before = before.as_deref().and_then(Told::read);
     let is_group = channel_type.as_deref() == Some("mpim");
     if subtype.as_deref() == Some("message_deleted") {
-        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before.as_ref(), me);
+        let thread = before.as_ref().and_then(|before| before.thread_ts.as_deref());
+        return deleted(channel, deleted_ts.as_ref()?.as_str()?, thread, before.as_ref(), me);
     }
     let now = now?;
     let is = Told::read(&now)?;
     if is.subtype.as_deref() == Some(TOMBSTONE) {
-        return deleted(channel, &is.ts?, before.as_ref(), me);
+        let ts = is.ts?;
+        return deleted(channel, &ts, Some(&ts), before.as_ref(), me);
     }
     if is.is_own(me) || before.is_some_and(|before| before.text == is.text) {
         return None;
@@ -104,7 +106,7 @@ pub(super) fn change(
     let is_for_us = is_mentioned || said.is_direct();
     let names = said.text.as_deref().map(|text| mrkdwn::others_named(text, &me.user)).unwrap_or_default();
     // For a known question, whether or not it still mentions the bot.
-    let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+    let (message, manner) = message(team_id, event_id, said, true, me, places)?;
     let plain = Addressing::Plain { names, answered: None };
     let manner = manner.map(|mention| if is_mentioned { mention } else { plain });
     // In such a group, it is uncertain whether the mention arrives as another event.
@@ -112,10 +114,11 @@ pub(super) fn change(
     Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))
 }
 
-/// Returns the deletion of a message that was `before`.
-fn deleted(channel: String, ts: &str, before: Option<&Told>, me: &Identity) -> Option<Change> {
-    let thread = before.and_then(|before| before.thread_ts.as_deref()).filter(|thread| *thread != ts);
-    if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(thread.map(|id| ("thread_ts", id)))).is_some() {
+/// Returns the deletion of a message that was `before`, in that thread or at its beginning.
+fn deleted(channel: String, ts: &str, thread: Option<&str>, before: Option<&Told>, me: &Identity) -> Option<Change> {
+    let person = before.and_then(|before| before.user.as_deref()).filter(|user| *user != me.user);
+    let more = [("thread_ts", thread), ("user", person)].into_iter().filter_map(|(name, id)| Some((name, id?)));
+    if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(more)).is_some() {
         return None;
     }
     let is_for_us = |before: &Told| {
@@ -126,9 +129,12 @@ fn deleted(channel: String, ts: &str, before: Option<&Told>, me: &Identity) -> O
         Some(before) if !is_for_us(before) => DeletedAuthor::Others,
         Some(_) | None => DeletedAuthor::Us,
     };
-    let place = || Place::Channel(channel.clone());
-    let key = |thread: &str| SessionKey { front: FrontName::Slack, place: place(), thread: Some(thread.to_owned()) };
-    let thread = thread.filter(|_| !channel.starts_with('D')).map(key);
+    let place = match channel.starts_with('D') {
+        false => Some(Place::Channel(channel.clone())),
+        true => person.map(|person| Place::Dm(person.to_owned())),
+    };
+    let key = |(place, thread)| SessionKey { front: FrontName::Slack, place, thread: Some(String::from(thread)) };
+    let thread = place.zip(thread).map(key);
     Some(Change::Deleted(Deletion { thread, ts: ts.to_owned(), of, channel }))
 }
 
@@ -207,22 +213,23 @@ mod tests {
             json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.3", "deleted_ts": "1.1",
                    "previous_message": said(user, "x")})
         };
-        let gone = |of| {
-            let (channel, ts) = ("D1".into(), "1.1".into());
-            Some(InboundEvent::Change(Change::Deleted(Deletion { channel, ts, thread: None, of })))
+        let gone = |of, thread: Option<&str>| {
+            let (channel, ts, thread) = ("D1".into(), "1.1".into(), thread.map(|key| key.parse().expect("a key")));
+            Some(InboundEvent::Change(Change::Deleted(Deletion { channel, ts, thread, of })))
         };
-        assert_eq!(read(deleted("U1")), gone(DeletedAuthor::Us));
-        assert_eq!(read(deleted("UBOT")), gone(DeletedAuthor::Own));
+        assert_eq!(read(deleted("U1")), gone(DeletedAuthor::Us, None));
+        assert_eq!(read(deleted("UBOT")), gone(DeletedAuthor::Own, None));
         let mut tombstone = said("USLACKBOT", "This message was deleted.");
         tombstone["subtype"] = json!("tombstone");
-        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedAuthor::Us));
+        // Whatever replaced one of them began a thread.
+        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedAuthor::Us, Some("slack:dm:U1:1.1")));
     }
 
     #[test]
     fn a_deletion_in_a_channel_says_whose_it_may_be() {
         for (before, thread, of) in [
             (json!({}), None, DeletedAuthor::Others),
-            (json!({"thread_ts": "1.1"}), None, DeletedAuthor::Others),
+            (json!({"thread_ts": "1.1"}), Some("slack:channel:C1:1.1"), DeletedAuthor::Others),
             (json!({"thread_ts": "0.9"}), Some("slack:channel:C1:0.9"), DeletedAuthor::Others),
             (json!({"text": "<@UBOT> x"}), None, DeletedAuthor::Us),
             (Value::Null, None, DeletedAuthor::Us),
@@ -236,6 +243,20 @@ mod tests {
             let Some(InboundEvent::Change(Change::Deleted(deletion))) = read(event) else { panic!("{before}") };
             let key = deletion.thread.map(|key| key.to_string());
             assert_eq!((key.as_deref(), deletion.of), (thread, of), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_in_a_direct_message_says_whose_thread_it_is() {
+        for (user, thread, of) in
+            [("U1", Some("slack:dm:U1:0.9"), DeletedAuthor::Us), ("UBOT", None, DeletedAuthor::Own)]
+        {
+            let mut before = said(user, "x");
+            before["thread_ts"] = json!("0.9");
+            let event = json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.3",
+                               "deleted_ts": "1.1", "previous_message": before});
+            let Some(InboundEvent::Change(Change::Deleted(deletion))) = read(event) else { panic!("{user}") };
+            assert_eq!((deletion.thread.map(|key| key.to_string()).as_deref(), deletion.of), (thread, of));
         }
     }
 

@@ -3,7 +3,6 @@
 use jiff::SignedDuration;
 use reqwest::Url;
 use rustls::ClientConfig;
-use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     address::{ApiAddress, is_safe_socket},
@@ -11,10 +10,11 @@ use super::{
     config::SlackConfig,
     failure::CallFailure,
     tls,
-    tokens::TokenPair,
     web::{AuthInfo, Web},
 };
 use crate::front::FrontError;
+
+pub use super::token::{check_app, check_bot};
 
 pub(super) const UNSAFE_SOCKET: &str =
     "Slack returned a WebSocket address that is neither encrypted nor on this machine";
@@ -105,62 +105,7 @@ pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, Option
     })
 }
 
-/// The prefixes of Slack's tokens, and their kinds.
-const KNOWN_KINDS: [(&str, &str); 5] = [
-    ("xapp-", "the app token"),
-    ("xoxb-", "the bot token"),
-    ("xoxp-", "a user's token"),
-    ("xoxe", "a token for rotating other tokens"),
-    ("xox", "a token of another kind"),
-];
-
-const APP: &[&str] = &["xapp-"];
-/// A rotated token has a longer prefix.
-const BOT: &[&str] = &["xoxb-", "xoxe.xoxb-"];
-
 /// Checks the kinds of the app token and the bot token, as far as possible before they are sent.
 pub fn kinds(config: &SlackConfig) -> [Result<(), FrontError>; 2] {
     [check_app(&config.app_token), check_bot(&config.bot_token)]
-}
-
-/// Checks the app token.
-///
-/// # Errors
-/// It is missing, of another kind, or cannot be sent.
-pub fn check_app(token: &SecretString) -> Result<(), FrontError> {
-    check_kind("app", token.expose_secret(), APP)
-}
-
-/// Checks the bot token.
-///
-/// # Errors
-/// It is missing, of another kind, or cannot be sent.
-pub fn check_bot(token: &SecretString) -> Result<(), FrontError> {
-    check_kind("bot", token.expose_secret(), BOT)
-}
-
-/// Checks two tokens that are to replace others.
-pub(super) fn check_pair(pair: &TokenPair) -> Result<(), FrontError> {
-    check_app(&pair.app)?;
-    check_bot(&pair.bot)
-}
-
-/// Detects tokens that are missing, mixed up or cannot be sent, before they are sent.
-fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontError> {
-    let token = token.trim();
-    let known = KNOWN_KINDS.into_iter().find(|(beginning, _)| token.starts_with(beginning));
-    let what = if token.is_empty() {
-        format!("the Slack {kind} token is empty")
-    } else if !prefixes.iter().any(|prefix| token.starts_with(prefix)) {
-        match known {
-            Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
-            // The token is not shown: it may be a secret of something else.
-            None => format!("the Slack {kind} token is not a Slack token"),
-        }
-    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        format!("the Slack {kind} token contains invalid characters")
-    } else {
-        return Ok(());
-    };
-    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{}`", prefixes[0]) })
 }

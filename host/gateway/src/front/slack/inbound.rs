@@ -17,19 +17,19 @@
 
 use std::borrow::Cow;
 
-use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::json;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    attached, block_text, changed,
+    changed,
     identity::Identity,
     mrkdwn,
-    places::{Places, ReplyIn},
+    places::Places,
+    said::{self, MessageEvent, message},
 };
 use crate::{
-    chat::{Addressing, Change, Inbound, Reaction, ReplyTo, ThreadMessage, after_command},
+    chat::{Addressing, Change, Inbound, Reaction, ThreadMessage},
     front::malformed,
 };
 
@@ -77,49 +77,6 @@ impl Event {
             "app_home_opened" => json::read_object(event).map(Event::HomeOpened),
             _ => Ok(Event::Other),
         }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct MessageEvent {
-    pub(super) user: Option<String>,
-    pub(super) bot_id: Option<String>,
-    pub(super) channel: String,
-    pub(super) channel_type: Option<String>,
-    pub(super) ts: String,
-    pub(super) thread_ts: Option<String>,
-    /// Who has begun the thread.
-    pub(super) parent_user_id: Option<String>,
-    pub(super) subtype: Option<String>,
-    pub(super) text: Option<String>,
-    /// Only read where the text may not say everything.
-    blocks: Option<Box<RawValue>>,
-    #[serde(default)]
-    pub(super) attachments: Value,
-    #[serde(default)]
-    pub(super) files: Value,
-    pub(super) edited: Option<Value>,
-    /// For an event about another message: that message after and before the change, and its `ts`.
-    pub(super) message: Option<Box<RawValue>>,
-    pub(super) previous_message: Option<Box<RawValue>>,
-    pub(super) deleted_ts: Option<Value>,
-}
-
-impl MessageEvent {
-    /// Returns the ids that would be stored, with their names.
-    pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let ids = [
-            ("user", self.user.as_ref()),
-            ("channel", Some(&self.channel)),
-            ("ts", Some(&self.ts)),
-            ("thread_ts", self.thread_ts.as_ref()),
-        ];
-        ids.into_iter().filter_map(|(name, id)| Some((name, id?.as_str())))
-    }
-
-    /// Returns whether it is between one person and the bot.
-    pub(super) fn is_direct(&self) -> bool {
-        self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
     }
 }
 
@@ -211,13 +168,11 @@ pub(super) enum InboundEvent {
     Malformed(&'static str),
 }
 
-impl InboundEvent {
-    /// Returns the message, and whom it addresses if it is in a thread of a channel.
-    pub(super) fn message(self) -> Option<(Inbound, Option<Addressing>)> {
-        match self {
-            InboundEvent::Message(message) => Some((*message, None)),
-            InboundEvent::ThreadMessage(word) => Some((word.message, Some(word.manner))),
-            _ => None,
+impl From<(Inbound, Option<Addressing>)> for InboundEvent {
+    fn from((message, manner): (Inbound, Option<Addressing>)) -> Self {
+        match manner {
+            Some(manner) => InboundEvent::ThreadMessage(Box::new(ThreadMessage { message, manner })),
+            None => InboundEvent::Message(Box::new(message)),
         }
     }
 }
@@ -242,7 +197,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
             if is_named && !said.is_direct() && said.channel_type.as_deref() != Some("mpim") {
                 return None;
             }
-            message(team_id, event_id, said, is_named, me, places)
+            message(team_id, event_id, said, is_named, me, places).map(InboundEvent::from)
         }
         Event::AppMention(said) if said.user.is_none() => {
             tracing::info!(
@@ -251,7 +206,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
             );
             None
         }
-        Event::AppMention(said) => message(team_id, event_id, said, true, me, places),
+        Event::AppMention(said) => message(team_id, event_id, said, true, me, places).map(InboundEvent::from),
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }), item_user })
             if user != me.user =>
         {
@@ -263,76 +218,6 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
         }
         Event::ReactionAdded(_) | Event::HomeOpened(_) | Event::Other => None,
     }
-}
-
-/// Returns the message that a person has sent to the bot; `None` if it is not one.
-pub(super) fn message(
-    team_id: String,
-    event_id: String,
-    said: MessageEvent,
-    mentioned: bool,
-    me: &Identity,
-    places: Places,
-) -> Option<InboundEvent> {
-    let is_direct = said.is_direct();
-    let user = said.user.filter(|user| *user != me.user)?;
-    if said.bot_id.is_some() && said.bot_id == me.bot {
-        return None;
-    }
-    if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message")) {
-        return None;
-    }
-    // In the history, the first message of a thread is part of the thread; in its event, it is not.
-    let within = said.thread_ts.filter(|thread_ts| *thread_ts != said.ts);
-    let began_it = within.is_none() || said.parent_user_id.is_none_or(|parent| parent == user || parent == me.user);
-    let channel = said.channel;
-    let thread_ts = match places.reply_in {
-        ReplyIn::Thread if mentioned && !is_direct => within.or_else(|| Some(said.ts.clone())),
-        _ => within,
-    };
-    let written = said.text.unwrap_or_default();
-    let is_person = said.bot_id.is_none();
-    let may_be_followed = !is_direct && is_person && thread_ts.is_some() && places.follow_threads;
-    let manner = match (may_be_followed, mentioned) {
-        (true, true) => Some(Addressing::Mention { alone: began_it }),
-        (true, false) => Some(Addressing::Plain { names: mrkdwn::others_named(&written, &me.user), answered: None }),
-        (false, _) if is_direct || mentioned => None,
-        (false, _) => return None,
-    };
-    let plain = mrkdwn::plain(&written, &me.user);
-    let text = if after_command(&plain).is_some() {
-        // A command refers to people and channels by their ids.
-        mrkdwn::with_ids(&written, &me.user)
-    } else if is_person && !plain.is_empty() {
-        plain
-    } else {
-        let blocks = said.blocks.and_then(|blocks| serde_json::from_str(blocks.get()).ok());
-        block_text::said(plain, &blocks.unwrap_or_default(), &me.user)
-    };
-    let place = if is_direct { Place::Dm(user.clone()) } else { Place::Channel(channel.clone()) };
-    let message = Inbound {
-        event_id,
-        aliases: names(&team_id, me, &channel, &said.ts),
-        key: SessionKey { front: FrontName::Slack, place, thread: thread_ts.clone() },
-        user,
-        reply_to: ReplyTo { channel, thread_ts },
-        text,
-        attached: attached::read(&said.attachments, &said.files, &me.user),
-        if_awaited: false,
-        ts: said.ts,
-    };
-    Some(match manner {
-        Some(manner) => InboundEvent::ThreadMessage(Box::new(ThreadMessage { message, manner })),
-        None => InboundEvent::Message(Box::new(message)),
-    })
-}
-
-/// Returns the names under which a message is known, however it arrives. In a channel that another workspace shares, an
-/// event has the id of that one, which the history does not tell; earlier versions have stored such a message by it.
-fn names(team_id: &str, me: &Identity, channel: &str, ts: &str) -> Vec<String> {
-    let of_team = |team: &str| format!("ts:{team}:{channel}:{ts}");
-    let foreign = (team_id != me.team_id).then(|| of_team(team_id));
-    std::iter::once(of_team(&me.team_id)).chain(foreign).collect()
 }
 
 /// Returns the content of a message in the history, as its event would have had it; `None` if there would have been
@@ -353,7 +238,7 @@ pub(super) fn of_past(
     }
     let event_id = format!("missed-{channel}-{}", said.ts);
     let mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
-    self::message(me.team_id.clone(), event_id, said, mentioned, me, places)
+    said::message(me.team_id.clone(), event_id, said, mentioned, me, places).map(InboundEvent::from)
 }
 
 #[cfg(test)]

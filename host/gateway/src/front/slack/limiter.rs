@@ -122,7 +122,7 @@ fn documented(lane: &Lane) -> Option<Rate> {
         OPENS_DIRECT | "apps.connections.open" => 50,
         // Tier 4.
         "chat.appendStream" | "chat.postEphemeral" | "files.getUploadURLExternal" => 100,
-        "files.completeUploadExternal" | "files.info" => 100,
+        "files.completeUploadExternal" | "files.info" | "users.info" => 100,
         _ => return None,
     };
     Some(Rate { calls, window: MINUTE })

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     address::{AUTH_TEST, OPEN},
-    credentials,
     failure::{CallFailure, Cause},
     identity::Identity,
     token::Token,
@@ -105,7 +104,7 @@ impl Web {
         if changed.is_empty() {
             return Ok(Renewal::Not);
         }
-        credentials::check_pair(&pair).map_err(|error| error.to_string())?;
+        pair.check().map_err(|error| error.to_string())?;
         for token in &changed {
             self.check(*token, &pair).await?;
         }

@@ -1,4 +1,4 @@
-//! The messages of a thread before the bot was mentioned there.
+//! The messages of a thread before the first one for the bot.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

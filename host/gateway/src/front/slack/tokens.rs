@@ -12,7 +12,11 @@ use pmk_system::stamp::Stamp;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{sync::watch, time::Instant};
 
-use super::{identity::Identity, token::Token};
+use super::{
+    identity::Identity,
+    token::{Token, check_app, check_bot},
+};
+use crate::front::FrontError;
 
 /// How often to check for new tokens.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -34,6 +38,12 @@ impl TokenPair {
     pub(super) fn trimmed(&self) -> TokenPair {
         let trimmed = |token: &SecretString| token.expose_secret().trim().into();
         TokenPair { app: trimmed(&self.app), bot: trimmed(&self.bot) }
+    }
+
+    /// Checks their kinds.
+    pub(super) fn check(&self) -> Result<(), FrontError> {
+        check_app(&self.app)?;
+        check_bot(&self.bot)
     }
 
     pub(super) fn of(&self, token: Token) -> &SecretString {

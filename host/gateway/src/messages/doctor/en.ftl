@@ -70,6 +70,7 @@ doctor-scopes-goes = { $goes ->
     [direct-messages] a contact may be asked twice after a crash
     [files] very long answers are cut instead of posted as a file
     [group-messages] questions in group direct messages may be missed, and what was asked there during an outage is not read afterwards
+    [names] people have no names for the model, only their ids
     [prompts] suggested prompts are not shown
    *[reactions] a contact's "later" is acknowledged with words, not a reaction
 }

@@ -70,6 +70,7 @@ doctor-scopes-goes = { $goes ->
     [direct-messages] 當機之後，可轉問的人可能會被問兩次
     [files] 很長的回答會被截斷，而不是以檔案送出
     [group-messages] 多人私訊裡的問題可能聽不到，中斷期間的也無法補讀
+    [names] 模型看不到大家的名字，只看得到 id
     [prompts] 不會顯示開場的建議
    *[reactions] 可轉問的人說「稍後」時，會以文字而不是表情符號回應
 }

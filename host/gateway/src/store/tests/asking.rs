@@ -285,7 +285,7 @@ async fn what_a_contact_said_after_a_day_to_be_their_answer_was_thrown_away() {
         let judged = word(&store, "U1", "1.2", yes, NOW + 2 * DAY).await;
         match yes {
             true => assert!(matches!(judged, Some(ProposalVerdict::Meant(_))), "{judged:?}"),
-            false => assert_eq!(judged, Some(ProposalVerdict::NotMeant)),
+            false => assert!(matches!(judged, Some(ProposalVerdict::NotMeant { waits: true, .. })), "{judged:?}"),
         }
     }
 }
@@ -297,7 +297,11 @@ async fn a_contact_read_that_they_are_waited_for_when_nobody_waited_any_more() {
         let store = open(&home);
         unclear(&store).await;
         store.cancel_escalation("D1", "Ev1", "han", NOW).await.unwrap().expect("it waits");
-        assert_eq!(word(&store, "U1", "1.2", yes, NOW).await, Some(ProposalVerdict::NotNeeded));
+        let judged = word(&store, "U1", "1.2", yes, NOW).await;
+        match yes {
+            true => assert_eq!(judged, Some(ProposalVerdict::NotNeeded)),
+            false => assert!(matches!(judged, Some(ProposalVerdict::NotMeant { waits: false, .. })), "{judged:?}"),
+        }
         assert_eq!(word(&store, "U1", "1.2", yes, NOW).await, None);
     }
     let home = home();
@@ -325,4 +329,29 @@ async fn what_a_contact_says_is_their_answer_was_passed_on_as_it_was_before_they
         panic!("it is their answer")
     };
     assert_eq!(answer.text, "5 pm");
+}
+
+#[tokio::test]
+async fn what_a_contact_says_is_no_answer_is_accepted_once_as_it_reads_now() {
+    let home = home();
+    let store = open(&home);
+    let message = unclear(&store).await;
+    let corrected = Edit {
+        message: Inbound { text: "When is lunch?".into(), ..message },
+        at: "2.0".into(),
+        is_for_us: true,
+        comes_alone: false,
+        manner: Some(Addressing::Plain { names: vec![], answered: None }),
+    };
+    store.edit(&corrected, NOW).await.unwrap();
+    let Some(ProposalVerdict::NotMeant { own: Some(own), waits: true }) = word(&store, "U1", "1.2", false, NOW).await
+    else {
+        panic!("it is their own")
+    };
+    drop(store);
+    let store = open(&home);
+    assert_eq!(store.open_work().await.unwrap().pending, [own.clone()], "after a crash, too");
+    assert_eq!(word(&store, "U1", "1.2", false, NOW).await, None);
+    let turn = ask(&store, own.inbox).await;
+    assert_eq!((turn.inbound.text.as_str(), turn.absorbs, turn.awaits), ("When is lunch?", None, None));
 }

@@ -61,8 +61,8 @@ pub(super) fn said(ThreadPost { by, text }: &ThreadPost) -> String {
 pub(super) fn of_thread(thread: &Thread, language: Language) -> Option<Message> {
     let introduction = introduction!(
         language,
-        "What people have said in this thread before the next message, by their ids, oldest first.",
-        "以下是這個 thread 裡，下一則訊息之前大家說過的話，以 id 標示，最舊的在前。"
+        "What people have said in this thread before the next message, each after who said it, oldest first.",
+        "以下是這個 thread 裡，下一則訊息之前大家說過的話，開頭標示是誰說的，最舊的在前。"
     );
     let cut =
         language.pick("(there is more of this thread, which is not shown)", "（這個 thread 還有其他內容，未顯示）");

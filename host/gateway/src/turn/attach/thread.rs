@@ -1,8 +1,8 @@
-//! The messages of a thread before the bot was mentioned there: read once, shown for one turn, and not kept.
+//! The messages of a thread before the first one for the bot: read once, shown for one turn, and not kept.
 
 use std::{sync::Arc, time::Duration};
 
-use pmk_core::{CapVerdict, Message, Origin, Place, text, tokens};
+use pmk_core::{CapVerdict, Message, Origin, text, tokens};
 use pmk_policy::IncomingInput;
 
 use super::{
@@ -27,14 +27,12 @@ const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// Returns whether a message is in a channel thread of which the window holds nothing yet, and
-/// which may be read.
+/// Returns whether a message is in a thread of which the window holds nothing yet, and which may be read.
 pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
     let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
     let key = &turn.inbound.key;
     services.config.slack_settings.read_threads
         && turn.absorbs.is_none()
-        && matches!(key.place, Place::Channel(_))
         && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
         && live.dropped_turns == 0
         && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))

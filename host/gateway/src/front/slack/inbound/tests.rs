@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::{chat::ReplyTo, front::slack::places::ReplyIn};
 
 fn brought(event: Value, places: Places) -> Option<InboundEvent> {
     let callback = json!({
@@ -11,9 +12,13 @@ fn brought(event: Value, places: Places) -> Option<InboundEvent> {
 }
 
 fn read(event: Value) -> Option<Inbound> {
-    match brought(event, Places::default())? {
-        InboundEvent::Message(message) => Some(*message),
-        InboundEvent::ThreadMessage(word) => Some(word.message),
+    brought(event, Places::default()).map(message_of)
+}
+
+fn message_of(event: InboundEvent) -> Inbound {
+    match event {
+        InboundEvent::Message(message) => *message,
+        InboundEvent::ThreadMessage(word) => word.message,
         other => panic!("{other:?}"),
     }
 }
@@ -243,7 +248,7 @@ fn what_another_workspace_shares_had_another_name_when_it_was_read_back() {
     let sent = news(serde_json::from_value(callback).expect("a callback"), &me, Places::default());
     let past = json!({"type": "message", "user": "U1", "ts": "1700000000.000100", "text": "<@UBOT> hello"});
     let past = of_past(past.as_object().expect("an object").clone(), "C1", &me, Places::default());
-    let names = [sent, past].map(|event| event.and_then(InboundEvent::message).expect("a message").0.aliases);
+    let names = [sent, past].map(|event| event.map(message_of).expect("a message").aliases);
     let one = "ts:T1:C1:1700000000.000100".to_owned();
     // The other is how an earlier version has stored it.
     assert_eq!(names, [vec![one.clone(), "ts:T2:C1:1700000000.000100".to_owned()], vec![one]]);
