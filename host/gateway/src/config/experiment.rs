@@ -1,13 +1,12 @@
 //! The `experiment` section of gateway.json.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::{Map, Value};
 
 use super::PolicyConfig;
 use crate::embedded;
@@ -51,7 +50,7 @@ pub struct ArmConfig {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ArmPolicy {
     pub files: Vec<PathBuf>,
-    pub settings: BTreeMap<String, Map<String, Value>>,
+    pub settings: ConfiguredSettings,
 }
 
 impl ExperimentConfig {
@@ -156,7 +155,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

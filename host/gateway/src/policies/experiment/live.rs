@@ -407,7 +407,8 @@ impl ActiveExperiment {
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
             let serving = TurnPolicies::new(policies.stack());
-            Promotion { files: now.files.clone(), before: ports.policies.swap(serving.clone()), serving }
+            let before = ports.policies.swap(serving.clone());
+            Promotion { files: now.files.clone(), settings: now.settings.clone(), serving, before }
         });
         let promoted = arm.map(|arm| arm.name.to_string());
         tracing::info!(experiment = self.config.name, promoted, "the experiment is over");
