@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{
-    Loader, Policies, TurnPolicies,
+    Loader, Origin, Overridden, Policies, TurnPolicies,
     shared_choice::{OnHost, SharedChoice},
 };
 use crate::{
@@ -92,6 +92,9 @@ pub struct StartLook {
     pub by: Source,
     /// Why it would be refused, if it is not refused with gateway.json as it is.
     pub refused: Option<StartRefusal>,
+    /// The settings that the options or the environment would change.
+    #[serde(default)]
+    pub overridden: Vec<Overridden>,
 }
 
 /// Why a start would be refused.
@@ -336,12 +339,16 @@ impl Swapper {
     pub async fn look_at_start(&self, files: Vec<PathBuf>, settings: ConfiguredSettings) -> Result<StartLook, Failure> {
         self.aside(move |loader, now| {
             let wanted = PolicyConfig { files, settings, ..now.clone() };
-            let refused = loader.look(&wanted).err().filter(|_| loader.look(now).is_ok());
-            let refused = refused.map(|failure| {
+            let looked = loader.look(&wanted);
+            let overridden = match &looked {
+                Ok((stack, _)) => loader.overridden(&wanted, stack)?,
+                Err(_) => vec![],
+            };
+            let refused = looked.err().filter(|_| loader.look(now).is_ok()).map(|failure| {
                 let (why, hint) = failure.into_parts();
                 StartRefusal { why, hint, by_options: loader.without_options().look(&wanted).is_ok() }
             });
-            Ok(StartLook { by: source(loader, &wanted), refused })
+            Ok(StartLook { by: source(loader, &wanted), refused, overridden })
         })
         .await
     }
