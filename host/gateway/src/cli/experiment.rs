@@ -98,6 +98,7 @@ impl Start {
         let started = self.start(context);
         let (config, arms) = record(context, "experiment.start", &[file.as_deref().unwrap_or_default()], started)?;
         let start = config.start.unwrap_or_default();
+        warn_if_futile(context, &config);
         if context.json {
             let arms: Vec<Value> = config.arms.iter().map(|arm| document(arm, &arms)).collect();
             return print_json(&json!({
@@ -210,6 +211,13 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
         false => Ok(()),
         true => Err(Failure::new(format!("an experiment `{name}` has already run"))
             .hint("give this one another `name`; `experiment status` still shows the results of the old one")),
+    }
+}
+
+/// Warns about an experiment from which nothing can be learnt.
+fn warn_if_futile(context: &Context, experiment: &ExperimentConfig) {
+    if let Some(why) = experiment.futile() {
+        context.warn_of("nothing can be learnt from this experiment", &why);
     }
 }
 

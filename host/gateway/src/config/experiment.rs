@@ -6,6 +6,8 @@ use std::{
 };
 
 use jiff::Timestamp;
+use pmk_policy::ConfiguredSettings;
+use pmk_system::error::Failure;
 use serde::{Deserialize, Deserializer, de::Error};
 
 use super::PolicyConfig;
@@ -62,6 +64,16 @@ impl ExperimentConfig {
     /// Returns the arm of that name.
     pub fn arm(&self, name: &str) -> Option<&ArmConfig> {
         self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Returns why nothing can be learnt about the arms: they have nothing to be compared with.
+    pub fn futile(&self) -> Option<Failure> {
+        let control = self.arm(&self.control).filter(|control| control.share() == 0)?;
+        let why = format!(
+            "its control `{}` has weight 0, so no arm is compared with it, nor stopped for being worse",
+            control.name
+        );
+        Some(Failure::new(why).hint("give the control a weight above 0"))
     }
 
     /// Checks that the experiment is valid.

@@ -72,6 +72,9 @@ impl Status {
                 .hint("define one as `experiment` in gateway.json, or use `experiment start --file FILE`"));
         };
         let state = State::of(written.as_ref());
+        if let Some(written) = &written {
+            super::warn_if_futile(context, written);
+        }
         if context.json {
             let mut document = serde_json::to_value(&figures).map_err(Failure::new)?;
             document["state"] = json!(state.name());

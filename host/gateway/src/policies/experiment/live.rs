@@ -246,6 +246,10 @@ impl RunningExperiment {
             Ok((design, stopped)) => (design, stopped.into_keys().collect()),
             Err(error) => return self.later(trial, &error),
         };
+        if let Some(futile) = config.futile() {
+            let (why, hint) = (futile.message(), futile.advice());
+            tracing::warn!(experiment = config.name, hint, "nothing can be learnt from the experiment: {why}");
+        }
         for changed in design.arms.iter().filter(|arm| arm.changes_ms.last() == Some(&now_ms)) {
             let arm = &changed.name;
             if stopped.contains(arm) {
