@@ -15,8 +15,8 @@ const FILTERS: [(&str, &str); 5] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
     (r"[0-9a-f]{64}", "[sha256]"),
     (r"/[^ `]*/plugins/", "plugins/"),
-    (r"milliseconds a turn +.*", "milliseconds a turn    [..]"),
-    (r"每輪的毫秒 +.*", "每輪的毫秒    [..]"),
+    (r"milliseconds an answer +.*", "milliseconds an answer [..]"),
+    (r"每則回答的毫秒 +.*", "每則回答的毫秒    [..]"),
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use crate::{
     chat::MessageBody,
     dispatch::GivenUp,
     front::settled::unfenced,
-    ledger::{Tags, report::TurnReport},
+    ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,
     store::{Answered, CalledOff, OpenTurn, Recorded, TurnOutcome},
 };
@@ -72,8 +72,13 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let GivenUp { usage, outturn, events } = given_up.clone();
-    let outturn = TurnOutcome { asked_by, ..outturn };
+    let GivenUp { usage, outturn, mut events } = given_up.clone();
+    // Who stops an answer may ask once more.
+    let reask = outturn.tags.place.as_ref().and_then(|_| services.questions.ask(&turn));
+    events.extend(
+        reask.map(|reask| TaggedEvent { event: record::reasked(&turn.inbound, reask), tags: outturn.tags.clone() }),
+    );
+    let outturn = TurnOutcome { asked_by, reasked: reask.is_some(), ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
         usage,

@@ -10,7 +10,7 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
-    chat::MessageBody,
+    chat::{Inbound, MessageBody},
     dispatch::GivenUp,
     exchange::Cut,
     ledger::{
@@ -97,9 +97,9 @@ pub(super) async fn record(
     split.into_iter().for_each(|event| work.ports.journal.note(event));
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
-    note_reask(&work, reask.as_ref());
-    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn(&work) };
-    let GivenUp { usage, mut events, .. } = attempt;
+    reask.into_iter().for_each(|reask| work.ports.journal.note(reasked(&work.turn.inbound, reask)));
+    let GivenUp { usage, outturn, mut events } = attempt;
+    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: asked_by(&work), ..outturn };
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
     let recorded = Recorded {
@@ -198,11 +198,9 @@ fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learn
     }
 }
 
-fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
-    let Some(&Reask { after_ms, similarity }) = reask else { return };
-    let inbound = &work.turn.inbound;
-    let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
+/// Returns the event of a question that was asked again.
+pub(super) fn reasked(inbound: &Inbound, Reask { after_ms, similarity }: Reask) -> Event {
+    Event::SignalReasked { actor: inbound.user.clone(), session: inbound.key.to_string(), after_ms, similarity }
 }
 
 /// Returns what has come of a turn so far.
