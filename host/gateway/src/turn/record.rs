@@ -37,7 +37,7 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost.
+/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have left.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
