@@ -46,7 +46,7 @@ pub(super) async fn record(
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
-    let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
+    let cut = work.exchange.tally.draft.cut.map(|cut| words(services, cut)).unwrap_or_default();
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
@@ -229,23 +229,24 @@ pub(super) async fn judge(services: &Services, outturn: &TurnOutcome) {
 /// Returns the turn's report, which is also the source of the ledger's `turn.processed`.
 fn report(work: &Work<'_>) -> TurnReport {
     let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
+    let draft = &tally.draft;
     let question = QuestionReport {
         audience: work.ports.audience,
         policy: tally.decided_by.as_ref().map(Decider::from),
         tokens: TokenReport {
             before: tally.tokens_before,
-            after: tally.tokens_after,
+            after: draft.tokens_after,
             limit: work.exchange.budget.limit,
         },
-        turns_dropped: tally.turns_dropped,
-        messages_replaced: tally.messages_replaced,
+        turns_dropped: draft.turns_dropped,
+        messages_replaced: draft.messages_replaced,
         rungs: tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
         calls: tally.calls,
         mra_asks: work.tally.mra_asks,
         atoms: work.atoms.clone(),
         experiment: place.map(|place| place.experiment.to_string()),
         arm: place.map(|place| place.arm.to_string()),
-        recalled: tally.recalled.clone(),
+        recalled: draft.recalled.clone(),
     };
     TurnReport {
         event_id: work.turn.inbound.event_id.clone(),

@@ -34,7 +34,7 @@ impl Replanning {
     /// Plans a request that is smaller than all that were refused. Returns false if there is none.
     pub async fn next(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<bool, StoreError> {
         Trial::begin(exchange);
-        let (before, dropped) = (exchange.tally.tokens_after, exchange.tally.turns_dropped);
+        let (before, dropped) = (exchange.tally.draft.tokens_after, exchange.tally.draft.turns_dropped);
         while let Some(&step) = STEPS.get(self.0) {
             self.0 += 1;
             plan(ports, exchange, step).await?;
@@ -42,8 +42,8 @@ impl Replanning {
                 continue;
             }
             exchange.tally.rungs.push(NAME);
-            let turns = exchange.tally.turns_dropped - dropped;
-            exchange.tally.cut = match exchange.tally.cut {
+            let turns = exchange.tally.draft.turns_dropped - dropped;
+            exchange.tally.draft.cut = match exchange.tally.draft.cut {
                 None if turns > 0 => Some(Cut::Trimmed(turns)),
                 Some(Cut::Trimmed(before)) => Some(Cut::Trimmed(before + turns)),
                 cut => cut,
@@ -53,7 +53,7 @@ impl Replanning {
                 session: exchange.key.clone(),
                 limit: exchange.budget.limit,
                 tokens_before: before,
-                tokens_after: exchange.tally.tokens_after,
+                tokens_after: exchange.tally.draft.tokens_after,
             });
             return Ok(true);
         }
