@@ -210,6 +210,55 @@ fn an_arm_was_another_one_or_none_on_a_host_with_another_file_or_none_under_its_
     until("the files count again", || (decides(&mut third) == "strict").then_some(()));
 }
 
+/// Once, the other hosts took its components, with the settings of their own files.
+#[test]
+fn the_settings_of_a_promoted_arm_did_not_reach_the_other_hosts() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    let small = json!({"standard": {"max-session-tokens": 700}});
+    let mut tight = experiment("tight");
+    tight["arms"][1]["policy"] = json!({"settings": small});
+    hosts.write(0, json!({"version": 1, "experiment": tight}));
+    let large = json!({"standard": {"max-session-tokens": 90_000}});
+    hosts.write(1, json!({"version": 1, "policy": {"settings": large}}));
+    let (mut one, mut other) = (hosts.start(0), hosts.start(1));
+    for home in &hosts.homes {
+        home.await_events("experiment.on", 1);
+    }
+    let promoted = hosts.command(0, &["experiment", "promote", "mine"]).output().expect("it runs");
+    assert!(promoted.status.success(), "{promoted:?}");
+
+    let drops = |gateway: &mut Running| {
+        assert!(gateway.say(&json!({"type": "message", "text": "filler ".repeat(150)}).to_string()));
+        let turn = gateway.next_of("turn");
+        let is_small = turn["tokens"]["after"].as_u64() <= Some(700);
+        (turn["turns_dropped"].as_u64() > Some(0) && is_small).then_some(())
+    };
+    until("the arm's settings decide there", || drops(&mut other));
+    let says = |host| until("it says so", || (hosts.status(0, host)["policies"]["settings"] == small).then_some(()));
+    [0, 1].map(says);
+    let page = String::from_utf8(hosts.command(0, &["status"]).output().expect("it runs").stdout).expect("UTF-8");
+    assert_eq!(page.matches("standard 1.0.0 with standard.max-session-tokens=700\n").count(), 2, "{page}");
+
+    // Whichever host is started again, and whatever is set in its environment.
+    assert!(other.end().0.success());
+    let mut command = hosts.command(1, &["run", "--model", "sim"]);
+    command.env("PMK_MAX_SESSION_TOKENS", "80000");
+    let mut other = Running::start(command);
+    until("it goes by them again", || drops(&mut other));
+    assert!(one.end().0.success());
+    one = hosts.start(0);
+    until("so does the first", || drops(&mut one));
+
+    // They come back with the arm, wherever somebody goes back to it.
+    hosts.use_policies(1, &["recall"]);
+    assert_eq!(hosts.status(0, 0)["policies"]["layers"][0]["name"], "recall");
+    hosts.use_policies(1, &["--previous"]);
+    [0, 1].map(says);
+    // With what is chosen by its name, each home has its own.
+    hosts.use_policies(0, &["standard"]);
+    until("it has its own again", || (hosts.status(0, 1)["policies"]["settings"] != small).then_some(()));
+}
+
 #[test]
 fn who_began_alone_without_the_files_of_an_arm_never_took_part() {
     let Some(hosts) = Hosts::new(2) else { return };

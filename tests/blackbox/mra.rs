@@ -337,6 +337,31 @@ async fn a_search_that_a_stop_ends_is_made_again_by_the_next_start() {
     assert_eq!(slack.violations(), [] as [&str; 0]);
 }
 
+/// Once, the next start was told that the limit is reached, and did not search.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_a_stop_ended_counted_twice_against_the_hourly_limit() {
+    let stage = Stage::new("wait more\nout found", json!({}));
+    let config = std::fs::read_to_string(stage.home.path().join("gateway.json")).expect("gateway.json");
+    let mut config: Value = serde_json::from_str(&config).expect("JSON");
+    config["hourly"] = json!({"mraQuestions": 1});
+    stage.home.write("gateway.json", config.to_string());
+    let slack = Slack::start(rules().without_statuses()).await;
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let asked = slack.dm("U1", QUESTION);
+    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    assert!(gateway.terminate().success());
+    stage.home.write("more", "");
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert_eq!((&*answer.text, stage.calls().len()), (ANSWER, 2));
+    // That one counts.
+    let asked = slack.dm("U1", QUESTION);
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+    assert_eq!((stage.home.await_events("directive.bounded", 1).len(), stage.calls().len()), (1, 2));
+    assert!(gateway.terminate().success());
+}
+
 /// Once, `mra` and what it had started went on when the gateway was killed.
 #[test]
 fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {

@@ -124,6 +124,33 @@ fn messages_that_are_too_long_together_fail_nobody_when_each_is_answered_by_itse
     assert!(cuts.iter().all(|kind| home.events(kind).is_empty()), "{:#?}", home.ledger());
 }
 
+/// Once, what the model had refused was neither in the ledger nor in the figures of an experiment.
+#[test]
+fn an_overflow_of_messages_that_are_then_asked_one_by_one_was_counted_nowhere() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let arms = json!([{"name": "a"}, {"name": "b", "weight": 0}]);
+    let experiment = json!({"name": "t", "start": "2026-01-01T00:00:00Z", "control": "a", "arms": arms});
+    let queue = json!({"mode": "collect", "debounceMs": 1});
+    home.write("gateway.json", json!({"version": 1, "queue": queue, "experiment": experiment}).to_string());
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    anthropic.set_window(6_000);
+    anthropic.hold();
+    say(&mut gateway, "Ev0", "first");
+    asked(&anthropic, 1);
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(650)));
+    anthropic.release();
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    assert_eq!(of_type(&lines, "reply").len(), 3, "{lines:#?}");
+    let refused = anthropic.requests().iter().filter(|request| request.refused.is_some()).count();
+    assert!(refused > 0, "they are too long together");
+    for kind in ["context.exceeded", "queue.context_overflow.detected"] {
+        assert_eq!(home.events(kind).len(), refused, "{kind}: {:#?}", home.ledger());
+    }
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    assert_eq!(status["arms"][0]["overflowed"], 1, "the first of them bears it: {status:#}");
+}
+
 /// Each of them was shown that an answer is made.
 #[test]
 fn collected_messages_that_are_stopped_get_one_reply_that_names_them_all() {

@@ -22,12 +22,12 @@
 //! The socket belongs to the process that holds the home's lock. One left behind by a crash does not answer and is
 //! replaced at the next start; an orderly stop removes it.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use pmk_core::SessionKey;
+use pmk_policy::ConfiguredSettings;
 use pmk_system::error::Failure;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::{
     policies::{StartLook, Swapped},
@@ -57,7 +57,7 @@ pub enum Request {
     PolicyPrevious,
     /// Look whether the gateway would start with these files and settings in gateway.json.
     #[serde(rename = "policy.start")]
-    PolicyStart { files: Vec<PathBuf>, settings: BTreeMap<String, Map<String, Value>> },
+    PolicyStart { files: Vec<PathBuf>, settings: ConfiguredSettings },
     /// Retry parked messages, of one conversation or of all.
     #[serde(rename = "sessions.retry")]
     SessionsRetry {
@@ -108,7 +108,7 @@ mod tests {
             (r#"{"command":"policy.previous"}"#, Request::PolicyPrevious),
             (
                 r#"{"command":"policy.start","files":["/path/a.wasm"],"settings":{}}"#,
-                Request::PolicyStart { files: vec!["/path/a.wasm".into()], settings: BTreeMap::new() },
+                Request::PolicyStart { files: vec!["/path/a.wasm".into()], settings: ConfiguredSettings::new() },
             ),
             (r#"{"command":"status"}"#, Request::Status),
             (r#"{"command":"sessions.retry"}"#, Request::SessionsRetry { key: None }),

@@ -65,12 +65,7 @@ pub(crate) struct Tally {
     pub phase: Phase,
     /// Of the first decision.
     pub tokens_before: u64,
-    /// Of the latest request.
-    pub tokens_after: u64,
-    pub turns_dropped: u32,
-    pub messages_replaced: usize,
-    /// Ids of the archived messages that the model was shown again most recently.
-    pub recalled: Vec<i64>,
+    pub draft: Draft,
     /// Who made the latest decision; `None` if there was none to make.
     pub decided_by: Option<DecidedBy>,
     /// Whether a policy has already requested a summary before the call.
@@ -83,11 +78,21 @@ pub(crate) struct Tally {
     pub rungs: Vec<&'static str>,
     /// Whether the model's server refused images and answered without them.
     pub images_refused: bool,
-    /// What was removed so that an answer was possible.
-    pub cut: Option<Cut>,
     /// Number of model calls for the answer.
     pub calls: u32,
     pub usage: Usage,
+}
+
+/// What the latest request has of the conversation; a [trial] may take it back, with its window.
+#[derive(Clone, Default)]
+pub(crate) struct Draft {
+    pub tokens_after: u64,
+    pub turns_dropped: u32,
+    pub messages_replaced: usize,
+    /// Ids of the archived messages that the model is shown again.
+    pub recalled: Vec<i64>,
+    /// What was removed so that an answer was possible.
+    pub cut: Option<Cut>,
 }
 
 /// What was removed, in turns.
@@ -116,12 +121,12 @@ impl Cut {
 impl Exchange {
     /// Returns what was removed for good; what a trial removes is only stored once it has helped.
     pub fn cut(&self) -> Option<Cut> {
-        self.trial.as_ref().map_or(self.tally.cut, |trial| trial.cut)
+        self.trial.as_ref().map_or(self.tally.draft.cut, Trial::cut_before)
     }
 
     /// Returns the estimate of the whole current prompt.
     pub fn estimate(&self) -> u64 {
-        self.tally.tokens_after + self.preamble.tokens
+        self.tally.draft.tokens_after + self.preamble.tokens
     }
 
     /// Returns the tokens of the new message.

@@ -54,7 +54,9 @@ pub use log::{LogLevel, LogLine};
 pub use policy::{Exports, Policy};
 pub use record::{ArchiveUse, Outcome, Record};
 pub use runtime::{Runtime, RuntimeConfig};
-pub use settings::{Bounds, ChangedSettings, Overrides, SetOverride, SettingError, Settings, Value, Warning};
+pub use settings::{
+    Bounds, ChangedSettings, ConfiguredSettings, Overrides, SetOverride, SettingError, Settings, Value, Warning,
+};
 pub use stack::{CapDecision, Layer, PruneDecision, RecoverDecision, Stack, SummaryDecision};
 pub use texts::TextsRead;
 pub use trust::Trust;

@@ -70,6 +70,9 @@ pub struct Settings {
     unset: Arc<BTreeMap<String, Value>>,
 }
 
+/// Settings as `policy.settings` of gateway.json has them: policy name → setting name → value.
+pub type ConfiguredSettings = BTreeMap<String, serde_json::Map<String, serde_json::Value>>;
+
 /// One `--set POLICY.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetOverride {
@@ -105,8 +108,8 @@ pub struct Overrides {
     /// The gateway's own language, for the text setting [`LANGUAGE`] of every policy that declares it and for which no
     /// other source has a value.
     pub language: Option<Language>,
-    /// `policy.settings` of gateway.json: policy name → setting name → value.
-    pub config: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    /// `policy.settings` of gateway.json.
+    pub config: ConfiguredSettings,
 }
 
 impl Overrides {

@@ -15,8 +15,8 @@ const FILTERS: [(&str, &str); 5] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
     (r"[0-9a-f]{64}", "[sha256]"),
     (r"/[^ `]*/plugins/", "plugins/"),
-    (r"milliseconds a turn +.*", "milliseconds a turn    [..]"),
-    (r"每輪的毫秒 +.*", "每輪的毫秒    [..]"),
+    (r"milliseconds an answer +.*", "milliseconds an answer [..]"),
+    (r"每則回答的毫秒 +.*", "每則回答的毫秒    [..]"),
 ];
 
 #[test]
@@ -199,6 +199,50 @@ fn an_arm_whose_settings_alone_differ_from_what_serves_was_said_to_serve() {
     let _running = Running::start(home.command(&["run", "--model", "sim"]));
     home.await_events("experiment.on", 2);
     assert_eq!(home.run(&["--json", "experiment", "promote", "b"], "").ok().json()["serves"], json!(true));
+}
+
+/// Once, the arm decided with other settings after a restart, and nobody was told.
+#[test]
+fn settings_of_an_arm_that_options_or_the_environment_override_after_a_restart_were_not_told() {
+    let home = Home::new();
+    let arm = json!({"settings": {"standard": {"seed-cap": 900}}});
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": arm}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+    let mut command = home.command(&["run", "--model", "sim", "--set", "standard.low-water=60"]);
+    command.env("PMK_SEED_CAP", "700");
+    let running = Running::start(command);
+    home.await_events("experiment.on", 1);
+    let promoted = home.run(&["--json", "experiment", "promote", "b"], "").ok();
+    assert_eq!(promoted.json()["serves"], json!(true), "until then, it decides as in the experiment");
+    let overridden = json!([
+        {"policy": "standard", "setting": "low-water", "value": 60, "instead_of": 70, "by": "--set"},
+        {"policy": "standard", "setting": "seed-cap", "value": 700, "instead_of": 900, "by": "PMK_SEED_CAP"},
+    ]);
+    assert_eq!(promoted.json()["overridden_after_restart"], overridden);
+    for told in ["`--set` makes `standard.low-water` 60 instead of 70", "`PMK_SEED_CAP` makes `standard.seed-cap` 700"]
+    {
+        assert!(promoted.stderr.contains(told), "{}", promoted.stderr);
+    }
+    assert!(running.end().0.success());
+    let started = home.run(&["run", "--model", "sim", "--set", "standard.seed-cap=800"], "").ok().stderr;
+    assert!(started.contains("gateway.json: `--set` makes `standard.seed-cap` 800 instead of 900"), "{started}");
+}
+
+/// Once, neither figures nor guard rail said anything about its arms, and nobody was told why.
+#[test]
+fn a_control_of_weight_0_switched_the_comparison_off_in_silence() {
+    let home = Home::new();
+    let arms = json!([{"name": "now", "weight": 0}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let file = home.write("t.json", json!({"name": "t", "control": "now", "arms": arms}).to_string());
+    let told = "its control `now` has weight 0, so no arm is compared with it, nor stopped for being worse";
+    let file = file.display().to_string();
+    for arguments in [&["experiment", "start", "--file", &file][..], &["experiment", "status"]] {
+        let warned = home.run(arguments, "").ok().stderr;
+        assert!(warned.contains(&format!("warning: nothing can be learnt from this experiment: {told}\n")), "{warned}");
+    }
+    let log = home.run(&["run", "--model", "sim"], &asks("Ev1", "U1", "hello")).ok().stderr;
+    assert!(log.contains(told), "{log}");
 }
 
 #[test]

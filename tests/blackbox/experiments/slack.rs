@@ -149,7 +149,30 @@ async fn a_turn_that_was_stopped_or_deleted_was_in_no_arm() {
     let status = home.run(&["--json", "experiment", "status"], "").ok().json();
     let bad = &status["arms"][1];
     assert_eq!((&bad["turns"], &bad["failed"], &bad["called_off"]), (&json!(2), &json!(2), &json!(2)), "{bad:#}");
-    assert!(bad["tokens_in"].as_u64() > Some(0) && bad["latency_ms"].as_u64() > Some(0), "{bad:#}");
+    assert!(bad["tokens_in"].as_u64() > Some(0) && bad["latency_ms"].is_null(), "nobody was answered: {bad:#}");
+}
+
+/// Once, only a question that had been answered could be asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_asked_again_after_it_was_stopped_was_not_counted() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let (anthropic, home) = (Anthropic::start().await, Home::new());
+    write(&home, "again", &json!([{"name": "a"}, {"name": "b", "weight": 0}]));
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    home.await_events("experiment.on", 1);
+    anthropic.hold();
+    let asked = slack.dm("U1", "Where is the advertising budget of this month divided?");
+    until_async("a request", || (anthropic.requests().len() == 1).then_some(())).await;
+    slack.dm("U1", "stop");
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+    anthropic.release();
+    let again = slack.dm("U1", "where exactly is the advertising budget of this month divided?");
+    assert!(slack.await_reply(&again, PATIENCE).await.is_some());
+    assert_eq!(home.await_events("signal.reasked", 1)[0]["arm"], "a");
+    assert!(gateway.terminate().success());
+    let arm = &home.run(&["--json", "experiment", "status"], "").ok().json()["arms"][0];
+    assert_eq!((&arm["turns"], &arm["called_off"], &arm["reasked"]), (&json!(2), &json!(1), &json!(1)), "{arm:#}");
 }
 
 /// The disk is full for answers.

@@ -239,6 +239,9 @@ impl Model for WorldsModel {
         let is_silent = counted > most && setting.overflow == Overflow::Silence;
         if counted > most && !is_silent {
             world.say(|| format!("model refuses {counted} of {most}"));
+            if matches!(setting.overflow, Overflow::Numbers | Overflow::Words) {
+                world.witness.refused(!asked.is_empty() && to_be_read(request).is_none());
+            }
             return Err(self.refuse(counted, most));
         }
         let answers = |blocks: Vec<Block>, stop: Stop| {

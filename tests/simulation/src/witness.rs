@@ -87,6 +87,8 @@ struct Known {
     given_up: Vec<(u64, Vec<usize>)>,
     /// The input and the output tokens of what the model has answered.
     spent: [u64; 2],
+    /// The requests that it has refused as too long: those that were to answer people, and all.
+    refused: [u64; 2],
 }
 
 impl Witness {
@@ -162,6 +164,18 @@ impl Witness {
     /// The input and the output tokens of all that the model has answered.
     pub fn all_spent(&self) -> [u64; 2] {
         self.known().spent
+    }
+
+    /// The model has refused a request as too long, in words that everybody understands.
+    pub fn refused(&self, answers_people: bool) {
+        let [of_people, all] = &mut self.known().refused;
+        *of_people += u64::from(answers_people);
+        *all += 1;
+    }
+
+    /// How many requests it has refused so: those that were to answer people, and all.
+    pub fn all_refused(&self) -> [u64; 2] {
+        self.known().refused
     }
 
     /// A request that asks these questions was cancelled.

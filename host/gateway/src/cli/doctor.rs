@@ -222,7 +222,7 @@ pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>, language
 
 #[cfg(test)]
 mod tests {
-    use super::ENVIRONMENT_FILE;
+    use super::service::ENVIRONMENT_FILE;
 
     #[test]
     fn the_unit_reads_the_file_of_variables_that_doctor_names() {

@@ -26,7 +26,7 @@ use crate::{
     embedded,
     operator::admin,
     policies::{
-        Loader, Named, Origin, Source, StartLook, StartRefusal,
+        Loader, Named, Origin, Overridden, Source, StartLook, StartRefusal,
         experiment::{
             arms::{Arms, Load},
             shared_arms::Shared,
@@ -77,6 +77,8 @@ struct Promoted {
     serves: bool,
     /// Whether it does so after a restart with the same options, if a running gateway could tell.
     survives: Option<bool>,
+    /// The settings that will not be the arm's then.
+    overridden: Vec<Overridden>,
 }
 
 impl ExperimentCommand {
@@ -96,6 +98,7 @@ impl Start {
         let started = self.start(context);
         let (config, arms) = record(context, "experiment.start", &[file.as_deref().unwrap_or_default()], started)?;
         let start = config.start.unwrap_or_default();
+        warn_if_futile(context, &config);
         if context.json {
             let arms: Vec<Value> = config.arms.iter().map(|arm| document(arm, &arms)).collect();
             return print_json(&json!({
@@ -211,6 +214,13 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     }
 }
 
+/// Warns about an experiment from which nothing can be learnt.
+fn warn_if_futile(context: &Context, experiment: &ExperimentConfig) {
+    if let Some(why) = experiment.futile() {
+        context.warn_of("nothing can be learnt from this experiment", &why);
+    }
+}
+
 fn read(file: &Path) -> Result<Object, Failure> {
     let text = files::read_text(file)
         .map_err(|error| format!("cannot read `{}`: {error}", file.display()))
@@ -258,10 +268,12 @@ fn stop(context: &Context) -> Result<(), Failure> {
 impl Promote {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let promoted = self.promote(context);
-        let Promoted { config, serves, survives } = record(context, "experiment.promote", &[&self.arm], promoted)?;
+        let Promoted { config, serves, survives, overridden } =
+            record(context, "experiment.promote", &[&self.arm], promoted)?;
         if context.json {
             return print_json(&json!({
                 "experiment": config.name, "promoted": self.arm, "serves": serves, "survives_restart": survives,
+                "overridden_after_restart": overridden,
             }));
         }
         if !serves {
@@ -364,12 +376,18 @@ impl Promote {
         if let Some((lag, policy)) = &lag {
             context.warn_of("it does not decide in every conversation yet", &lag.failure(context, &policy.files));
         }
-        let survives = start.map(|start| start.by != Source::CommandLine);
+        let survives = start.as_ref().map(|start| start.by != Source::CommandLine);
+        // With other policies, their settings are the lesser matter.
+        let overridden = start.filter(|_| survives == Some(true)).map(|start| start.overridden).unwrap_or_default();
+        for setting in &overridden {
+            let hint = Failure::new(setting.to_string()).hint("start it without that next time");
+            context.warn_of("a setting of the arm does not survive a restart", &hint);
+        }
         if survives == Some(false) {
             let why = "the gateway was started with `--policy`, which takes precedence over gateway.json";
             let hint = Failure::new(why).hint("start it without `--policy` next time");
             context.warn_of("it does not decide after a restart", &hint);
         }
-        Ok(Promoted { config, serves: lag.is_none(), survives })
+        Ok(Promoted { config, serves: lag.is_none(), survives, overridden })
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, os::unix::fs::MetadataExt, path::Path};
 
 /// The variables of the unit in `packaging`.
-const ENVIRONMENT_FILE: &str = "/etc/pmk-host/environment";
+pub(super) const ENVIRONMENT_FILE: &str = "/etc/pmk-host/environment";
 
 /// Returns the command line that runs `pmk-host` with these words as the account that the home belongs to, with the
 /// credentials and the unit's variables.

@@ -166,15 +166,16 @@ impl Shown {
                 let name = format!("{}:{}", host.machine, host.home);
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
-                if let Some(HostPolicies { layers, refused, .. }) = &host.decides {
-                    line(messages.status_policies(messages.layers(&names(layers)), refused.as_deref()));
+                if let Some(HostPolicies { layers, settings, refused, .. }) = &host.decides {
+                    let layers = messages.layers(&names(layers));
+                    line(messages.status_policies(layers, settings.as_ref(), refused.as_deref()));
                 }
             }
         }
-        if let (None, Some(Report { policies, .. })) = (&self.store, &self.look.report)
+        if let (None, Some(Report { policies, settings, .. })) = (&self.store, &self.look.report)
             && !policies.is_empty()
         {
-            line(messages.status_policies(messages.layers(&names(policies)), None));
+            line(messages.status_policies(messages.layers(&names(policies)), settings.as_ref(), None));
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
@@ -200,6 +201,7 @@ impl Shown {
             "answers": self.look.report.is_some(),
             "sockets": connection,
             "policies": self.look.report.as_ref().map(|report| &report.policies),
+            "settings": self.look.report.as_ref().map(|report| &report.settings),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),

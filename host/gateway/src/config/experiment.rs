@@ -1,13 +1,14 @@
 //! The `experiment` section of gateway.json.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
+use pmk_policy::ConfiguredSettings;
+use pmk_system::error::Failure;
 use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::{Map, Value};
 
 use super::PolicyConfig;
 use crate::embedded;
@@ -51,7 +52,7 @@ pub struct ArmConfig {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ArmPolicy {
     pub files: Vec<PathBuf>,
-    pub settings: BTreeMap<String, Map<String, Value>>,
+    pub settings: ConfiguredSettings,
 }
 
 impl ExperimentConfig {
@@ -63,6 +64,16 @@ impl ExperimentConfig {
     /// Returns the arm of that name.
     pub fn arm(&self, name: &str) -> Option<&ArmConfig> {
         self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Returns why nothing can be learnt about the arms: they have nothing to be compared with.
+    pub fn futile(&self) -> Option<Failure> {
+        let control = self.arm(&self.control).filter(|control| control.share() == 0)?;
+        let why = format!(
+            "its control `{}` has weight 0, so no arm is compared with it, nor stopped for being worse",
+            control.name
+        );
+        Some(Failure::new(why).hint("give the control a weight above 0"))
     }
 
     /// Checks that the experiment is valid.
@@ -156,7 +167,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

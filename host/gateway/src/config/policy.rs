@@ -1,14 +1,13 @@
 //! The `policy` section of gateway.json: which components decide, which may be loaded, and the limits for decisions and
 //! compiling.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use pmk_policy::{
-    CompileLimits, Limits,
+    CompileLimits, ConfiguredSettings, Limits,
     limits::{self, StructureLimits},
 };
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 /// The policies that decide, and their settings.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -16,8 +15,7 @@ use serde_json::{Map, Value};
 pub struct PolicyConfig {
     /// Component files, the top one last; `--policy` replaces the list. A relative path is relative to the home.
     pub files: Vec<PathBuf>,
-    /// Settings by policy name, then setting name.
-    pub settings: BTreeMap<String, Map<String, Value>>,
+    pub settings: ConfiguredSettings,
     /// Whether a policy may remove the seed pair (guard rule 3).
     pub seed_may_go: bool,
     /// SHA-256 digests of the components that may be loaded beside the embedded one; if absent, any may be.

@@ -25,8 +25,9 @@ use crate::{
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// What an attempt that was given up had come to. It counts if its messages are not asked again; if they are, what it has
-/// cost does, and what it has removed of the conversation.
+/// What an attempt that was given up had come to. It counts if its messages are not asked again; beside a further
+/// attempt, what happened to the model does, which is what was spent and which prompts it refused as too long, and what was
+/// removed of the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
@@ -38,16 +39,27 @@ pub struct GivenUp {
 }
 
 impl GivenUp {
-    /// Returns what an attempt with these events has cost.
-    pub fn cost_of(events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
-        events.into_iter().filter(|tagged| matches!(tagged.event, Event::TokenUsage { .. })).collect()
+    /// Returns those of an attempt's events that hold whatever attempts follow.
+    pub fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
+        events.retain(|tagged| {
+            matches!(
+                tagged.event,
+                Event::TokenUsage { .. }
+                    | Event::OverflowDetected { .. }
+                    | Event::ContextExceeded { .. }
+                    | Event::ContextSuspected { .. }
+            )
+        });
+        events
     }
 
-    /// Adds what earlier attempts have cost and removed.
+    /// Adds what earlier attempts have left.
     fn after(mut self, earlier: GivenUp) -> GivenUp {
         self.usage.add(earlier.usage);
         self.cut = Cut::both(earlier.cut, self.cut);
-        self.events.splice(0..0, GivenUp::cost_of(earlier.events));
+        // Another arm has nothing to do with it.
+        self.outturn.overflowed |= earlier.outturn.overflowed && earlier.outturn.tags == self.outturn.tags;
+        self.events.splice(0..0, GivenUp::lasting(earlier.events));
         self
     }
 }
@@ -94,12 +106,12 @@ impl Batch {
         *given_up = attempt.after(std::mem::take(&mut given_up));
     }
 
-    /// Takes what the last attempt that was given up had come to, and what those before it had cost and removed.
+    /// Takes what the last attempt that was given up had come to, and what those before it had left.
     pub fn take_given_up(&self) -> GivenUp {
         std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds to an attempt what those before it have cost and removed.
+    /// Adds to an attempt what those before it have left.
     pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
         attempt.after(self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }

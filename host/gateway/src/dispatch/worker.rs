@@ -56,7 +56,7 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = WorkerGuard { dispatcher: &self, key: &key, is_over: false };
-        // Of a batch that is taken apart, the first message that is asked bears what the attempt at all of them has cost.
+        // Of a batch that is taken apart, the first message that is asked bears what the attempt at all of them has left.
         let mut given_up = GivenUp::default();
         while let Some(batch) = self.next_batch(&key, std::mem::take(&mut given_up)).await {
             match self.see_through(&batch).await {
@@ -92,9 +92,9 @@ impl Dispatcher {
                     return BatchOutcome::On;
                 }
                 Ok(Err(TurnFailure::Over(why))) => {
-                    // It is spent, whoever answers later.
-                    let costs = GivenUp::cost_of(batch.take_given_up().events);
-                    costs.into_iter().for_each(|cost| self.turns.note(cost.event));
+                    // It has happened, whoever answers later.
+                    let lasting = GivenUp::lasting(batch.take_given_up().events);
+                    lasting.into_iter().for_each(|tagged| self.turns.note(tagged.event));
                     match why {
                         Some(why) => self.end(why),
                         None => self.stop.cancel(),
@@ -177,7 +177,7 @@ impl Dispatcher {
                 // Removed from the queues before anybody can take it up again, so that it can be
                 // queued anew.
                 queues::lock(&self.queues).done(batch.key());
-                self.park(*inbox, why, GivenUp::cost_of(batch.take_given_up().events)).await;
+                self.park(*inbox, why, GivenUp::lasting(batch.take_given_up().events)).await;
                 BatchOutcome::On
             }
             _ => BatchOutcome::Apart,

@@ -38,7 +38,7 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
         // There is nothing to decide, and the conversation must not lose anything because of it. Sending the
         // new message alone is recovery's own last step.
         let tokens = transcript.total_tokens();
-        (exchange.tally.tokens_before, exchange.tally.tokens_after) = (tokens, tokens);
+        (exchange.tally.tokens_before, exchange.tally.draft.tokens_after) = (tokens, tokens);
         ports.planned(&exchange.window, None);
         return Ok(None);
     }
@@ -125,15 +125,15 @@ pub(super) async fn carry_out(
     told: Vec<Event>,
 ) -> Result<(), StoreError> {
     ports.planned(&exchange.window, Some((applied, decided_by)));
-    exchange.tally.tokens_after = applied.tokens_after;
+    exchange.tally.draft.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
         return Ok(());
     }
-    exchange.tally.turns_dropped += applied.turns_dropped;
+    exchange.tally.draft.turns_dropped += applied.turns_dropped;
     if let Some(recall) = &applied.recall {
-        exchange.tally.recalled.clone_from(&recall.ids);
+        exchange.tally.draft.recalled.clone_from(&recall.ids);
     }
-    exchange.tally.messages_replaced += applied.replaced.len();
+    exchange.tally.draft.messages_replaced += applied.replaced.len();
     let edit = exchange.window.apply(applied);
     if !applied.edits_window() {
         return Ok(());

@@ -159,7 +159,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
     // A failure without an explanation is caused by the server far more often than by the size.
     let is_tried = |trial: &Trial| source != Source::Failing || trial.is_suspicion();
     let may_suspect = exchange.trial.as_ref().is_some_and(is_tried)
-        || exchange.tally.tokens_after > LEAST_LIMIT
+        || exchange.tally.draft.tokens_after > LEAST_LIMIT
             && (source != Source::Failing || exchange.sizes.may_be_too_large(exchange.estimate()))
             && ports.calibration().may_be_too_large(exchange.estimate(), source)
             && ports.calibration().may_suspect(exchange.session, ports.now_ms());

@@ -20,7 +20,7 @@ use crate::{ledger::Event, preambles::Preamble, store::StoreError};
 pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
     let Some(middle) = base.window.middle() else { return Ok(false) };
     let Some(turns) = compact(ports, exchange, base, middle, true).await? else { return Ok(false) };
-    exchange.tally.cut = Some(Cut::Compacted(turns));
+    exchange.tally.draft.cut = Some(Cut::Compacted(turns));
     Ok(true)
 }
 

@@ -18,7 +18,8 @@ pub(super) fn hold(exchange: &Exchange, request: &Request) {
         assert!(size < *below, "`{key}`: {size} tokens would be sent again, and {below} were refused");
     } else {
         let most = budget.limit.max(budget.alone);
-        assert!(tally.tokens_after <= most, "`{key}`: {} tokens would be sent, and {most} may be", tally.tokens_after);
+        let tokens = tally.draft.tokens_after;
+        assert!(tokens <= most, "`{key}`: {tokens} tokens would be sent, and {most} may be");
     }
     assert!(exchange.window.new_message().original.is_none(), "`{key}`: the new message was replaced");
     let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
     use crate::{
         calibration::{Sizes, TokenBudget},
-        exchange::{Tally, window::Window},
+        exchange::{Draft, Tally, window::Window},
         ids::SessionId,
         preambles::Preamble,
         store::Live,
@@ -56,7 +57,7 @@ mod tests {
             trial: None,
             window: Window::new(Live::default(), None, Message::user("how much is left?"), "D1".into()),
             atoms: 0,
-            tally: Tally { tokens_after: 20, ..Tally::default() },
+            tally: Tally { draft: Draft { tokens_after: 20, ..Draft::default() }, ..Tally::default() },
         }
     }
 
@@ -70,7 +71,7 @@ mod tests {
     fn a_request_that_breaks_what_is_always_true_is_not_sent() {
         assert_eq!(breach(&exchange()), "");
         let mut too_large = exchange();
-        too_large.tally.tokens_after = too_large.budget.limit + 1;
+        too_large.tally.draft.tokens_after = too_large.budget.limit + 1;
         assert!(breach(&too_large).contains("may be"), "{}", breach(&too_large));
         let mut again = exchange();
         again.below = Some(again.estimate());

@@ -68,7 +68,7 @@ pub(super) async fn recover(
     }
     let base = recovery
         .base
-        .get_or_insert_with(|| Base { window: exchange.window.clone(), tokens: exchange.tally.tokens_after })
+        .get_or_insert_with(|| Base { window: exchange.window.clone(), tokens: exchange.tally.draft.tokens_after })
         .clone();
     if climb(ports, exchange, recovery, &base, cause).await? || recovery.replanning.next(ports, exchange).await? {
         if let Some(trial) = &mut exchange.trial {
@@ -138,7 +138,7 @@ fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
 fn note_overflow(ports: &dyn Ports, exchange: &Exchange, observed_tokens: Option<u64>, allowed_tokens: Option<u64>) {
     tracing::warn!(
         session = exchange.key,
-        estimate = exchange.tally.tokens_after,
+        estimate = exchange.tally.draft.tokens_after,
         observed_tokens,
         allowed_tokens,
         "queue.context_overflow.detected"
@@ -147,7 +147,7 @@ fn note_overflow(ports: &dyn Ports, exchange: &Exchange, observed_tokens: Option
     ports.note(Event::OverflowDetected { actor, session });
     ports.note(Event::ContextExceeded {
         actor: exchange.asker.clone(),
-        session_tokens_before: exchange.tally.tokens_after,
+        session_tokens_before: exchange.tally.draft.tokens_after,
         retrieval_atoms: u32::try_from(exchange.atoms).unwrap_or(u32::MAX),
         phase: if exchange.tally.phase == Phase::First { "first-call" } else { "synthesise" },
         observed_tokens,
@@ -180,7 +180,7 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
     };
     exchange.window = base.window.clone();
     budget::carry_out(ports, exchange, (&applied, &DecidedBy::Floor), vec![pruned]).await?;
-    exchange.tally.cut = Some(Cut::Trimmed(applied.turns_dropped));
+    exchange.tally.draft.cut = Some(Cut::Trimmed(applied.turns_dropped));
     Ok(true)
 }
 

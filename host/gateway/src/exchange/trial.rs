@@ -8,7 +8,7 @@
 //! itself says nothing about others.) The last steps of any recovery are tried in the same way, so that nobody loses a
 //! conversation over one message that is too large by itself.
 
-use super::{Cut, Exchange, Ports, window::Window};
+use super::{Cut, Draft, Exchange, Ports, window::Window};
 
 use crate::{
     calibration::{Refusal, Source},
@@ -16,14 +16,10 @@ use crate::{
     store::{StoreError, WindowEdit},
 };
 
-/// A turn's window before the trial began, and the changes since.
+/// A turn's request before the trial began, and the changes since.
 pub(crate) struct Trial {
     window: Window,
-    tokens_after: u64,
-    turns_dropped: u32,
-    messages_replaced: usize,
-    recalled: Vec<i64>,
-    pub cut: Option<Cut>,
+    draft: Draft,
     /// The edits of the stored live window to make if the trial helps, with their ledger events.
     pub edits: Vec<(WindowEdit, Vec<Event>)>,
     /// The requests that got no answer for which only their size is left as an explanation.
@@ -50,11 +46,7 @@ impl Trial {
         }
         exchange.trial = Some(Trial {
             window: exchange.window.clone(),
-            tokens_after: exchange.tally.tokens_after,
-            turns_dropped: exchange.tally.turns_dropped,
-            messages_replaced: exchange.tally.messages_replaced,
-            recalled: exchange.tally.recalled.clone(),
-            cut: exchange.tally.cut,
+            draft: exchange.tally.draft.clone(),
             edits: vec![],
             suspect: None,
             is_sent: false,
@@ -70,6 +62,11 @@ impl Trial {
     /// Notes that a smaller request is sent.
     pub fn sent(&mut self) {
         self.is_sent = true;
+    }
+
+    /// What was removed for good before the trial.
+    pub fn cut_before(&self) -> Option<Cut> {
+        self.draft.cut
     }
 
     /// Returns whether the size was only guessed to be the reason.
@@ -114,11 +111,7 @@ pub(in crate::exchange) fn in_vain(ports: &dyn Ports, exchange: &mut Exchange) {
 pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<Suspect> {
     let trial = exchange.trial.take()?;
     exchange.window = trial.window;
-    exchange.tally.tokens_after = trial.tokens_after;
-    exchange.tally.turns_dropped = trial.turns_dropped;
-    exchange.tally.messages_replaced = trial.messages_replaced;
-    exchange.tally.recalled = trial.recalled;
-    exchange.tally.cut = trial.cut;
+    exchange.tally.draft = trial.draft;
     trial.suspect.filter(|_| trial.is_sent)
 }
 

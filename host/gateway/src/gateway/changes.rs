@@ -3,8 +3,6 @@
 
 use std::{future::Future, sync::Arc};
 
-use pmk_core::SessionKey;
-
 use crate::{
     access::authorization::Action,
     chat::{Accepted, Addressing, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},

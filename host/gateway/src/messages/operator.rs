@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use pmk_policy::ChangedSettings;
+
 use super::{Messages, terminal};
 use crate::{chat::Connection, ledger::LedgerBacklog};
 
@@ -129,8 +131,21 @@ impl Messages {
         (self.text("status-host", []), self.text("status-host-is", filled))
     }
 
-    /// The policies that decide on a host, and why they are not those chosen for all hosts.
-    pub fn status_policies(&self, policies: String, refused: Option<&str>) -> (String, String) {
+    /// The policies that decide on a host, with the settings that somebody has changed, and why they are not those chosen
+    /// for all hosts.
+    pub fn status_policies(
+        &self,
+        policies: String,
+        settings: Option<&ChangedSettings>,
+        refused: Option<&str>,
+    ) -> (String, String) {
+        let policies = match settings.filter(|settings| !settings.is_empty()) {
+            Some(settings) => {
+                let filled = [("policies", policies.into()), ("settings", settings.to_string().into())];
+                self.text("status-policies-with", filled)
+            }
+            None => policies,
+        };
         let is_refused = if refused.is_some() { "yes" } else { "no" };
         let why = terminal::translated(refused.unwrap_or_default(), self.language).into_owned();
         let filled = [("policies", policies.into()), ("refused", is_refused.into()), ("why", why.into())];

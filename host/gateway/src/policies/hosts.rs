@@ -1,19 +1,24 @@
 //! A policy choice made on one host of a database applies to all its hosts.
 //!
 //! The choosing host stores the components in the database. Every other host loads them as it would load its own files,
-//! under its own gateway.json, and reports what decides there. A host that may not load them keeps its policies.
+//! under its own gateway.json, and reports what decides there. A host that may not load them keeps its policies. With
+//! the components of a promoted arm go its settings: it decides everywhere as it did in the experiment.
 
 use std::{path::PathBuf, time::Duration};
 
-use pmk_policy::{Identity, Layer, Stack};
+use pmk_policy::{ConfiguredSettings, Identity, Layer, Stack};
 use pmk_system::{error::Failure, home, stamp::Stamp};
 use tokio::time::Instant;
 
 use super::{
+    Loader, Origin,
     shared_choice::{OnHost, Outcome, SharedChoice},
-    swap::{Origins, SwapTrigger, Swapper, identities},
+    swap::{Origins, Promotion, SwapTrigger, Swapper, absolute, identities},
 };
-use crate::store::{Choice, HostPolicies, HostState, LayerUpload, SentLayer, StoreError};
+use crate::{
+    config::PolicyConfig,
+    store::{Choice, HostPolicies, HostState, LayerUpload, SentLayer, StoreError},
+};
 
 /// How often the database is checked for a choice made elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -37,12 +42,39 @@ pub fn labelled(layers: &[SentLayer], host: &str, components: Vec<Vec<u8>>) -> V
 
 impl Swapper {
     /// Publishes a choice to all hosts of the database. Returns its version, or `None` without a database.
-    pub(super) async fn publish(&self, stack: &Stack) -> Result<Option<i64>, Failure> {
+    pub(super) async fn publish(
+        &self,
+        stack: &Stack,
+        settings: Option<ConfiguredSettings>,
+    ) -> Result<Option<i64>, Failure> {
         let store = &self.ports.store;
         if !store.is_shared() {
             return Ok(None);
         }
-        Ok(store.choose(to_send(stack)).await?)
+        Ok(store.choose(to_send(stack), settings).await?)
+    }
+
+    /// Records promoted arms, which serve already, and publishes them to the other hosts.
+    pub async fn follow_promotions(&self) {
+        let mut promotions = self.ports.promotions.clone();
+        while promotions.changed().await.is_ok() {
+            let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
+            let Promotion { files, settings, serving, before } = &*promotion;
+            let _alone = self.swapping.lock().await;
+            if !serving.is(&self.ports.policies.serving()) {
+                tracing::debug!("a promoted arm is not used: other policies were chosen in the meantime");
+                continue;
+            }
+            let from = Origins { settings: Some(settings.clone()), ..Origins::of(absolute(files)) };
+            self.taken_over(&mut self.chosen(), SwapTrigger::Promotion, from, serving.clone(), before.clone());
+            match self.publish(serving.stack(), Some(settings.clone())).await {
+                Ok(version) => self.chosen().shared_choice.made(version),
+                Err(failure) => {
+                    let (why, hint) = (failure.message(), failure.advice());
+                    tracing::warn!(hint, "the promoted arm decides on this host only: {why}");
+                }
+            }
+        }
     }
 
     /// Applies a choice that another host has made, if there is a new one.
@@ -50,7 +82,7 @@ impl Swapper {
     /// # Errors
     /// The store cannot be read.
     pub async fn take_choice(&self) -> Result<(), StoreError> {
-        let Some(Choice { version, host, layers }) = self.ports.store.choice().await? else { return Ok(()) };
+        let Some(Choice { version, host, layers, settings }) = self.ports.store.choice().await? else { return Ok(()) };
         let config = Stamp::of(&home::config_file(&self.home));
         if self.chosen().shared_choice.knows(version, config) {
             return Ok(());
@@ -58,7 +90,12 @@ impl Swapper {
         let Some(bytes) = self.ports.store.components(layers.clone()).await? else { return Ok(()) };
         let components = labelled(&layers, &host, bytes);
         let labels = components.iter().map(|(label, _)| PathBuf::from(label)).collect::<Vec<_>>();
-        let loaded = self.aside(move |loader, config| loader.take(config, &components)).await;
+        let from = Origins { settings: settings.clone(), ..Origins::default() };
+        let load = move |loader: &Loader, config: &PolicyConfig| match settings {
+            Some(settings) => loader.arm(&PolicyConfig { settings, ..config.clone() }, Origin::Host(&components)),
+            None => loader.take(config, &components),
+        };
+        let loaded = self.aside(load).await;
         let _alone = self.swapping.lock().await;
         let mut chosen = self.chosen();
         // Others may have been chosen here meanwhile.
@@ -70,10 +107,12 @@ impl Swapper {
             Ok(stack) => {
                 // Requests made here before are superseded.
                 chosen.overtake();
-                if identities(&stack) == self.serving() {
-                    self.follow_no_files();
+                let serving = self.ports.policies.serving();
+                let is_alike = stack.changed_settings() == serving.stack().changed_settings();
+                if is_alike && identities(&stack) == identities(serving.stack()) {
+                    self.follow_no_files(from);
                 } else {
-                    self.take_over(&mut chosen, SwapTrigger::Host, Origins::default(), &stack);
+                    self.take_over(&mut chosen, SwapTrigger::Host, from, &stack);
                 }
             }
             Err(failure) => {
@@ -107,7 +146,13 @@ impl Swapper {
     fn decides(&self) -> HostPolicies {
         let chosen = self.chosen();
         let SharedChoice { version: choice, refused, .. } = &chosen.shared_choice;
-        HostPolicies { layers: self.serving(), choice: *choice, refused: refused.as_ref().map(|(why, _)| why.clone()) }
+        let serving = self.ports.policies.serving();
+        HostPolicies {
+            layers: identities(serving.stack()),
+            settings: Some(serving.stack().changed_settings()),
+            choice: *choice,
+            refused: refused.as_ref().map(|(why, _)| why.clone()),
+        }
     }
 
     /// Returns the outcome of a choice on the other hosts, once all live ones have reported it or the wait times out.

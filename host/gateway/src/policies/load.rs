@@ -15,7 +15,10 @@ use pmk_policy::{
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
 
-use super::loading;
+use super::{
+    loading,
+    overridden::{Overridden, overridden},
+};
 use crate::{
     config::{Config, PolicyConfig},
     embedded,
@@ -174,6 +177,14 @@ impl Loader {
         Ok((stack, odd))
     }
 
+    /// Returns the settings of layers of a start that have other values than they would have by gateway.json alone.
+    ///
+    /// # Errors
+    /// gateway.json has settings that they do not accept.
+    pub fn overridden(&self, config: &PolicyConfig, stack: &Stack) -> Result<Vec<Overridden>, Failure> {
+        Ok(overridden(stack, &self.overrides(config))?)
+    }
+
     fn sent_layers(
         &self,
         config: &PolicyConfig,
@@ -236,6 +247,12 @@ impl Loader {
         let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
         let stack = Stack::new(layers, layer(base)?).with_seed_may_go(config.seed_may_go);
         odd.extend(Warning::merge(warnings).iter().map(ToString::to_string));
+        let is_in_config = |it: &Overridden| {
+            overrides.config.get(&it.policy).is_some_and(|settings| settings.contains_key(&it.setting))
+        };
+        odd.extend(
+            overridden(&stack, overrides)?.iter().filter(|it| is_in_config(it)).map(|it| format!("gateway.json: {it}")),
+        );
         Ok((stack, odd))
     }
 

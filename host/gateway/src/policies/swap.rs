@@ -6,21 +6,19 @@
 //! on. If anything is wrong with them, the serving ones stay.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pmk_core::text::hex;
-use pmk_policy::{Identity, Stack, compile::CancelFlag};
+use pmk_policy::{ConfiguredSettings, Identity, Stack, compile::CancelFlag};
 use pmk_system::{error::Failure, files, threads::offload};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{
-    Loader, Policies, TurnPolicies,
+    Loader, Origin, Overridden, Policies, TurnPolicies,
     shared_choice::{OnHost, SharedChoice},
 };
 use crate::{
@@ -94,6 +92,9 @@ pub struct StartLook {
     pub by: Source,
     /// Why it would be refused, if it is not refused with gateway.json as it is.
     pub refused: Option<StartRefusal>,
+    /// The settings that the options or the environment would change.
+    #[serde(default)]
+    pub overridden: Vec<Overridden>,
 }
 
 /// Why a start would be refused.
@@ -134,6 +135,7 @@ pub struct Ports {
 pub struct Promotion {
     /// The files of its policies.
     pub files: Vec<PathBuf>,
+    pub settings: ConfiguredSettings,
     pub serving: TurnPolicies,
     /// The policies that served until then.
     pub before: TurnPolicies,
@@ -165,7 +167,15 @@ pub(super) struct Origins {
     /// The top one last.
     pub(super) files: Vec<PathBuf>,
     /// Whether the policies are those that served before, restored as loaded then, whatever the files hold now.
-    is_back: bool,
+    pub(super) is_back: bool,
+    /// The settings of a promoted arm, which it has on all hosts, whatever else is set there.
+    pub(super) settings: Option<ConfiguredSettings>,
+}
+
+impl Origins {
+    pub(super) fn of(files: Vec<PathBuf>) -> Origins {
+        Origins { files, ..Origins::default() }
+    }
 }
 
 impl Followed {
@@ -191,7 +201,7 @@ pub(super) struct Chosen {
 struct Wanted {
     claim: Claim,
     by: SwapTrigger,
-    files: Vec<PathBuf>,
+    from: Origins,
     stack: Stack,
 }
 
@@ -199,8 +209,6 @@ struct Wanted {
 enum Claim {
     /// Requested under this number, for all hosts of the database.
     Asked(u64),
-    /// The same, for the policies that served before.
-    Back(u64),
     /// The files of these policies have changed. As nobody requested it, it is dropped if anything else was swapped in
     /// meanwhile.
     Changed(Followed),
@@ -242,15 +250,15 @@ impl Drop for Waiting {
 
 #[derive(Clone)]
 struct Previous {
-    files: Vec<PathBuf>,
+    from: Origins,
     stack: Stack,
 }
 
 impl Swapper {
     /// Creates the swapper of a gateway that was started with the policies of this loader.
     pub fn new(home: &Path, ports: Ports, loader: Loader, config: &PolicyConfig) -> Swapper {
-        let files = absolute(loader.files(config));
-        let followed = Followed { from: Origins { files, is_back: false }, serving: ports.policies.serving() };
+        let from = Origins::of(absolute(loader.files(config)));
+        let followed = Followed { from, serving: ports.policies.serving() };
         Swapper {
             ports,
             loader,
@@ -281,9 +289,8 @@ impl Swapper {
         let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
         let replaced = match loaded {
             Ok(stack) => {
-                let claim = Claim::Asked(request);
-                let wanted = Wanted { claim, by: SwapTrigger::Command, files: files.clone(), stack };
-                self.replace(wanted).await.map_err(Failure::from)
+                let (claim, from) = (Claim::Asked(request), Origins::of(files.clone()));
+                self.replace(Wanted { claim, by: SwapTrigger::Command, from, stack }).await.map_err(Failure::from)
             }
             Err(failure) => Err(failure),
         };
@@ -305,21 +312,22 @@ impl Swapper {
             let mut chosen = self.chosen();
             (chosen.previous.clone(), chosen.ask())
         };
-        let Some(Previous { files, stack }) = previous else {
+        let Some(Previous { from, stack }) = previous else {
             return Err(Failure::new("no other policies have been used since the gateway was started")
                 .hint("specify the components: `pmk-host policy use FILE…`"));
         };
+        let files = from.files.clone();
         let admitted = self.aside(move |loader, config| loader.admit(config, stack)).await;
         let stack = admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
-        let wanted = Wanted { claim: Claim::Back(request), by: SwapTrigger::Command, files: files.clone(), stack };
-        let replaced = self.replace(wanted).await?;
+        let (claim, from) = (Claim::Asked(request), Origins { is_back: true, ..from });
+        let replaced = self.replace(Wanted { claim, by: SwapTrigger::Command, from, stack }).await?;
         self.swapped(replaced, files).await
     }
 
     /// Whether a file holds another component than the one that was loaded from it. It may have changed during loading,
     /// which takes seconds when it has to compile.
     pub(super) async fn is_stale(&self, followed: &Followed) -> bool {
-        let Followed { from: Origins { files, is_back }, serving } = followed.clone();
+        let Followed { from: Origins { files, is_back, .. }, serving } = followed.clone();
         // Policies chosen by another host are in no file here.
         !is_back && !files.is_empty() && !offload(move || hold(&files, &identities(serving.stack()))).await
     }
@@ -328,19 +336,19 @@ impl Swapper {
     ///
     /// # Errors
     /// gateway.json cannot be read.
-    pub async fn look_at_start(
-        &self,
-        files: Vec<PathBuf>,
-        settings: BTreeMap<String, Map<String, Value>>,
-    ) -> Result<StartLook, Failure> {
+    pub async fn look_at_start(&self, files: Vec<PathBuf>, settings: ConfiguredSettings) -> Result<StartLook, Failure> {
         self.aside(move |loader, now| {
             let wanted = PolicyConfig { files, settings, ..now.clone() };
-            let refused = loader.look(&wanted).err().filter(|_| loader.look(now).is_ok());
-            let refused = refused.map(|failure| {
+            let looked = loader.look(&wanted);
+            let overridden = match &looked {
+                Ok((stack, _)) => loader.overridden(&wanted, stack)?,
+                Err(_) => vec![],
+            };
+            let refused = looked.err().filter(|_| loader.look(now).is_ok()).map(|failure| {
                 let (why, hint) = failure.into_parts();
                 StartRefusal { why, hint, by_options: loader.without_options().look(&wanted).is_ok() }
             });
-            Ok(StartLook { by: source(loader, &wanted), refused })
+            Ok(StartLook { by: source(loader, &wanted), refused, overridden })
         })
         .await
     }
@@ -351,8 +359,8 @@ impl Swapper {
         let loading = self.aside(|loader, config| Ok((absolute(loader.files(config)), loader.start(config)?)));
         match loading.await {
             Ok((files, stack)) => {
-                self.replace_unheard(Wanted { claim: Claim::Asked(request), by: SwapTrigger::Signal, files, stack })
-                    .await;
+                let (claim, from) = (Claim::Asked(request), Origins::of(files));
+                self.replace_unheard(Wanted { claim, by: SwapTrigger::Signal, from, stack }).await;
             }
             Err(failure) => self.unusable(SwapTrigger::Signal, &before, &failure),
         }
@@ -361,14 +369,21 @@ impl Swapper {
     /// Reloads the files of the serving policies, as one of them has changed. The future may be dropped at any time;
     /// then nothing is swapped.
     pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
-        let (files, wanted) = (followed.from.files.clone(), followed.from.files.clone());
+        let (files, from) = (followed.from.files.clone(), followed.from.clone());
         let load = move |loader: &Loader, config: &PolicyConfig| {
-            let stack = loader.load(config, &wanted)?;
-            let is_of_start = absolute(loader.files(config)) == wanted;
+            let Origins { files, settings, .. } = from;
+            let (stack, settings) = match settings {
+                Some(_) => {
+                    let arm = PolicyConfig { files: files.clone(), ..config.clone() };
+                    (loader.arm(&arm, Origin::Files)?, Some(arm.settings))
+                }
+                None => (loader.load(config, &files)?, None),
+            };
+            let is_of_start = absolute(loader.files(config)) == files;
             let missed = is_of_start.then(|| loader.missed_by_set(&identities(&stack))).flatten();
-            Ok((stack, missed))
+            Ok((stack, missed, Origins { settings, ..Origins::of(files) }))
         };
-        let (stack, missed) = match self.aside(load).await {
+        let (stack, missed, from) = match self.aside(load).await {
             Ok(loaded) => loaded,
             Err(failure) => return self.unusable(SwapTrigger::File, &files, &failure),
         };
@@ -380,13 +395,13 @@ impl Swapper {
         if let Some(policy) = missed {
             tracing::warn!("`--set` names policy `{policy}`, which the changed files do not hold: a start is refused");
         }
-        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, files, stack })
+        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, from, stack })
             .await;
     }
 
     /// Makes a swap whose result no caller waits for.
     async fn replace_unheard(self: &Arc<Self>, wanted: Wanted) {
-        let (by, files) = (wanted.by, wanted.files.clone());
+        let (by, files) = (wanted.by, wanted.from.files.clone());
         match self.replace(wanted).await {
             Ok(_) => {}
             Err(NotMade::Outdated) => {
@@ -401,29 +416,6 @@ impl Swapper {
         self.refused(by, files, failure);
         if !std::mem::replace(&mut self.chosen().told, true) {
             self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
-        }
-    }
-
-    /// Records promoted arms, which serve already, and publishes them to the other hosts.
-    pub async fn follow_promotions(&self) {
-        let mut promotions = self.ports.promotions.clone();
-        while promotions.changed().await.is_ok() {
-            let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
-            let Promotion { files, serving, before } = &*promotion;
-            let _alone = self.swapping.lock().await;
-            if !serving.is(&self.ports.policies.serving()) {
-                tracing::debug!("a promoted arm is not used: other policies were chosen in the meantime");
-                continue;
-            }
-            let from = Origins { files: absolute(files), is_back: false };
-            self.taken_over(&mut self.chosen(), SwapTrigger::Promotion, from, serving.clone(), before.clone());
-            match self.publish(serving.stack()).await {
-                Ok(version) => self.chosen().shared_choice.made(version),
-                Err(failure) => {
-                    let (why, hint) = (failure.message(), failure.advice());
-                    tracing::warn!(hint, "the promoted arm decides on this host only: {why}");
-                }
-            }
         }
     }
 
@@ -446,13 +438,15 @@ impl Swapper {
     async fn replace(self: &Arc<Self>, wanted: Wanted) -> Result<Replaced, NotMade> {
         let this = Arc::clone(self);
         let replacing = tokio::spawn(async move {
-            let Wanted { claim, by, files, stack } = wanted;
+            let Wanted { claim, by, from, stack } = wanted;
             let _alone = this.swapping.lock().await;
             let is_for_all = this.grant(&claim)?;
-            let version = if is_for_all { this.publish(&stack).await.map_err(NotMade::Failed)? } else { None };
+            let version = match is_for_all {
+                true => this.publish(&stack, from.settings.clone()).await.map_err(NotMade::Failed)?,
+                false => None,
+            };
             let mut chosen = this.chosen();
-            let is_back = matches!(claim, Claim::Back(_));
-            let replaced = this.take_over(&mut chosen, by, Origins { files, is_back }, &stack);
+            let replaced = this.take_over(&mut chosen, by, from, &stack);
             if is_for_all {
                 chosen.shared_choice.made(version);
             }
@@ -467,7 +461,7 @@ impl Swapper {
     fn grant(&self, claim: &Claim) -> Result<bool, NotMade> {
         let mut chosen = self.chosen();
         let (may_be, is_for_all) = match claim {
-            Claim::Asked(request) | Claim::Back(request) => (chosen.grant(*request), true),
+            Claim::Asked(request) => (chosen.grant(*request), true),
             Claim::Changed(followed) => {
                 let serves = |followed: &Followed| self.ports.policies.serving().is(&followed.serving);
                 // The policies that each host was started with, it follows by itself.
@@ -485,7 +479,7 @@ impl Swapper {
     }
 
     /// Records a swap that was made: origins, previous policies, log and ledger.
-    fn taken_over(
+    pub(super) fn taken_over(
         &self,
         chosen: &mut Chosen,
         by: SwapTrigger,
@@ -496,7 +490,7 @@ impl Swapper {
         let (before, now) = (identities(replaced.stack()), identities(serving.stack()));
         let followed_before = self.followed.send_replace(Followed { from, serving });
         if before != now {
-            chosen.previous = Some(Previous { files: followed_before.from.files, stack: replaced.stack().clone() });
+            chosen.previous = Some(Previous { from: followed_before.from, stack: replaced.stack().clone() });
         }
         chosen.told = false;
         tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&now), names(&before));
@@ -505,9 +499,9 @@ impl Swapper {
     }
 
     /// Stops following files: the serving policies were chosen elsewhere and do not depend on files here.
-    pub(super) fn follow_no_files(&self) {
+    pub(super) fn follow_no_files(&self, from: Origins) {
         let serving = self.ports.policies.serving();
-        self.followed.send_replace(Followed { from: Origins::default(), serving });
+        self.followed.send_replace(Followed { from, serving });
     }
 
     pub(super) fn refused(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
@@ -532,10 +526,6 @@ impl Swapper {
     pub(super) fn chosen(&self) -> MutexGuard<'_, Chosen> {
         // The fields are changed one by one after the swap itself, so a panic in between leaves a valid state.
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn serving(&self) -> Vec<Identity> {
-        identities(self.ports.policies.serving().stack())
     }
 }
 
@@ -578,7 +568,7 @@ pub fn names(layers: &[Identity]) -> String {
     layers.iter().map(Identity::to_string).collect::<Vec<_>>().join(" over ")
 }
 
-fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
     // Only an empty path cannot be made absolute, and it names no file.
     files.iter().map(|file| embedded::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }

@@ -24,6 +24,9 @@ pub(super) const OF_PERSON: &str =
     "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND at > ?4";
 pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind = ?1 AND session_id = ?2 AND at > ?3";
 pub(super) const ASK: &str = "INSERT INTO asked (kind, front, \"user\", session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+/// The newest, so many.
+pub(super) const TAKE_BACK: &str = "DELETE FROM asked WHERE id IN
+     (SELECT id FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 ORDER BY at DESC LIMIT ?5)";
 pub(super) const WRITTEN_BY: &str =
     "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN turn t ON t.id = m.turn_id
      WHERE l.session_id = ?1 AND t.asked_by = ?2 AND m.origin = 'user'";
@@ -66,6 +69,19 @@ impl Store {
     /// Nothing was counted: nobody must be asked.
     pub async fn count_asked(&self, asking: Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
         self.write(move |conn| count(conn, &asking, most, now_ms)).await
+    }
+
+    /// Takes back the newest counts of questions that were not put to others after all.
+    ///
+    /// # Errors
+    /// They still count.
+    pub async fn take_back_asked(&self, asking: Asking, times: usize) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            let Asking { kind, front, user, session } = &asking;
+            let (kind, front, times) = (kind.tag(), front_name(*front), i64::try_from(times).unwrap_or(i64::MAX));
+            Ok(conn.prepare_cached(TAKE_BACK)?.run(params![kind, front, user, session.0, times])?)
+        })
+        .await
     }
 
     /// Returns the messages of the live window that were written by this person only.

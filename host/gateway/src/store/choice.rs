@@ -1,11 +1,11 @@
 //! Policies that were chosen for all hosts of a database, until all of them have ended; and what decides on each
 //! host.
 
-use pmk_policy::Identity;
+use pmk_policy::{ChangedSettings, ConfiguredSettings, Identity};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Store, StoreError,
+    Store, StoreError, codec,
     components::{self, LayerUpload, SentLayer},
     error::Fault,
     sql::{Connection, OptionalExtension, params},
@@ -14,7 +14,9 @@ use super::{
 const CHOOSE: &str = "INSERT INTO chosen_policies AS c (id, version, host, layers) VALUES (1, pmk_now(), ?1, ?2)
      ON CONFLICT (id) DO UPDATE SET version = greatest(c.version + 1, excluded.version), host = excluded.host, layers = excluded.layers
      RETURNING version";
-const CHOSEN: &str = "SELECT version, host, layers FROM chosen_policies WHERE id = 1";
+const GIVE_SETTINGS: &str = "UPDATE chosen_policies SET settings = ?1, settings_of = version WHERE id = 1";
+const CHOSEN: &str = "SELECT version, host, layers, CASE WHEN settings_of = version THEN settings END
+     FROM chosen_policies WHERE id = 1";
 const SAY: &str = "UPDATE host SET deciding = ?2 WHERE id = ?1";
 /// Once all have ended, each starts with its own policies again.
 const FORGET: &str = "DELETE FROM chosen_policies WHERE NOT EXISTS (SELECT 1 FROM host WHERE lease_ms <> 0)";
@@ -26,6 +28,8 @@ pub struct Choice {
     pub host: String,
     /// The top layer last; empty where the embedded policy decides alone.
     pub layers: Vec<SentLayer>,
+    /// The settings of a promoted arm; `None` where each host uses its own.
+    pub settings: Option<ConfiguredSettings>,
 }
 
 /// The policies that decide on a host.
@@ -33,6 +37,9 @@ pub struct Choice {
 pub struct HostPolicies {
     /// The top layer first.
     pub layers: Vec<Identity>,
+    /// Their settings that somebody has changed, if the program reports them.
+    #[serde(default)]
+    pub settings: Option<ChangedSettings>,
     /// The version of the last choice that it has seen.
     #[serde(default)]
     pub choice: Option<i64>,
@@ -42,15 +49,19 @@ pub struct HostPolicies {
 }
 
 impl Store {
-    /// Makes all hosts use these layers, the top one last. Returns the choice's version; `None` on a store in a
-    /// file.
+    /// Makes all hosts use these layers, the top one last, with these settings or, without any, each with its own.
+    /// Returns the choice's version; `None` on a store in a file.
     ///
     /// # Errors
     /// Nothing was chosen.
-    pub async fn choose(&self, layers: Vec<LayerUpload>) -> Result<Option<i64>, StoreError> {
+    pub async fn choose(
+        &self,
+        layers: Vec<LayerUpload>,
+        settings: Option<ConfiguredSettings>,
+    ) -> Result<Option<i64>, StoreError> {
         let Some(link) = &self.shared.link else { return Ok(None) };
         let (home, chosen) = (link.home().clone(), layers.iter().map(|(layer, _)| layer.clone()).collect::<Vec<_>>());
-        self.send_along(layers, move |conn| choose(conn, &home, &chosen)).await.map(Some)
+        self.send_along(layers, move |conn| choose(conn, &home, &chosen, settings.as_ref())).await.map(Some)
     }
 
     /// Returns the choice for all hosts.
@@ -77,21 +88,32 @@ impl Store {
 
 fn chosen(conn: &Connection) -> Result<Option<Choice>, Fault> {
     let mut statement = conn.prepare_cached(CHOSEN)?;
-    let row = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)));
-    // Layers that cannot be parsed were written by a newer program.
-    Ok(row.optional()?.and_then(|(version, host, layers)| {
-        Some(Choice { version, host, layers: serde_json::from_str(&layers).ok()? })
+    let row = statement.query_row([], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get::<_, Option<String>>(3)?))
+    });
+    // What cannot be parsed was written by a newer program.
+    Ok(row.optional()?.and_then(|(version, host, layers, settings)| {
+        let settings = settings.map(|settings| serde_json::from_str(&settings)).transpose().ok()?;
+        Some(Choice { version, host, layers: serde_json::from_str(&layers).ok()?, settings })
     }))
 }
 
 /// Stores the choice; `None` where one of the components was deleted again.
-fn choose(conn: &Connection, home: &str, layers: &[SentLayer]) -> Result<Option<i64>, Fault> {
+fn choose(
+    conn: &Connection,
+    home: &str,
+    layers: &[SentLayer],
+    settings: Option<&ConfiguredSettings>,
+) -> Result<Option<i64>, Fault> {
     let there = components::digests(conn)?;
     if !layers.iter().all(|layer| there.contains(&layer.sha256)) {
         return Ok(None);
     }
     let layers = serde_json::to_string(layers).unwrap_or_default();
     let version = conn.prepare_cached(CHOOSE)?.query_row(params![home, layers], |row| row.get(0))?;
+    if let Some(settings) = settings {
+        conn.prepare_cached(GIVE_SETTINGS)?.run([codec::to_json(settings)])?;
+    }
     components::keep_what_is_named(conn)?;
     Ok(Some(version))
 }

@@ -53,6 +53,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0027_experiments.sql"),
     include_str!("migrations/0028_sizes.sql"),
     include_str!("migrations/0029_in_person.sql"),
+    include_str!("migrations/0030_promoted.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the

@@ -47,7 +47,8 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
             CAST(coalesce(sum(t.input_tokens + t.cache_read_tokens + t.cache_creation_tokens), 0) AS BIGINT),
             CAST(coalesce(sum(t.output_tokens), 0) AS BIGINT),
-            CAST(coalesce(sum(CASE WHEN t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
+            CAST(coalesce(sum(CASE WHEN t.answered_at IS NOT NULL AND i.called_off IS DISTINCT FROM 'stopped'
+                              AND t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
                AND u.answered_at BETWEEN ?2 AND ?3 AND v.likes = 1),
@@ -98,12 +99,19 @@ pub struct ArmConversation {
     /// The tokens that the provider counted.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// The sum over all turns.
+    /// The sum over the turns that were not called off: the others end when people lose patience.
     pub latency_ms: u64,
     pub likes: u64,
     pub dislikes: u64,
     /// Turns whose question people stopped or deleted before it was answered.
     pub called_off: u64,
+}
+
+impl ArmConversation {
+    /// Returns the number of turns that were not called off.
+    pub fn answered(&self) -> u64 {
+        self.turns.saturating_sub(self.called_off)
+    }
 }
 
 /// The configuration of an experiment, as far as its figures depend on it.

@@ -21,6 +21,7 @@ const SCHEMAS: &[Schema] = &[
     (27, include_str!("migrations/postgres/0027_experiments.sql")),
     (28, include_str!("migrations/postgres/0028_sizes.sql")),
     (29, include_str!("migrations/postgres/0029_in_person.sql")),
+    (30, include_str!("migrations/postgres/0030_promoted.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

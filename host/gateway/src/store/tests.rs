@@ -2,6 +2,7 @@
 //! what only a file can do, on SQLite.
 
 mod backups;
+mod choices;
 mod copies;
 mod crashes;
 mod damage;

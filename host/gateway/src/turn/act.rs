@@ -6,7 +6,7 @@
 //! used up, the model is told so and gives its final answer. A directive that is not carried out is never
 //! dropped silently: the model is told, or the person sees it.
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
 
@@ -177,7 +177,8 @@ async fn plan(
     looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(messages.told_used_up())))).collect()
 }
 
-/// Runs the `mra` questions of one round, some at a time.
+/// Runs the `mra` questions of one round, some at a time. Those that the gateway's stop ends are asked again by the next
+/// start, and do not count twice.
 async fn run_all(
     services: &Services,
     work: &mut Work<'_>,
@@ -189,7 +190,20 @@ async fn run_all(
     }
     let work = &*work;
     let run = |(at, question)| async move { Ok((at, mra::ask(services, work, &question).await?)) };
-    stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE).try_collect().await
+    let (count, mut found) = (asked.len(), Vec::new());
+    let mut running = stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE);
+    while let Some(next) = running.next().await {
+        match next {
+            Ok(done) => found.push(done),
+            Err(error) => {
+                if matches!(error, TurnError::Stopping) {
+                    bounds::take_back(services, work, count - found.len()).await;
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Handles a text answer, with or without a fenced directive.

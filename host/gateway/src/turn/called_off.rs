@@ -13,7 +13,7 @@ use crate::{
     chat::MessageBody,
     dispatch::GivenUp,
     front::settled::unfenced,
-    ledger::{Tags, report::TurnReport},
+    ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,
     store::{self, Answered, CalledOff, CaseEntry, OpenTurn, Outgoing, Recorded, TurnOutcome},
 };
@@ -94,9 +94,14 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let GivenUp { usage, outturn, events, .. } = given_up.clone();
+    let GivenUp { usage, outturn, mut events, .. } = given_up.clone();
+    // Who stops an answer may ask once more.
+    let reask = outturn.tags.place.as_ref().and_then(|_| services.questions.ask(&turn));
+    events.extend(
+        reask.map(|reask| TaggedEvent { event: record::reasked(&turn.inbound, reask), tags: outturn.tags.clone() }),
+    );
     let (user, asked_at_ms) = (asked_by.clone(), turn.received_at_ms);
-    let outturn = TurnOutcome { asked_by, ..outturn };
+    let outturn = TurnOutcome { asked_by, reasked: reask.is_some(), ..outturn };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
         usage,

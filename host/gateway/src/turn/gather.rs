@@ -22,7 +22,7 @@ use crate::{
     access::{audience::Audience, people::People},
     calibration::TokenBudget,
     case,
-    exchange::{self, Exchange, Ports, window::Window},
+    exchange::{self, Draft, Exchange, Ports, window::Window},
     ledger::{TaggedEvent, Tags},
     services::Services,
     store::{self, Digest, FoundAtom, OpenTurn},
@@ -115,7 +115,7 @@ pub(super) async fn gather<'a>(
         trial: None,
         window,
         atoms: atoms.len(),
-        tally: exchange::Tally { turns_dropped, ..exchange::Tally::default() },
+        tally: exchange::Tally { draft: Draft { turns_dropped, ..Draft::default() }, ..exchange::Tally::default() },
     };
     Ok(Work {
         turn,

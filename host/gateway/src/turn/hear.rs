@@ -104,11 +104,11 @@ async fn read(
     let classified = async { Ok(classify(services, &journal, turn, marker, &told.text).await) };
     let reading = unless(&batch.interrupted(), pin!(classified)).await?;
     let earlier = batch.take_given_up();
-    let mut events = GivenUp::cost_of(earlier.events);
+    let mut events = GivenUp::lasting(earlier.events);
     events.extend(journal.take());
     match services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await {
         Err(StoreError::Changed) => {
-            batch.give_up(GivenUp { events: GivenUp::cost_of(events), ..earlier });
+            batch.give_up(GivenUp { events: GivenUp::lasting(events), ..earlier });
             Err(StoreError::Changed.into())
         }
         kept => {

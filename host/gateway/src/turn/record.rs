@@ -10,7 +10,7 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
-    chat::MessageBody,
+    chat::{Inbound, MessageBody},
     dispatch::GivenUp,
     exchange::Cut,
     ledger::{
@@ -37,7 +37,7 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have cost and removed.
+/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have left.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
@@ -98,10 +98,9 @@ pub(super) async fn record(
     split.into_iter().for_each(|event| work.ports.journal.note(event));
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
-    note_reask(&work, reask.as_ref());
-    let outturn =
-        TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn(&work) };
-    let GivenUp { usage, mut events, .. } = attempt;
+    reask.into_iter().for_each(|reask| work.ports.journal.note(reasked(&work.turn.inbound, reask)));
+    let GivenUp { usage, outturn, mut events, .. } = attempt;
+    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn };
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
     let recorded = Recorded {
@@ -193,11 +192,9 @@ fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learn
     }
 }
 
-fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
-    let Some(&Reask { after_ms, similarity }) = reask else { return };
-    let inbound = &work.turn.inbound;
-    let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
+/// Returns the event of a question that was asked again.
+pub(super) fn reasked(inbound: &Inbound, Reask { after_ms, similarity }: Reask) -> Event {
+    Event::SignalReasked { actor: inbound.user.clone(), session: inbound.key.to_string(), after_ms, similarity }
 }
 
 /// Returns what has come of a turn so far.
@@ -227,23 +224,24 @@ pub(super) async fn judge(services: &Services, outturn: &TurnOutcome) {
 /// Returns the turn's report, which is also the source of the ledger's `turn.processed`.
 fn report(work: &Work<'_>) -> TurnReport {
     let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
+    let draft = &tally.draft;
     let question = QuestionReport {
         audience: work.ports.audience,
         policy: tally.decided_by.as_ref().map(Decider::from),
         tokens: TokenReport {
             before: tally.tokens_before,
-            after: tally.tokens_after,
+            after: draft.tokens_after,
             limit: work.exchange.budget.limit,
         },
-        turns_dropped: tally.turns_dropped,
-        messages_replaced: tally.messages_replaced,
+        turns_dropped: draft.turns_dropped,
+        messages_replaced: draft.messages_replaced,
         rungs: tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
         calls: tally.calls,
         mra_asks: work.tally.mra_asks,
         atoms: work.atoms.clone(),
         experiment: place.map(|place| place.experiment.to_string()),
         arm: place.map(|place| place.arm.to_string()),
-        recalled: tally.recalled.clone(),
+        recalled: draft.recalled.clone(),
     };
     TurnReport {
         event_id: work.turn.inbound.event_id.clone(),

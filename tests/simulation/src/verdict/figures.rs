@@ -1,4 +1,4 @@
-//! Checks what the store and the ledger say that the model has cost, and how many messages were parked.
+//! Checks what the store and the ledger say that the model has cost and refused, and how many messages were parked.
 
 use std::path::Path;
 
@@ -26,7 +26,8 @@ pub(super) fn spent(store: &Path, database: Option<&WorldsDatabase>) -> [u64; 2]
 }
 
 impl Verdict<'_> {
-    /// What the model has counted must be stored once, and nothing else; and each message that is parked be told of once.
+    /// What the model has counted and refused must be stored once, and nothing else; and each message that is parked be
+    /// told of once.
     pub(super) fn judge_figures(&self, lines: &[Value], breaches: &mut Vec<String>) {
         let asked = self.world.witness.all_spent();
         let sum = |name: &str| {
@@ -55,6 +56,11 @@ impl Verdict<'_> {
             if is_more || is_all && figures != asked {
                 breaches.push(format!("{what} {figures:?} tokens, and the model of {asked:?}"));
             }
+        }
+        let [refused, most] = self.world.witness.all_refused();
+        let told = lines.iter().filter(|line| line["type"] == "context.exceeded").count() as u64;
+        if told > most || keeps_all && told < refused {
+            breaches.push(format!("the ledger tells of {told} refusals, and the model of {refused} to {most}"));
         }
         if parked < self.kept.parked.len() {
             breaches.push(format!("{} messages are parked, and the ledger tells of {parked}", self.kept.parked.len()));

@@ -72,6 +72,9 @@ impl Status {
                 .hint("define one as `experiment` in gateway.json, or use `experiment start --file FILE`"));
         };
         let state = State::of(written.as_ref());
+        if let Some(written) = &written {
+            super::warn_if_futile(context, written);
+        }
         if context.json {
             let mut document = serde_json::to_value(&figures).map_err(Failure::new)?;
             document["state"] = json!(state.name());
@@ -122,7 +125,7 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     let heading =
         ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
     let heading =
-        heading.into_iter().chain(["#CALLED OFF", "#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
+        heading.into_iter().chain(["#CALLED OFF", "#TOKENS/TURN", "#SECONDS/ANSWER"]).map(str::to_owned).collect();
     let rows = figures.arms.iter().map(|arm| row(arm, &page));
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     page.columns(&rows);
@@ -172,7 +175,7 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
             let told = page.filled(told, &[&arm.arm, &of_arm, control, &of_control]);
             page.text(&format!("  {told}\n"));
         }
-        if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
+        if arm.differences.iter().all(|it| it.finding == Finding::TooFewConversations) {
             let told = "no conclusion before each has {} conversations with an answer: {} has {}, {} has {}";
             let least = LEAST_CONVERSATIONS.to_string();
             let told = page.filled(told, &[&least, &arm.arm, &of_arm, control, &of_control]);
@@ -236,9 +239,8 @@ fn statement(difference: &Difference, page: &Page) -> String {
     page.translated(&match finding {
         Finding::More => format!("more: {arm} against {control}{bounds}"),
         Finding::Less => format!("less: {arm} against {control}{bounds}"),
-        Finding::NoDifferenceShown | Finding::TooFewConversations => {
-            format!("no difference shown: {arm} against {control}{bounds}")
-        }
+        Finding::NoDifferenceShown => format!("no difference shown: {arm} against {control}{bounds}"),
+        Finding::TooFewConversations => "too few conversations".to_owned(),
     })
 }
 

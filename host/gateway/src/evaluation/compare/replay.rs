@@ -208,7 +208,7 @@ impl<'a> Replay<'a> {
             refusals: seen.tally.overflows_met - refused,
             rungs: exchange.tally.rungs.clone(),
             turns_out_of_view: exchange.window.dropped_turns(),
-            recalled: exchange.tally.recalled.len(),
+            recalled: exchange.tally.draft.recalled.len(),
             answered,
         }
     }

@@ -34,7 +34,7 @@ impl Replanning {
     /// Plans a request that is smaller than all that were refused. Returns false if there is none.
     pub async fn next(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<bool, StoreError> {
         Trial::begin(exchange);
-        let (before, dropped) = (exchange.tally.tokens_after, exchange.tally.turns_dropped);
+        let (before, dropped) = (exchange.tally.draft.tokens_after, exchange.tally.draft.turns_dropped);
         while let Some(&step) = STEPS.get(self.0) {
             self.0 += 1;
             plan(ports, exchange, step).await?;
@@ -42,14 +42,15 @@ impl Replanning {
                 continue;
             }
             exchange.tally.rungs.push(NAME);
-            let turns = exchange.tally.turns_dropped - dropped;
-            exchange.tally.cut = Cut::both(exchange.tally.cut, (turns > 0).then_some(Cut::Trimmed(turns)));
+            let turns = exchange.tally.draft.turns_dropped - dropped;
+            let removed = (turns > 0).then_some(Cut::Trimmed(turns));
+            exchange.tally.draft.cut = Cut::both(exchange.tally.draft.cut, removed);
             ports.note(Event::ContextReplanned {
                 actor: exchange.asker.clone(),
                 session: exchange.key.clone(),
                 limit: exchange.budget.limit,
                 tokens_before: before,
-                tokens_after: exchange.tally.tokens_after,
+                tokens_after: exchange.tally.draft.tokens_after,
             });
             return Ok(true);
         }

@@ -45,7 +45,7 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
     fold(ports, exchange, base, fresh, told).await?;
     tracing::info!(session, "daemon.context_overflow.recovery");
     ports.alarm(AdminAlert::Rotated { left_behind });
-    exchange.tally.cut = Some(Cut::Rotated(turns));
+    exchange.tally.draft.cut = Some(Cut::Rotated(turns));
     Ok(true)
 }
 

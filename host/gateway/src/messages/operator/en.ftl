@@ -66,6 +66,7 @@ status-host-is = `{ $name }` { $does ->
    *[silent] is silent
 }, version { $version }, since { $since }, last heard from { $seconds } s ago
 status-policies = policies
+status-policies-with = { $policies } with { $settings }
 status-policies-is = { $refused ->
     [yes] { $policies }, not those chosen for all hosts: { $why }
    *[no] { $policies }

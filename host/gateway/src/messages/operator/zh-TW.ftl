@@ -54,6 +54,7 @@ status-host-is = `{ $name }` { $does ->
    *[silent] 沒有消息
 }，版本 { $version }，從 { $since } 起，{ $seconds } 秒前有消息
 status-policies = 策略
+status-policies-with = { $policies }，設定為 { $settings }
 status-policies-is = { $refused ->
     [yes] { $policies }，沒有採用為所有主機選的策略：{ $why }
    *[no] { $policies }

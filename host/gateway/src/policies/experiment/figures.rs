@@ -55,12 +55,12 @@ pub struct ArmFigures {
     pub reasked: u64,
     pub likes: u64,
     pub dislikes: u64,
-    /// Turns whose question people stopped or deleted before it was answered. Their time ends there.
+    /// Turns whose question people stopped or deleted before it was answered.
     pub called_off: u64,
     /// As counted by the provider.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// The average per turn.
+    /// The average per turn that was not called off.
     pub latency_ms: Option<u64>,
     /// The number of conversations that were moved to another arm.
     pub moved: u64,
@@ -131,17 +131,20 @@ pub struct Figures {
     pub is_mismatched: bool,
 }
 
-/// A figure: its name, and its sum over all turns of a conversation.
-type Figure = (&'static str, fn(&ArmConversation) -> f64);
+/// A figure: its name, its sum over turns of a conversation, and the number of these turns.
+type Figure = (&'static str, fn(&ArmConversation) -> u64, fn(&ArmConversation) -> u64);
 
-const FIGURES: [Figure; 7] = [
-    ("failures a turn", |it| it.failed as f64),
-    ("overflows a turn", |it| it.overflowed as f64),
-    ("questions asked again", |it| it.reasked as f64),
-    ("thumbs up a turn", |it| it.likes as f64),
-    ("thumbs down a turn", |it| it.dislikes as f64),
-    ("prompt tokens a turn", |it| it.tokens_in as f64),
-    ("milliseconds a turn", |it| it.latency_ms as f64),
+/// How long a turn that was called off would have taken is not known: with the time until then, an arm that people lose
+/// patience with would look fast. So it is in no time, and a figure of its own shows if an arm has more of them.
+const FIGURES: [Figure; 8] = [
+    ("failures a turn", |it| it.failed, |it| it.turns),
+    ("overflows a turn", |it| it.overflowed, |it| it.turns),
+    ("questions asked again", |it| it.reasked, |it| it.turns),
+    ("questions called off", |it| it.called_off, |it| it.turns),
+    ("thumbs up a turn", |it| it.likes, |it| it.turns),
+    ("thumbs down a turn", |it| it.dislikes, |it| it.turns),
+    ("prompt tokens a turn", |it| it.tokens_in, |it| it.turns),
+    ("milliseconds an answer", |it| it.latency_ms, ArmConversation::answered),
 ];
 
 /// Returns the design of an experiment, as it is stored with the conversations.
@@ -246,7 +249,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         called_off: sum(|it| it.called_off),
         tokens_in: sum(|it| it.tokens_in),
         tokens_out: sum(|it| it.tokens_out),
-        latency_ms: sum(|it| it.latency_ms).checked_div(turns),
+        latency_ms: sum(|it| it.latency_ms).checked_div(sum(ArmConversation::answered)),
         moved: of().filter(|it| it.moved).count() as u64,
         stopped: None,
         policies_changed_at: None,
@@ -286,13 +289,13 @@ pub fn differences(
 ) -> (Compared, Vec<Difference>) {
     let (compared, [of_arm, of_control]) = comparable(conversations, arm, control);
     let level = LEVEL / (FIGURES.len() * rivals.max(1)) as f64;
-    let enough = of_arm.len().min(of_control.len()) >= LEAST_CONVERSATIONS;
     let differences = FIGURES
         .into_iter()
-        .map(|(figure, amount)| {
-            let (arm, control) = (Ratio::of(&of_arm, amount), Ratio::of(&of_control, amount));
+        .map(|(figure, amount, turns)| {
+            let [arm, control] = [&of_arm, &of_control].map(|of| Ratio::of(of, amount, turns));
+            let enough = arm.conversations.min(control.conversations) >= LEAST_CONVERSATIONS as f64;
             let difference = arm.value - control.value;
-            let reach = arm.variance_against(&control).sqrt() * width((of_arm.len() + of_control.len()) as f64, level);
+            let reach = arm.variance_against(&control).sqrt() * width(arm.conversations + control.conversations, level);
             let interval = (enough && reach > 0.0).then_some([difference - reach, difference + reach]);
             // Without any variance there is no interval, and two values differ if they are not the same: among so many
             // conversations, chance sorts those of one value into one arm less than once in a million experiments.
@@ -317,24 +320,33 @@ struct Ratio {
     /// The variance of the value, estimated from the differences between conversations.
     variance: f64,
     turns: f64,
+    /// Those that have such turns.
+    conversations: f64,
 }
 
 impl Ratio {
-    fn of(conversations: &[&ArmConversation], amount: fn(&ArmConversation) -> f64) -> Ratio {
+    fn of(
+        conversations: &[&ArmConversation],
+        amount_of: fn(&ArmConversation) -> u64,
+        turns_of: fn(&ArmConversation) -> u64,
+    ) -> Ratio {
+        let conversations: Vec<&ArmConversation> =
+            conversations.iter().copied().filter(|it| turns_of(it) > 0).collect();
         let count = conversations.len() as f64;
-        let turns: f64 = conversations.iter().map(|it| it.turns as f64).sum();
+        let turns: f64 = conversations.iter().map(|it| turns_of(it) as f64).sum();
         if turns == 0.0 {
-            return Ratio { value: 0.0, variance: 0.0, turns };
+            return Ratio { value: 0.0, variance: 0.0, turns, conversations: count };
         }
-        let value = conversations.iter().map(|it| amount(it)).sum::<f64>() / turns;
+        let value = conversations.iter().map(|it| amount_of(it) as f64).sum::<f64>() / turns;
         // How far the ratio moves if a conversation is left out. The more of the turns it has, the more it pulls the
         // ratio towards its own, and the less the difference between the two says.
         let squares = conversations.iter().map(|it| {
-            let turns_here = it.turns as f64;
+            let turns_here = turns_of(it) as f64;
             let others = turns - turns_here;
-            if others > 0.0 { ((amount(it) - value * turns_here) / others).powi(2) } else { 0.0 }
+            if others > 0.0 { ((amount_of(it) as f64 - value * turns_here) / others).powi(2) } else { 0.0 }
         });
-        Ratio { value, variance: squares.sum::<f64>() * count / (count - 1.0).max(1.0), turns }
+        let variance = squares.sum::<f64>() * count / (count - 1.0).max(1.0);
+        Ratio { value, variance, turns, conversations: count }
     }
 
     /// Returns the variance of the difference from another value.
@@ -468,7 +480,7 @@ mod tests {
             let (_, differences) = differences(&apart, arm, control, 1);
             let found: Vec<Finding> = differences.iter().map(|it| it.finding).collect();
             let none = Finding::NoDifferenceShown;
-            assert_eq!(found, [none, finding, none, none, none, none, none]);
+            assert_eq!(found, [none, finding, none, none, none, none, none, none]);
             assert!(differences.iter().all(|it| it.interval.is_none()), "nothing varies: {differences:?}");
         }
     }
@@ -540,6 +552,27 @@ mod tests {
         for changes in [&[5][..], &[5, 7]] {
             assert_eq!(found("b", changes, &stopped), (Finding::More, 12, Some("b".into()), 120));
         }
+    }
+
+    /// Once, a turn counted with the time until it was stopped: the slower an arm, the faster it looked.
+    #[test]
+    fn an_arm_whose_answers_people_stop_looked_fast() {
+        let of = |arm: &str, called_off: u64, number: u64| ArmConversation {
+            called_off,
+            latency_ms: (5 - called_off) * (8_000 + number),
+            ..conversation(arm, 0)
+        };
+        let pairs = (0..40).flat_map(|number| [of("a", number % 2, number), of("b", 3 + number % 2, number)]);
+        let conversations: Vec<ArmConversation> = pairs.collect();
+        let (_, found) = differences(&conversations, "b", "a", 1);
+        let of_figure = |name: &str| found.iter().find(|it| it.figure == name).map(|it| it.finding);
+        assert_eq!(of_figure("milliseconds an answer"), Some(Finding::NoDifferenceShown), "{found:?}");
+        assert_eq!(of_figure("questions called off"), Some(Finding::More), "{found:?}");
+        // Where nothing of an arm is answered any more, nothing is known of its time.
+        let all: Vec<ArmConversation> = (0..40).flat_map(|number| [of("a", 0, number), of("b", 5, number)]).collect();
+        let (_, found) = differences(&all, "b", "a", 1);
+        let time = found.iter().find(|it| it.figure == "milliseconds an answer").expect("the figure");
+        assert_eq!((time.finding, time.interval), (Finding::TooFewConversations, None));
     }
 
     #[test]

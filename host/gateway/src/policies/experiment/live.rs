@@ -246,6 +246,10 @@ impl RunningExperiment {
             Ok((design, stopped)) => (design, stopped.into_keys().collect()),
             Err(error) => return self.later(trial, &error),
         };
+        if let Some(futile) = config.futile() {
+            let (why, hint) = (futile.message(), futile.advice());
+            tracing::warn!(experiment = config.name, hint, "nothing can be learnt from the experiment: {why}");
+        }
         for changed in design.arms.iter().filter(|arm| arm.changes_ms.last() == Some(&now_ms)) {
             let arm = &changed.name;
             if stopped.contains(arm) {
@@ -407,7 +411,8 @@ impl ActiveExperiment {
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
             let serving = TurnPolicies::new(policies.stack());
-            Promotion { files: now.files.clone(), before: ports.policies.swap(serving.clone()), serving }
+            let before = ports.policies.swap(serving.clone());
+            Promotion { files: now.files.clone(), settings: now.settings.clone(), serving, before }
         });
         let promoted = arm.map(|arm| arm.name.to_string());
         tracing::info!(experiment = self.config.name, promoted, "the experiment is over");

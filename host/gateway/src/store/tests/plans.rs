@@ -92,6 +92,7 @@ const BY_INDEX: &[&str] = &[
     asked::OF_PERSON,
     asked::OF_CONVERSATION,
     asked::ASK,
+    asked::TAKE_BACK,
     asked::WRITTEN_BY,
     asked::PASSED_ON,
     cases::OPEN_IN,

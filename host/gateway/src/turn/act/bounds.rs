@@ -16,10 +16,9 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
         Kind::Escalate => services.config.hourly.escalations,
         Kind::MraAsk => services.config.hourly.mra_questions,
     };
-    let (front, user, session) = (inbound.key.front, inbound.user.clone(), work.turn.session);
-    let asking = Asking { kind, front, user: user.clone(), session };
+    let asking = asking(work, kind);
     let Some(of) = services.store.count_asked(asking, most, services.now_ms()).await? else { return Ok(None) };
-    let (session, of) = (inbound.key.to_string(), of.name());
+    let (session, user, of) = (inbound.key.to_string(), inbound.user.clone(), of.name());
     tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the hourly limit is reached");
     work.ports.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
     let said = services.messages.used_up(kind, most);
@@ -27,6 +26,24 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
         work.tally.bounded.push_str(&said);
     }
     Ok(Some(services.messages.told_bounded(most, of)))
+}
+
+/// Takes back what an attempt that the gateway ends has counted: so many searches that were not finished, and a question
+/// to contacts that was not sent. The next start counts them again.
+pub(super) async fn take_back(services: &Services, work: &Work<'_>, searches: usize) {
+    let escalations = usize::from(work.tally.escalation.is_some());
+    for (kind, times) in [(Kind::MraAsk, searches), (Kind::Escalate, escalations)] {
+        if times > 0
+            && let Err(error) = services.store.take_back_asked(asking(work, kind), times).await
+        {
+            tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
+        }
+    }
+}
+
+fn asking(work: &Work<'_>, kind: Kind) -> Asking {
+    let inbound = &work.turn.inbound;
+    Asking { kind, front: inbound.key.front, user: inbound.user.clone(), session: work.turn.session }
 }
 
 /// Returns why a repository may not be asked about; `None` if it may. The operator's list decides if there is one;

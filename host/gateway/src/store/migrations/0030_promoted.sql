@@ -1,0 +1,1 @@
+-- What a promoted arm brings to hosts of one database: a file is of one home, so there is nothing to do.
