@@ -13,6 +13,7 @@ use super::{
     output::{note, print_json, print_page},
 };
 use crate::{
+    chat::Refusal,
     control::{Look, look},
     ledger::LedgerBacklog,
     messages::{Messages, terminal},
@@ -48,11 +49,13 @@ impl StatusCommand {
         } else {
             let messages = Messages::new(context.language);
             print_page(&shown.page(&messages), &" ".repeat(NAME_COLUMNS + 1))?;
-            let hint = match shown.store.as_ref().and_then(|store| store.hosts.as_ref().err()) {
-                Some(failure) => failure.advice().map(|hint| context.translated(hint).into_owned()),
-                None => shown.trouble().map(|_| messages.status_ledger_hint()),
-            };
-            if let Some(hint) = hint {
+            let unknown = shown.store.as_ref().and_then(|store| store.hosts.as_ref().err());
+            let hints = [
+                unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
+                shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
+                shown.trouble().map(|_| messages.status_ledger_hint()),
+            ];
+            for hint in hints.into_iter().flatten() {
                 note(format_args!("  {}", terminal::hint(&hint, context.language)));
             }
         }
@@ -128,6 +131,11 @@ fn seconds(ms: i64) -> u64 {
 }
 
 impl Shown {
+    /// Returns what its front refuses.
+    fn refusal(&self) -> Option<&Refusal> {
+        self.look.report.as_ref()?.refusal.as_ref()
+    }
+
     /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
@@ -159,6 +167,9 @@ impl Shown {
         line(messages.status_heartbeat(heartbeat, self.look.age.map(|age| age.as_secs())));
         if let Some(connection) = self.look.report.as_ref().and_then(|report| report.connection) {
             line(messages.status_sockets(connection));
+        }
+        if let Some(refusal) = self.refusal() {
+            line(messages.status_refusal(&refusal.what));
         }
         if let Some(store) = &self.store {
             line(messages.status_store(&store.name, store.working()));
@@ -199,6 +210,7 @@ impl Shown {
             },
             "answers": self.look.report.is_some(),
             "sockets": connection,
+            "refusal": self.refusal(),
             "policies": self.look.report.as_ref().map(|report| &report.policies),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
             "ledger": self.trouble(),

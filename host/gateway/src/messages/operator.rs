@@ -137,6 +137,11 @@ impl Messages {
         (self.text("status-policies", []), self.text("status-policies-is", filled))
     }
 
+    /// What Slack refuses.
+    pub fn status_refusal(&self, what: &str) -> (String, String) {
+        (self.text("status-refusal", []), self.error(what))
+    }
+
     /// The sockets of the connection.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled =
@@ -171,6 +176,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         "leaving",
         "reconnecting",
         "reconnects",
+        "token-refused",
+        "store-away",
         "waiting",
     ];
     let lines = [
@@ -180,6 +187,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("fresh", Some(3)),
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
+        messages.status_refusal("Slack ended Socket Mode: `link_disabled`"),
         messages.status_ledger(&trouble),
         messages.status_store("postgres://pmk@db/pmk", Ok(1)),
         messages.status_store("postgres://pmk@db/pmk", Ok(3)),

@@ -72,6 +72,7 @@ pub(super) fn report(services: &Services) -> Reporter {
         let serving = policies.serving();
         Report {
             connection: front.connection(),
+            refusal: front.refusal(),
             store_away: store.away(),
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),

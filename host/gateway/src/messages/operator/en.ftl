@@ -39,6 +39,7 @@ status-heartbeat-is = { $heartbeat ->
    *[stale] stale,
 } { $seconds } s ago
 status-heartbeat-none = none
+status-refusal = refused
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects ->
     [one] one reconnect
@@ -82,6 +83,7 @@ reason-silent = it does not answer, so the state of its sockets is unknown
 reason-leaving = it is stopping
 reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times recently
+reason-token-refused = Slack refuses this app or its token
 reason-store-away = it cannot reach its database
 reason-waiting = { $count ->
     [one] { $count } ledger line is waiting
