@@ -163,6 +163,14 @@ impl Presence {
         Ok(())
     }
 
+    /// Returns whether the parts of this process that every message passes through work. Waits for as long as one of them
+    /// is stuck. A restart would help neither a database that is away nor a disk that is full.
+    pub(crate) async fn responds(&self) -> bool {
+        let works = self.ports.store.writer_responds().await;
+        self.ports.dispatcher.prove_alive().await;
+        works
+    }
+
     /// What cannot be done now is retried one heartbeat later.
     async fn keep_making_good(&self) -> Infallible {
         loop {

@@ -184,10 +184,13 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     }
     let mut reasons = Vec::new();
     let (is_starting, is_leaving) = (signals.phase == Some(Phase::Starting), signals.phase == Some(Phase::Leaving));
+    let is_store_away = signals.report.as_ref().is_some_and(|report| report.store_away.is_some());
     match signals.heartbeat {
         _ if is_starting => reasons.push(Reason::Starting),
         // A stopping gateway writes no heartbeat and has closed its sockets, as it should.
         _ if is_leaving => {}
+        // The heartbeat stops with the database, and the gateway itself works.
+        _ if is_store_away => {}
         Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
         Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
@@ -274,6 +277,7 @@ mod tests {
         let refusal = Refusal { what: "no".into(), hint: String::new(), mutes: true };
         let refused = Report { refusal: Some(refusal), ..report(sockets(2, 0)) };
         let of = |report: &Report| Signals { report: Some(report.clone()), ..fresh(None) };
+        let long_away = Signals { heartbeat: Freshness::Stale, ..of(&away) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };
         for (signals, level, reason) in [
@@ -287,6 +291,7 @@ mod tests {
             (starting, Level::Degraded, "starting"),
             (of(&waits), Level::Degraded, "1 line of the ledger waits"),
             (of(&away), Level::Degraded, "it cannot reach its database"),
+            (long_away, Level::Degraded, "it cannot reach its database"),
             (of(&refused), Level::Degraded, "Slack refuses"),
             (leaving, Level::Healthy, "it is stopping"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
