@@ -3,6 +3,7 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    process::Command,
     time::Duration,
 };
 
@@ -137,6 +138,31 @@ async fn a_gateway_whose_bot_token_is_refused_was_healthy_and_ready() {
     let unmuted = |message: &Message| message.text.contains("Slack accepts my bot token again");
     assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, unmuted).await.is_some());
     assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "what was asked meanwhile is answered");
+    assert!(gateway.terminate().success());
+}
+
+/// Regression: what proved that something could be stored wrote nothing, so a full disk went unseen until somebody asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_whose_disk_takes_nothing_had_a_heartbeat() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = home();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    let address = address(&gateway);
+    until_async("it is ready", || (ask(&address, "GET", "/readyz").0 == 200).then_some(())).await;
+    let bounded = |bytes: &str| {
+        let (pid, limit) = (gateway.pid().to_string(), format!("--fsize={bytes}:"));
+        let bounded = Command::new("prlimit").args(["--pid", &pid, &limit]).status().expect("prlimit is installed");
+        assert!(bounded.success());
+    };
+    // Room for a heartbeat and for the log, and none in the store.
+    bounded("65536");
+    until_async("a beat is due", || gateway.log().contains("no heartbeat: nothing can be stored").then_some(())).await;
+    age(&home, Duration::from_secs(70));
+    let down = json!({"level": "down", "ready": false, "reasons": ["it is running, but its heartbeat has stopped"]});
+    assert_eq!(ask(&address, "GET", "/healthz"), (503, down));
+    bounded("unlimited");
+    until_async("it beats again", || (ask(&address, "GET", "/readyz").0 == 200).then_some(())).await;
     assert!(gateway.terminate().success());
 }
 

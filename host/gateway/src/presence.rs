@@ -144,7 +144,7 @@ impl Presence {
                 }
             }
             last = now;
-            match tokio::time::timeout(PROVED_WITHIN, self.prove_alive()).await {
+            match tokio::time::timeout(PROVED_WITHIN, self.prove_able()).await {
                 Ok(Ok(())) => self.beat(),
                 Ok(Err(error)) => tracing::error!(%error, "no heartbeat: nothing can be stored"),
                 Err(_) => tracing::error!("no heartbeat: the message queues do not respond"),
@@ -152,13 +152,13 @@ impl Presence {
         }
     }
 
-    /// Checks that the components every message passes through work: commits to the store and locks the queues. Waits
-    /// for as long as one of them is stuck.
+    /// Checks that a message could be stored and answered: commits to the disk and locks the queues. Waits for as long as
+    /// one of them is stuck.
     ///
     /// # Errors
     /// Nothing can be stored.
-    pub(crate) async fn prove_alive(&self) -> Result<(), StoreError> {
-        self.ports.store.commit_nothing().await?;
+    async fn prove_able(&self) -> Result<(), StoreError> {
+        self.ports.store.commit_something().await?;
         self.ports.dispatcher.prove_alive().await;
         Ok(())
     }
