@@ -142,6 +142,22 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
     assert_eq!(caught_up(&home), (1, 1, 0));
 }
 
+/// Regression: whoever had asked something in an outage got no answer until everybody had been told that it is over, which
+/// takes minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_had_asked_something_waited_until_everybody_was_told_that_it_is_back() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":600}}"#);
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    assert!(gateway.terminate().success());
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    slack.fault("chat.update", Fault::Stall);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+}
+
 /// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took
 /// itself for one whose machine had slept. The beat comes half a minute after the start, whatever this machine does.
 #[tokio::test(flavor = "multi_thread")]
