@@ -34,7 +34,7 @@ use crate::{
     front::Front,
     ledger::{Event, Ledger},
     messages::Messages,
-    operator::permissions::Permissions,
+    operator::{admins::Admins, permissions::Permissions},
     store::{Announce, Outage, Store, StoreError, UnannouncedOutage},
 };
 
@@ -67,6 +67,7 @@ pub struct Ports {
     pub front: Arc<dyn Front>,
     pub ledger: Ledger,
     pub people: Arc<Permissions>,
+    pub admins: Admins,
     pub messages: Arc<Messages>,
     pub settings: PresenceConfig,
     /// Cancelled when nothing new may begin.
