@@ -53,6 +53,7 @@ impl StatusCommand {
             let hints = [
                 unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
                 shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
+                shown.config().map(|_| messages.status_config_hint()),
                 shown.trouble().map(|_| messages.status_ledger_hint()),
             ];
             for hint in hints.into_iter().flatten() {
@@ -136,6 +137,11 @@ impl Shown {
         self.look.report.as_ref()?.refusal.as_ref()
     }
 
+    /// Returns why gateway.json is not in use.
+    fn config(&self) -> Option<&str> {
+        self.look.report.as_ref()?.config.as_deref()
+    }
+
     /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
@@ -187,6 +193,9 @@ impl Shown {
         {
             line(messages.status_policies(messages.layers(&names(policies)), None));
         }
+        if let Some(why) = self.config() {
+            line(messages.status_config(why));
+        }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
         }
@@ -213,6 +222,7 @@ impl Shown {
             "refusal": self.refusal(),
             "policies": self.look.report.as_ref().map(|report| &report.policies),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
+            "config": self.config(),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),
         })

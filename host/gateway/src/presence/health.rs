@@ -90,6 +90,9 @@ pub struct Report {
     /// Why it cannot reach its database, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away: Option<String>,
+    /// Why gateway.json cannot be used as it is now, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerBacklog>,
@@ -135,6 +138,8 @@ pub enum Reason {
     TokenRefused,
     #[error("it cannot reach its database")]
     StoreAway,
+    #[error("gateway.json was changed and cannot be used")]
+    ConfigUnused,
     #[error("{0} {lines} to be written", lines = noun(*.0))]
     Waiting(u64),
 }
@@ -157,6 +162,7 @@ impl Reason {
             Reason::Reconnects(_) => "reconnects",
             Reason::TokenRefused => "token-refused",
             Reason::StoreAway => "store-away",
+            Reason::ConfigUnused => "config-unused",
             Reason::Waiting(_) => "waiting",
         }
     }
@@ -216,6 +222,9 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         Some(Report { ledger: Some(LedgerBacklog { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
         _ => {}
     }
+    if signals.report.as_ref().is_some_and(|report| report.config.is_some()) && !is_leaving {
+        reasons.push(Reason::ConfigUnused);
+    }
     let level = if reasons.is_empty() { Level::Healthy } else { Level::Degraded };
     if is_leaving {
         reasons.insert(0, Reason::Leaving);
@@ -232,6 +241,7 @@ mod tests {
             connection,
             refusal: None,
             store_away: None,
+            config: None,
             ledger: None,
             policies: vec![],
             settings: None,
@@ -276,6 +286,7 @@ mod tests {
         let away = Report { store_away: Some("no route".into()), ..waits.clone() };
         let refusal = Refusal { what: "no".into(), hint: String::new(), mutes: true };
         let refused = Report { refusal: Some(refusal), ..report(sockets(2, 0)) };
+        let unused = Report { config: Some("not JSON".into()), ..report(sockets(2, 0)) };
         let of = |report: &Report| Signals { report: Some(report.clone()), ..fresh(None) };
         let long_away = Signals { heartbeat: Freshness::Stale, ..of(&away) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
@@ -293,6 +304,7 @@ mod tests {
             (of(&away), Level::Degraded, "it cannot reach its database"),
             (long_away, Level::Degraded, "it cannot reach its database"),
             (of(&refused), Level::Degraded, "Slack refuses"),
+            (of(&unused), Level::Degraded, "gateway.json"),
             (leaving, Level::Healthy, "it is stopping"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),

@@ -103,6 +103,7 @@ mod tests {
                 connection: None,
                 refusal,
                 store_away,
+                config: None,
                 ledger: None,
                 policies: vec![],
                 settings: None,

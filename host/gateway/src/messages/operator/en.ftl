@@ -40,6 +40,8 @@ status-heartbeat-is = { $heartbeat ->
 } { $seconds } s ago
 status-heartbeat-none = none
 status-refusal = refused
+status-config = not in use
+status-config-hint = correct gateway.json; `pmk-host config check` names everything that is wrong with it
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects ->
     [one] one reconnect
@@ -85,6 +87,7 @@ reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times recently
 reason-token-refused = Slack refuses this app or its token
 reason-store-away = it cannot reach its database
+reason-config-unused = gateway.json was changed and cannot be used
 reason-waiting = { $count ->
     [one] { $count } ledger line is waiting
    *[other] { $count } ledger lines are waiting
