@@ -3,10 +3,11 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    process::Command,
     time::Duration,
 };
 
-use pmk_stand_ins::slack::Slack;
+use pmk_stand_ins::slack::{Fault, Message, Slack, dm_channel};
 use serde_json::{Value, json};
 
 use crate::{
@@ -84,6 +85,85 @@ async fn a_probe_hears_what_status_says() {
     }
     assert!(gateway.terminate().success());
     assert!(TcpStream::connect(&address).is_err(), "nobody is left");
+}
+
+/// What Slack says to whatever this app says.
+fn every_call_fails(slack: &Slack, how: Option<&Fault>) {
+    for method in ["auth.test", "chat.postMessage", "chat.update", "conversations.open", "assistant.threads.setStatus"]
+    {
+        match how {
+            Some(fault) => slack.fault(method, fault.clone()),
+            None => slack.heal(method),
+        }
+    }
+}
+
+/// Regression: it was healthy and ready, the ledger had nothing of it, and no admin ever heard of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_whose_bot_token_is_refused_was_healthy_and_ready() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let tokens = json!({"appToken": slack.rules().app_token, "botToken": slack.rules().bot_token});
+    let health = json!({"listen": "127.0.0.1:0"});
+    let config = json!({"version": 1, "language": "en", "admins": ["U0ADMIN"], "health": health, "slack": tokens});
+    home.write("gateway.json", config.to_string());
+    let mut command = command(&home, &slack, &[]);
+    // One of gateway.json may be replaced while it runs.
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    let gateway = Gateway::spawn(&home, command);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    let address = address(&gateway);
+    let is_ready = || (ask(&address, "GET", "/readyz").0 == 200).then_some(());
+    until_async("it is ready", is_ready).await;
+    every_call_fails(&slack, Some(&Fault::Error("token_revoked")));
+    let asked = slack.dm("U1", "is anybody there?");
+    assert!(slack.await_ack(&asked.event_id, PATIENCE).await.is_some());
+    let refused = json!({"level": "degraded", "ready": false, "reasons": ["Slack refuses this app or its token"]});
+    until_async("it is not ready", || (ask(&address, "GET", "/readyz") == (503, refused.clone())).then_some(())).await;
+    assert_eq!(ask(&address, "GET", "/healthz").0, 200);
+    let reason = home.await_events("front.refused", 1).remove(0)["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.ends_with("with the bot token (xoxb-…) failed: Slack says `token_revoked`"), "{reason}");
+    let status = home.run(&["status"], "");
+    assert_eq!(status.status.code(), Some(1));
+    assert!(status.stdout.contains(&reason) && status.stderr.contains("copy the bot token"), "{}", status.stderr);
+    let told =
+        |log: &str| log.lines().filter(|line| line.contains(" ERROR ") && line.contains("token_revoked")).count();
+    assert_eq!(told(&gateway.log()), 1, "{}", gateway.log());
+    // Nobody says anything meanwhile, and nobody is told twice.
+    until_async("it asks again", || (slack.calls("auth.test").len() >= 3).then_some(())).await;
+    every_call_fails(&slack, None);
+    until_async("it is ready again", is_ready).await;
+    home.await_events("front.accepted", 1);
+    assert_eq!(home.events("front.refused").len(), 1);
+    let unmuted = |message: &Message| message.text.contains("Slack accepts my bot token again");
+    assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, unmuted).await.is_some());
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "what was asked meanwhile is answered");
+    assert!(gateway.terminate().success());
+}
+
+/// Regression: what proved that something could be stored wrote nothing, so a full disk went unseen until somebody asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_whose_disk_takes_nothing_had_a_heartbeat() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = home();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    let address = address(&gateway);
+    until_async("it is ready", || (ask(&address, "GET", "/readyz").0 == 200).then_some(())).await;
+    let bounded = |bytes: &str| {
+        let (pid, limit) = (gateway.pid().to_string(), format!("--fsize={bytes}:"));
+        let bounded = Command::new("prlimit").args(["--pid", &pid, &limit]).status().expect("prlimit is installed");
+        assert!(bounded.success());
+    };
+    // Room for a heartbeat and for the log, and none in the store.
+    bounded("65536");
+    until_async("a beat is due", || gateway.log().contains("no heartbeat: nothing can be stored").then_some(())).await;
+    age(&home, Duration::from_secs(70));
+    let down = json!({"level": "down", "ready": false, "reasons": ["it is running, but its heartbeat has stopped"]});
+    assert_eq!(ask(&address, "GET", "/healthz"), (503, down));
+    bounded("unlimited");
+    until_async("it beats again", || (ask(&address, "GET", "/readyz").0 == 200).then_some(())).await;
+    assert!(gateway.terminate().success());
 }
 
 /// Slack that takes connections and says nothing.

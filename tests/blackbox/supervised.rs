@@ -8,6 +8,9 @@ use std::{
     time::Duration,
 };
 
+use pmk_stand_ins::{postgres, relay::Relay};
+use serde_json::json;
+
 use crate::support::{Home, PATIENCE, Running, question};
 
 /// How often a watchdog of these tests wants to hear something, in microseconds.
@@ -89,6 +92,26 @@ fn a_watchdog_hears_nothing_while_nothing_can_be_stored() {
     assert!(heard < 100, "it goes on");
     store.execute_batch("ROLLBACK").expect("others write again");
     manager.until("WATCHDOG");
+}
+
+/// Regression: a database that was away for two minutes had each of its hosts killed by its service manager.
+#[test]
+fn a_watchdog_heard_nothing_while_a_database_was_away() {
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
+    let store = store.replace(&server.port().to_string(), &relay.address().port().to_string());
+    home.write("gateway.json", json!({"version": 1, "store": store}).to_string());
+    let manager = Manager::at_a_path(&home);
+    // Long enough for a connection to fail.
+    let _gateway = manager.start(&home, &[("WATCHDOG_USEC", "12000000")]);
+    manager.until("WATCHDOG");
+    relay.cut();
+    manager.until("STATUS=部分異常");
+    // What was proved before may still be under way.
+    for _ in 0..3 {
+        manager.until("WATCHDOG");
+    }
 }
 
 #[test]

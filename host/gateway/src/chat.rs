@@ -290,9 +290,9 @@ pub struct MessageBody {
 pub enum Notice {
     /// Access is refused until a person changes something. Existing connections go on, and the front keeps
     /// trying.
-    Refused { what: String, hint: String },
-    /// Access is granted again.
-    Accepted,
+    Refused(Refusal),
+    /// Access is granted again. `muted`: until now, nothing that was said arrived.
+    Accepted { muted: bool },
     /// The gateway was unreachable for this long; this many messages came late.
     ConnectedAgain { deaf: std::time::Duration, late: u64 },
     /// Messages that were written since so long ago may never arrive: the gateway was unreachable, or could store
@@ -300,6 +300,15 @@ pub enum Notice {
     MayHaveMissed { since: std::time::Duration },
     /// An event was refused: this id of it is invalid, or this part of it has the wrong shape.
     Malformed { field: &'static str },
+}
+
+/// What a front refuses until a person changes something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub what: String,
+    pub hint: String,
+    /// Whether it refuses everything that the gateway says; otherwise only new connections.
+    pub mutes: bool,
 }
 
 /// The state of a front's connection.

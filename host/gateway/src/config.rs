@@ -35,7 +35,7 @@ mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
-pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
+pub use followed::{EXPERIMENT, NotWritten, followed, people_of, write_followed};
 pub use keys::{SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::{Secret, is_credential};
@@ -48,7 +48,7 @@ pub use slack::SlackSettings;
 pub use watched::{Trial, WatchedConfig};
 
 pub use document::{Json, Object, WrongShape};
-pub use edit::{EditError, edit, edit_if_free, note_read, note_start, was_read};
+pub use edit::{EditError, edit, note_read, note_start, was_read};
 
 /// The supported version of the format.
 const VERSION: u64 = 1;
@@ -179,6 +179,12 @@ impl Config {
         let config = Config::read(text, home, &mut problems);
         let config = config.map_err(|what| problems.push(Problem { what, is_grave: true })).ok();
         (config.filter(|_| problems.iter().all(|problem| !problem.is_grave)), problems)
+    }
+
+    /// As [`parse`](Config::parse), with the problem that keeps the text from being used.
+    fn usable(text: &str, home: &Path) -> Result<Config, String> {
+        let (config, problems) = Config::parse(text, home);
+        config.ok_or_else(|| refusal(&problems))
     }
 
     fn read(text: &str, home: &Path, problems: &mut Vec<Problem>) -> Result<Config, String> {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     chat::{
         Accepted, Addressing, Button, Change, Connection, File, FileSkipReason, Inbound, Invocation, MessageBody,
-        Notice, Press, Reaction, ReplyTo, Thread, ThreadMessage,
+        Notice, Press, Reaction, Refusal, ReplyTo, Thread, ThreadMessage,
     },
     ledger::report::TurnReport,
 };
@@ -298,6 +298,11 @@ pub trait Front: Send + Sync {
 
     /// Returns the state of the connection, if the front has one.
     fn connection(&self) -> Option<Connection> {
+        None
+    }
+
+    /// Returns what the front refuses now, until a person changes something.
+    fn refusal(&self) -> Option<Refusal> {
         None
     }
 

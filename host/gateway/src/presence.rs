@@ -34,7 +34,7 @@ use crate::{
     front::Front,
     ledger::{Event, Ledger},
     messages::Messages,
-    operator::permissions::Permissions,
+    operator::{admins::Admins, permissions::Permissions},
     store::{Announce, Outage, Store, StoreError, UnannouncedOutage},
 };
 
@@ -67,6 +67,7 @@ pub struct Ports {
     pub front: Arc<dyn Front>,
     pub ledger: Ledger,
     pub people: Arc<Permissions>,
+    pub admins: Admins,
     pub messages: Arc<Messages>,
     pub settings: PresenceConfig,
     /// Cancelled when nothing new may begin.
@@ -122,11 +123,12 @@ impl Presence {
         Ok(presence)
     }
 
-    /// Writes heartbeats, makes up for what is owed, and informs the service manager, for as long as it is polled. All
-    /// three run concurrently: reading back takes minutes, and a heartbeat that waited for it would seem to have
-    /// stopped.
+    /// Writes heartbeats, makes up for what is owed, and informs the service manager, for as long as it is polled. All of
+    /// that runs concurrently: telling everybody takes minutes, and so does reading back. A heartbeat that waited for them
+    /// would seem to have stopped, and a question that waited for the notices would be answered after them.
     pub async fn keep(&self) -> Infallible {
-        tokio::join!(self.keep_beating(), self.keep_making_good(), self.ports.manager.keep_told(self)).0
+        let (telling, reading) = (self.keep_telling(), self.keep_reading());
+        tokio::join!(self.keep_beating(), telling, reading, self.ports.manager.keep_told(self)).0
     }
 
     async fn keep_beating(&self) -> Infallible {
@@ -144,7 +146,7 @@ impl Presence {
                 }
             }
             last = now;
-            match tokio::time::timeout(PROVED_WITHIN, self.prove_alive()).await {
+            match tokio::time::timeout(PROVED_WITHIN, self.prove_able()).await {
                 Ok(Ok(())) => self.beat(),
                 Ok(Err(error)) => tracing::error!(%error, "no heartbeat: nothing can be stored"),
                 Err(_) => tracing::error!("no heartbeat: the message queues do not respond"),
@@ -152,26 +154,50 @@ impl Presence {
         }
     }
 
-    /// Checks that the components every message passes through work: commits to the store and locks the queues. Waits
-    /// for as long as one of them is stuck.
+    /// Checks that a message could be stored and answered: commits to the disk and locks the queues. Waits for as long as
+    /// one of them is stuck.
     ///
     /// # Errors
     /// Nothing can be stored.
-    pub(crate) async fn prove_alive(&self) -> Result<(), StoreError> {
-        self.ports.store.commit_nothing().await?;
+    async fn prove_able(&self) -> Result<(), StoreError> {
+        self.ports.store.commit_something().await?;
         self.ports.dispatcher.prove_alive().await;
         Ok(())
     }
 
-    /// What cannot be done now is retried one heartbeat later.
-    async fn keep_making_good(&self) -> Infallible {
+    /// Returns whether the parts of this process that every message passes through work. Waits for as long as one of them
+    /// is stuck. A restart would help neither a database that is away nor a disk that is full.
+    pub(crate) async fn responds(&self) -> bool {
+        let works = self.ports.store.writer_responds().await;
+        self.ports.dispatcher.prove_alive().await;
+        works
+    }
+
+    /// Tells people, as owed. What cannot be done now is retried one heartbeat later.
+    async fn keep_telling(&self) -> Infallible {
         loop {
-            // Of several hosts, only one does this. One that is deaf would put it off.
-            if self.ports.store.is_first_to_hear() {
-                self.make_good().await;
+            if self.makes_good()
+                && let Err(error) = self.tell_owed().await
+            {
+                tracing::warn!(%error, "cannot find out whom to tell that the gateway is back");
             }
             tokio::time::sleep(BEAT_EVERY).await;
         }
+    }
+
+    /// Reads back, as owed. What cannot be done now is retried one heartbeat later.
+    async fn keep_reading(&self) -> Infallible {
+        loop {
+            if self.makes_good() {
+                missed::read(&self.ports).await;
+            }
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    }
+
+    /// Of several hosts, only one makes good an outage. One that is deaf would put it off.
+    fn makes_good(&self) -> bool {
+        self.ports.store.is_first_to_hear()
     }
 
     /// Notes that the gateway ends because it was asked to or because its input has ended, and tells
@@ -216,14 +242,6 @@ impl Presence {
         };
         let reason = told.as_ref().map_or(back.reason.name().to_owned(), |told| told.reason.clone());
         Ok(Event::GatewayOnline { broadcast: told.is_some(), reason, offline_duration_ms })
-    }
-
-    /// Tells people and reads back messages, as owed.
-    async fn make_good(&self) {
-        if let Err(error) = self.tell_owed().await {
-            tracing::warn!(%error, "cannot find out whom to tell that the gateway is back");
-        }
-        missed::read(&self.ports).await;
     }
 
     async fn tell_owed(&self) -> Result<(), StoreError> {

@@ -344,6 +344,19 @@ impl Store {
         self.write(|_| Ok(())).await
     }
 
+    /// Returns once the writer thread has committed something that is written to the disk, although nothing is changed by it.
+    ///
+    /// # Errors
+    /// Nothing can be stored.
+    pub async fn commit_something(&self) -> Result<(), StoreError> {
+        self.write(connection::touch).await
+    }
+
+    /// Returns whether the writer thread works, once it has answered. A database that is away is no fault of it.
+    pub async fn writer_responds(&self) -> bool {
+        self.commit_nothing().await.is_ok() || self.is_shared()
+    }
+
     fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,

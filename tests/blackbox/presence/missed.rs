@@ -142,6 +142,48 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
     assert_eq!(caught_up(&home), (1, 1, 0));
 }
 
+/// Regression: whoever had asked something in an outage got no answer until everybody had been told that it is over, which
+/// takes minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_had_asked_something_waited_until_everybody_was_told_that_it_is_back() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":600}}"#);
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    assert!(gateway.terminate().success());
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    slack.fault("chat.update", Fault::Stall);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+}
+
+/// Regression: of more conversations than a first few hundred, nothing was read, and nothing said so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_the_last_of_many_conversations_was_left_out_in_silence() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"en","admins":["U0ADMIN"]}"#);
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    // Each more recent than that; as they are no places that the bot is in, none is read.
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1002)
+         INSERT INTO session (key, channel, created_at, active_at)
+         SELECT 'slack:channel:C' || i || ':1.000001', 'C' || i, s.created_at, s.active_at + i FROM n, session s";
+    store.execute(many, []).expect("many");
+    drop(store);
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    let caught_up = home.await_events("gateway.caught-up", 1).remove(0);
+    // A thread and its channel are read each.
+    assert_eq!(caught_up["leftOut"], 1_005, "{caught_up}");
+    let left_out = |message: &Message| message.text.contains("1005 conversations are not read back");
+    assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, left_out).await.is_some());
+    assert!(gateway.log().contains("1005 are too many"), "{}", gateway.log());
+}
+
 /// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took
 /// itself for one whose machine had slept. The beat comes half a minute after the start, whatever this machine does.
 #[tokio::test(flavor = "multi_thread")]

@@ -192,6 +192,7 @@ fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Po
         front: Arc::clone(&services.front),
         ledger: services.ledger.clone(),
         people: Arc::clone(&services.people),
+        admins: services.admins.clone(),
         messages: Arc::clone(&services.messages),
         settings: services.config.presence,
         stop: services.stop.clone(),

@@ -13,6 +13,7 @@ use super::{
     output::{note, print_json, print_page},
 };
 use crate::{
+    chat::Refusal,
     control::{Look, look},
     ledger::LedgerBacklog,
     messages::{Messages, terminal},
@@ -48,11 +49,14 @@ impl StatusCommand {
         } else {
             let messages = Messages::new(context.language);
             print_page(&shown.page(&messages), &" ".repeat(NAME_COLUMNS + 1))?;
-            let hint = match shown.store.as_ref().and_then(|store| store.hosts.as_ref().err()) {
-                Some(failure) => failure.advice().map(|hint| context.translated(hint).into_owned()),
-                None => shown.trouble().map(|_| messages.status_ledger_hint()),
-            };
-            if let Some(hint) = hint {
+            let unknown = shown.store.as_ref().and_then(|store| store.hosts.as_ref().err());
+            let hints = [
+                unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
+                shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
+                shown.config().map(|_| messages.status_config_hint()),
+                shown.trouble().map(|_| messages.status_ledger_hint()),
+            ];
+            for hint in hints.into_iter().flatten() {
                 note(format_args!("  {}", terminal::hint(&hint, context.language)));
             }
         }
@@ -128,6 +132,16 @@ fn seconds(ms: i64) -> u64 {
 }
 
 impl Shown {
+    /// Returns what its front refuses.
+    fn refusal(&self) -> Option<&Refusal> {
+        self.look.report.as_ref()?.refusal.as_ref()
+    }
+
+    /// Returns why gateway.json is not in use.
+    fn config(&self) -> Option<&str> {
+        self.look.report.as_ref()?.config.as_deref()
+    }
+
     /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
@@ -160,6 +174,9 @@ impl Shown {
         if let Some(connection) = self.look.report.as_ref().and_then(|report| report.connection) {
             line(messages.status_sockets(connection));
         }
+        if let Some(refusal) = self.refusal() {
+            line(messages.status_refusal(&refusal.what));
+        }
         if let Some(store) = &self.store {
             line(messages.status_store(&store.name, store.working()));
             for host in store.hosts.iter().flatten() {
@@ -176,6 +193,9 @@ impl Shown {
             && !policies.is_empty()
         {
             line(messages.status_policies(messages.layers(&names(policies)), settings.as_ref(), None));
+        }
+        if let Some(why) = self.config() {
+            line(messages.status_config(why));
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
@@ -200,9 +220,11 @@ impl Shown {
             },
             "answers": self.look.report.is_some(),
             "sockets": connection,
+            "refusal": self.refusal(),
             "policies": self.look.report.as_ref().map(|report| &report.policies),
             "settings": self.look.report.as_ref().map(|report| &report.settings),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
+            "config": self.config(),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),
         })

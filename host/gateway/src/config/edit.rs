@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::{
     Config, NO_FILE, VERSION,
     document::{Object, WrongShape},
-    is_no_file, refusal,
+    is_no_file,
 };
 
 /// The length of the lock file if a gateway has read the configuration file since it started: the one memory of that.
@@ -97,20 +97,21 @@ fn is_noted(lock: &File) -> io::Result<bool> {
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let (lock, path) = lock_file(home)?;
     lock.lock().map_err(failed("lock", &path))?;
-    edit_locked(home, &lock, change)
+    edit_locked(home, &lock, |text| Config::usable(text, home).map(drop), change)
 }
 
-/// Does the same without waiting; returns `None` if somebody else holds the lock.
+/// Does the same without waiting, for a file that `is_usable` accepts; returns `None` if somebody else holds the lock.
 ///
 /// # Errors
 /// As [`edit`].
-pub fn edit_if_free<T, E: From<EditError>>(
+pub(super) fn edit_if_free<T, E: From<EditError>>(
     home: &Path,
+    is_usable: impl FnOnce(&str) -> Result<(), String>,
     change: impl FnOnce(&mut Object) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
     let (lock, path) = lock_file(home)?;
     match lock.try_lock() {
-        Ok(()) => edit_locked(home, &lock, change).map(Some),
+        Ok(()) => edit_locked(home, &lock, is_usable, change).map(Some),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source).into()),
     }
@@ -119,23 +120,28 @@ pub fn edit_if_free<T, E: From<EditError>>(
 fn edit_locked<T, E: From<EditError>>(
     home: &Path,
     lock: &File,
+    is_usable: impl FnOnce(&str) -> Result<(), String>,
     change: impl FnOnce(&mut Object) -> Result<T, E>,
 ) -> Result<T, E> {
-    let (path, mut root) = current(home, lock)?;
+    let (path, mut root) = current(home, lock, is_usable)?;
     let changed = change(&mut root)?;
     replace(&path, &root, lock)?;
     Ok(changed)
 }
 
 /// Returns the file's real path, and what it says.
-fn current(home: &Path, lock: &File) -> Result<(PathBuf, Object), EditError> {
+fn current(
+    home: &Path,
+    lock: &File,
+    is_usable: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<(PathBuf, Object), EditError> {
     let path = real_path(home)?;
     home::forget_staged(&path);
     let was_read = is_noted(lock).map_err(failed("read", &path))?;
     if was_read && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
         return Err(EditError::Gone { path });
     }
-    let root = read(home, &path)?;
+    let root = read(&path, is_usable)?;
     Ok((path, root))
 }
 
@@ -163,7 +169,7 @@ fn real_path(home: &Path) -> Result<PathBuf, EditError> {
     }
 }
 
-fn read(home: &Path, path: &Path) -> Result<Object, EditError> {
+fn read(path: &Path, is_usable: impl FnOnce(&str) -> Result<(), String>) -> Result<Object, EditError> {
     let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
     let text = match files::read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -174,9 +180,7 @@ fn read(home: &Path, path: &Path) -> Result<Object, EditError> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(invalid(error.to_string())),
         text => text.map_err(failed("read", path))?,
     };
-    if let (None, problems) = Config::parse(&text, home) {
-        return Err(invalid(refusal(&problems)));
-    }
+    is_usable(&text).map_err(invalid)?;
     serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))
 }
 

@@ -9,13 +9,16 @@ use super::{
     Config,
     document::{Json, Object},
     edit::{EditError, edit_if_free},
-    refusal,
+    object,
 };
+use crate::access::people::People;
 
 /// The shared keys.
 pub const FOLLOWED: [&str; 5] = ["admins", "blocklist", "audience", "escalation", EXPERIMENT];
 /// The shared key that is written as a whole, rather than a collection that several people add to.
 pub const EXPERIMENT: &str = "experiment";
+
+const VERSION_KEY: &str = "version";
 
 /// Why the file was not written.
 #[derive(Debug)]
@@ -33,10 +36,11 @@ impl From<EditError> for NotWritten {
     }
 }
 
-/// Returns the shared keys of a home's file, including those that are `null`; `None` if there is no file.
+/// Returns the shared keys of a home's file, including those that are `null`; `None` if there is no file. Another key may
+/// be invalid here, as one of a newer version is.
 ///
 /// # Errors
-/// The file cannot be read, or is invalid.
+/// The file cannot be read, or the keys are invalid.
 pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
     let path = home::config_file(home);
     let invalid = |what| EditError::Invalid { path: path.clone(), what };
@@ -45,14 +49,27 @@ pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(invalid(error.to_string())),
         text => text.map_err(|source| EditError::Io { action: "read", path: path.clone(), source })?,
     };
-    if let (None, problems) = Config::parse(&text, home) {
-        return Err(invalid(refusal(&problems)));
-    }
-    let root: Map<String, Value> = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-    Ok(Some(only_followed(root)))
+    part_of(&text, home).map(|(part, _)| Some(part)).map_err(invalid)
 }
 
-/// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is.
+/// Returns the people that a home's file names, as [`followed`] has them; `None` if they cannot be read.
+pub fn people_of(home: &Path) -> Option<People> {
+    let text = files::read_text(&home::config_file(home)).ok()?;
+    part_of(&text, home).ok().map(|(_, config)| config.people)
+}
+
+/// Returns the shared keys of a file, and what they mean.
+fn part_of(text: &str, home: &Path) -> Result<(Map<String, Value>, Config), String> {
+    let mut root = object(text)?;
+    let version = root.remove(VERSION_KEY);
+    let part = only_followed(root);
+    let mut alone = part.clone();
+    alone.extend(version.map(|version| (VERSION_KEY.to_owned(), version)));
+    let config = Config::usable(&Value::Object(alone).to_string(), home)?;
+    Ok((part, config))
+}
+
+/// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is, valid or not.
 ///
 /// # Errors
 /// [`NotWritten`]; the file is as it was.
@@ -61,8 +78,10 @@ pub fn write_followed(
     wanted: &Map<String, Value>,
     instead_of: &Map<String, Value>,
 ) -> Result<(), NotWritten> {
-    let written = edit_if_free(home, |root| {
+    let is_part_usable = |text: &str| part_of(text, home).map(drop);
+    let written = edit_if_free(home, is_part_usable, |root| {
         let unusable = |error: serde_json::Error| NotWritten::Unusable(error.to_string());
+        let is_whole = Config::usable(&serde_json::to_string(root).map_err(unusable)?, home).is_ok();
         let there = only_followed(serde_json::from_value(value_of(root).map_err(unusable)?).map_err(unusable)?);
         if there != *instead_of {
             return Err(NotWritten::Changed);
@@ -78,10 +97,8 @@ pub fn write_followed(
             }
         }
         let text = serde_json::to_string(root).map_err(unusable)?;
-        match Config::parse(&text, home) {
-            (Some(_), _) => Ok(()),
-            (None, problems) => Err(NotWritten::Unusable(refusal(&problems))),
-        }
+        let is_usable = if is_whole { Config::usable(&text, home).map(drop) } else { is_part_usable(&text) };
+        is_usable.map_err(NotWritten::Unusable)
     })?;
     // Somebody else holds the lock, and so is changing the file.
     written.ok_or(NotWritten::Changed)

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Config, ExperimentConfig, PolicyConfig};
+use super::{Config, EditError, ExperimentConfig, PolicyConfig, people_of};
 use pmk_system::{home, stamp::Stamp};
 
 use crate::access::people::People;
@@ -23,6 +23,8 @@ struct Seen {
     stamp: Option<Stamp>,
     people: Arc<People>,
     trial: Arc<Trial>,
+    /// Why the file is not used as it is.
+    trouble: Option<String>,
 }
 
 /// The configuration of an experiment.
@@ -42,7 +44,12 @@ impl WatchedConfig {
     /// Starts with the configuration that was read.
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };
-        let seen = Seen { stamp: config.stamp, people: Arc::new(config.people.clone()), trial: Arc::new(trial) };
+        let seen = Seen {
+            stamp: config.stamp,
+            people: Arc::new(config.people.clone()),
+            trial: Arc::new(trial),
+            trouble: None,
+        };
         WatchedConfig { home: home.to_owned(), seen: Mutex::new(seen) }
     }
 
@@ -56,8 +63,14 @@ impl WatchedConfig {
         Arc::clone(&self.look().trial)
     }
 
+    /// Returns why the file cannot be used as it is now, if it cannot.
+    pub fn trouble(&self) -> Option<String> {
+        self.look().trouble.clone()
+    }
+
     /// Reads the file again if it has changed. An unusable file is reported once, and its last usable content stays in
-    /// effect.
+    /// effect; but the people are taken from it where they alone are usable, so that a key of a newer version lifts no
+    /// blocklist.
     fn look(&self) -> MutexGuard<'_, Seen> {
         // Replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +80,7 @@ impl WatchedConfig {
             if stamp.is_none() {
                 // A blocklist must not be lifted, not even for the moment in which an editor replaces the file.
                 tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
+                seen.trouble = Some(EditError::Gone { path: home::config_file(&self.home) }.to_string());
                 return seen;
             }
             match Config::load_in_gateway(&self.home) {
@@ -79,10 +93,18 @@ impl WatchedConfig {
                     tracing::info!(
                         "gateway.json has changed: people, experiment and Slack tokens apply now, the rest after the next start"
                     );
+                    seen.trouble = None;
                     seen.people = Arc::new(config.people);
                     seen.trial = Arc::new(Trial { experiment: config.experiment, policy: config.policy });
                 }
-                Err(failure) => tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message()),
+                Err(failure) => {
+                    tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message());
+                    seen.trouble = Some(failure.message().to_owned());
+                    if let Some(people) = people_of(&self.home) {
+                        tracing::info!("the people in gateway.json apply now all the same");
+                        seen.people = Arc::new(people);
+                    }
+                }
             }
         }
         seen
@@ -110,7 +132,26 @@ mod tests {
         assert_eq!(watched.now().blocklist, ["U9"]);
         write(r#"{"version":1,"blocklist":["U10", "U11"]}"#);
         assert_eq!(watched.now().blocklist, ["U10", "U11"]);
+        assert_eq!(watched.trouble(), None);
         fs::remove_file(home::config_file(home.path())).expect("gone");
         assert_eq!(watched.now().blocklist, ["U10", "U11"]);
+        assert!(watched.trouble().is_some());
+    }
+
+    /// Regression: whoever was blocked from then on was heard.
+    #[test]
+    fn a_key_of_a_newer_version_ended_the_following_of_the_blocklist() {
+        let home = tempfile::tempdir().expect("a home");
+        let watched = WatchedConfig::new(home.path(), &Config::default());
+        let write = |text: &str| fs::write(home::config_file(home.path()), text).expect("a file");
+        write(r#"{"version":1,"blocklist":["U9"],"aKeyOfTomorrow":{}}"#);
+        assert_eq!(watched.now().blocklist, ["U9"]);
+        assert!(watched.trouble().is_some_and(|why| why.contains("aKeyOfTomorrow")), "{:?}", watched.trouble());
+        write(r#"{"version":2,"blocklist":[]}"#);
+        assert_eq!(watched.now().blocklist, ["U9"], "of which nobody knows what it means there");
+        write("not JSON");
+        assert_eq!(watched.now().blocklist, ["U9"]);
+        write(r#"{"version":1,"blocklist":["U9"]}"#);
+        assert_eq!(watched.trouble(), None);
     }
 }

@@ -39,7 +39,7 @@ use self::{
     web::{AuthInfo, Status, Web},
 };
 use super::{BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress};
-use crate::chat::{Connection, Inbound, ReplyTo, Thread};
+use crate::chat::{Connection, Inbound, Refusal, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
 use crate::slack_id::Id;
@@ -76,6 +76,7 @@ mod mrkdwn;
 mod names;
 mod places;
 mod prompts;
+mod refusals;
 mod renewal;
 mod said;
 mod sockets;
@@ -188,11 +189,14 @@ impl Front for Slack {
         tokio::select! {
             () = sockets.run(&stop) => {}
             () = self.web.follow_tokens() => {}
+            never = self.web.follow_refusal() => match never {},
+            never = self.web.refusals.tell(intake) => match never {},
             () = self.statuses.keep(&self.web, &status) => {}
             () = closed => {}
             () = stopped => {}
             never = prompts.show(&self.web) => match never {},
         }
+        self.web.refusals.tell_now(intake);
         Ok(())
     }
 
@@ -307,6 +311,10 @@ impl Front for Slack {
 
     fn connection(&self) -> Option<Connection> {
         Some(self.hearing.connection(self.timings.connections))
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.web.refusals.standing()
     }
 
     fn deaf_for(&self) -> Option<Duration> {

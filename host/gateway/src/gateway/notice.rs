@@ -2,17 +2,25 @@
 
 use std::time::Duration;
 
-use crate::{chat::Notice, ledger::Event, presence, services::Services};
+use crate::{
+    chat::{Notice, Refusal},
+    ledger::Event,
+    presence,
+    services::Services,
+};
 
 /// Notes a notice in the ledger, and tells the admins if they must act.
 pub(super) fn take(services: &Services, notice: Notice) {
     match notice {
-        Notice::Refused { what, hint } => {
-            services.admins.tell(services.messages.front_refused(&what, &hint));
+        Notice::Refused(Refusal { what, hint, mutes }) => {
+            // Otherwise they are told once anything arrives again.
+            if !mutes {
+                services.admins.tell(services.messages.front_refused(&what, &hint));
+            }
             services.ledger.note(Event::FrontRefused { reason: what });
         }
-        Notice::Accepted => {
-            services.admins.tell(services.messages.front_accepted());
+        Notice::Accepted { muted } => {
+            services.admins.tell(services.messages.front_accepted(muted));
             services.ledger.note(Event::FrontAccepted);
         }
         Notice::ConnectedAgain { deaf, late } => {

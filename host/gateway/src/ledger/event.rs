@@ -415,6 +415,8 @@ pub enum Event {
         unreadable: usize,
         /// Conversations that were read back only in part, because there was too much.
         cut: usize,
+        /// Conversations that were not read back, because there were too many.
+        left_out: usize,
     },
     /// Files of the ledger were deleted, because their months are no longer kept.
     #[serde(rename = "ledger.forgotten")]

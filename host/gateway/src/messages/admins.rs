@@ -47,9 +47,14 @@ impl Messages {
         self.text("front-refused", [("what", code(&what).into()), ("hint", collapse_whitespace(&hint).into())])
     }
 
-    /// To the admins: the front accepts connections again.
-    pub fn front_accepted(&self) -> String {
-        self.text("front-accepted", [])
+    /// To the admins: after an outage, so many conversations are not read back, because at most so many are.
+    pub fn left_unread(&self, count: usize, most: usize) -> String {
+        self.text("left-unread", [("count", count.into()), ("most", most.into())])
+    }
+
+    /// To the admins: the front accepts connections again; or, if it had `muted` the gateway, what that says.
+    pub fn front_accepted(&self, muted: bool) -> String {
+        self.text(if muted { "front-unmuted" } else { "front-accepted" }, [])
     }
 
     /// To the admins: the model of that name refuses everybody.
@@ -107,7 +112,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
         messages.policy_refused("policy `a.wasm` is empty"),
         messages.front_refused("Slack says `invalid_auth`", "`pmk-host doctor`"),
-        messages.front_accepted(),
+        messages.left_unread(7, 1_000),
+        messages.front_accepted(false),
+        messages.front_accepted(true),
         messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Failures)),
         messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Overflows)),
         messages.experiment_refused("less", "arm `b`: no such file"),

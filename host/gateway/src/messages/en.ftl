@@ -50,6 +50,11 @@ model-refuses = :rotating_light: The model { $model } refuses whatever anybody a
 model-answers-again = :white_check_mark: The model { $model } answers again
 front-refused = :rotating_light: Slack refuses new connections from me; open ones still work, and I keep trying: { $what } (hint: { $hint })
 front-accepted = :white_check_mark: Slack accepts connections from me again
+front-unmuted = :white_check_mark: Slack accepts my bot token again: while it did not, nobody got an answer, and nobody could be told so
+left-unread = :warning: After the outage, { $count ->
+    [one] one conversation is
+   *[other] { $count } conversations are
+} not read back, because at most { $most } are: what was asked there meanwhile gets no answer unless it is asked again
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }

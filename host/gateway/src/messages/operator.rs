@@ -152,6 +152,21 @@ impl Messages {
         (self.text("status-policies", []), self.text("status-policies-is", filled))
     }
 
+    /// What Slack refuses.
+    pub fn status_refusal(&self, what: &str) -> (String, String) {
+        (self.text("status-refusal", []), self.error(what))
+    }
+
+    /// Why gateway.json is not in use.
+    pub fn status_config(&self, why: &str) -> (String, String) {
+        (self.text("status-config", []), self.error(why))
+    }
+
+    /// What to do about that.
+    pub fn status_config_hint(&self) -> String {
+        self.text("status-config-hint", [])
+    }
+
     /// The sockets of the connection.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled =
@@ -186,6 +201,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         "leaving",
         "reconnecting",
         "reconnects",
+        "token-refused",
+        "store-away",
+        "config-unused",
         "waiting",
     ];
     let lines = [
@@ -195,6 +213,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("fresh", Some(3)),
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
+        messages.status_config("`/home/gateway.json`: not a JSON object"),
+        messages.status_refusal("Slack ended Socket Mode: `link_disabled`"),
         messages.status_ledger(&trouble),
         messages.status_store("postgres://pmk@db/pmk", Ok(1)),
         messages.status_store("postgres://pmk@db/pmk", Ok(3)),
@@ -208,5 +228,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);
     let line = messages.status_in_a_line("degraded", [("starting", 0), ("waiting", 2)]);
     let levels = ["healthy", "degraded", "down"].map(|level| messages.status_level(level));
-    lines.flat_map(|(one, two)| [one, two]).chain(levels).chain([messages.status_ledger_hint(), line]).collect()
+    lines
+        .flat_map(|(one, two)| [one, two])
+        .chain(levels)
+        .chain([messages.status_ledger_hint(), messages.status_config_hint(), line])
+        .collect()
 }

@@ -29,6 +29,11 @@ impl Permissions {
         self.watched.now()
     }
 
+    /// Returns why gateway.json cannot be used as it is now, if it cannot.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.watched.trouble()
+    }
+
     /// Whether somebody may do this there. To be called once per action: a refusal is logged and written to the ledger.
     pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> AccessDecision {
         let ruling = may(&self.watched.now(), actor, action, Venue::of(channel));

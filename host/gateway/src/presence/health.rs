@@ -7,7 +7,10 @@ use pmk_policy::{ChangedSettings, Identity};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, state::Phase};
-use crate::{chat::Connection, ledger::LedgerBacklog};
+use crate::{
+    chat::{Connection, Refusal},
+    ledger::LedgerBacklog,
+};
 
 /// An older heartbeat is late.
 const FRESH_FOR: Duration = Duration::from_secs(30);
@@ -81,9 +84,15 @@ impl Level {
 pub struct Report {
     /// Its sockets, if its front has any.
     pub connection: Option<Connection>,
+    /// What its front refuses until a person changes something, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
     /// Why it cannot reach its database, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away: Option<String>,
+    /// Why gateway.json cannot be used as it is now, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerBacklog>,
@@ -125,8 +134,12 @@ pub enum Reason {
     Reconnecting,
     #[error("it has reconnected {0} times recently")]
     Reconnects(u32),
+    #[error("Slack refuses this app or its token")]
+    TokenRefused,
     #[error("it cannot reach its database")]
     StoreAway,
+    #[error("gateway.json was changed and cannot be used")]
+    ConfigUnused,
     #[error("{0} {lines} to be written", lines = noun(*.0))]
     Waiting(u64),
 }
@@ -147,7 +160,9 @@ impl Reason {
             Reason::Leaving => "leaving",
             Reason::Reconnecting => "reconnecting",
             Reason::Reconnects(_) => "reconnects",
+            Reason::TokenRefused => "token-refused",
             Reason::StoreAway => "store-away",
+            Reason::ConfigUnused => "config-unused",
             Reason::Waiting(_) => "waiting",
         }
     }
@@ -175,10 +190,13 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     }
     let mut reasons = Vec::new();
     let (is_starting, is_leaving) = (signals.phase == Some(Phase::Starting), signals.phase == Some(Phase::Leaving));
+    let is_store_away = signals.report.as_ref().is_some_and(|report| report.store_away.is_some());
     match signals.heartbeat {
         _ if is_starting => reasons.push(Reason::Starting),
         // A stopping gateway writes no heartbeat and has closed its sockets, as it should.
         _ if is_leaving => {}
+        // The heartbeat stops with the database, and the gateway itself works.
+        _ if is_store_away => {}
         Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
         Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
@@ -195,11 +213,17 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         }
         Some(_) => {}
     }
+    if signals.report.as_ref().is_some_and(|report| report.refusal.is_some()) && !is_leaving {
+        reasons.push(Reason::TokenRefused);
+    }
     match &signals.report {
         // The ledger waits for the database, too, and the number of waiting lines is unknown.
         Some(Report { store_away: Some(_), .. }) => reasons.push(Reason::StoreAway),
         Some(Report { ledger: Some(LedgerBacklog { waiting, .. }), .. }) => reasons.push(Reason::Waiting(*waiting)),
         _ => {}
+    }
+    if signals.report.as_ref().is_some_and(|report| report.config.is_some()) && !is_leaving {
+        reasons.push(Reason::ConfigUnused);
     }
     let level = if reasons.is_empty() { Level::Healthy } else { Level::Degraded };
     if is_leaving {
@@ -212,8 +236,20 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
 mod tests {
     use super::{super::BEAT_EVERY, *};
 
+    fn report(connection: Option<Connection>) -> Report {
+        Report {
+            connection,
+            refusal: None,
+            store_away: None,
+            config: None,
+            ledger: None,
+            policies: vec![],
+            settings: None,
+        }
+    }
+
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
-        let report = Some(Report { connection, store_away: None, ledger: None, policies: vec![], settings: None });
+        let report = Some(report(connection));
         Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
     }
 
@@ -246,15 +282,13 @@ mod tests {
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
         let trouble = LedgerBacklog { error: "no room".into(), since: "now".into(), waiting: 1 };
-        let report = Report {
-            connection: sockets(2, 0),
-            store_away: None,
-            ledger: Some(trouble),
-            policies: vec![],
-            settings: None,
-        };
-        let away = Report { store_away: Some("no route".into()), ..report.clone() };
-        let [waits, away] = [report, away].map(|report| Signals { report: Some(report), ..fresh(None) });
+        let waits = Report { ledger: Some(trouble), ..report(sockets(2, 0)) };
+        let away = Report { store_away: Some("no route".into()), ..waits.clone() };
+        let refusal = Refusal { what: "no".into(), hint: String::new(), mutes: true };
+        let refused = Report { refusal: Some(refusal), ..report(sockets(2, 0)) };
+        let unused = Report { config: Some("not JSON".into()), ..report(sockets(2, 0)) };
+        let of = |report: &Report| Signals { report: Some(report.clone()), ..fresh(None) };
+        let long_away = Signals { heartbeat: Freshness::Stale, ..of(&away) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };
         for (signals, level, reason) in [
@@ -266,8 +300,11 @@ mod tests {
             (signals(Freshness::Aging, sockets(2, 0)), Level::Degraded, "late"),
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
-            (waits, Level::Degraded, "1 line of the ledger waits"),
-            (away, Level::Degraded, "it cannot reach its database"),
+            (of(&waits), Level::Degraded, "1 line of the ledger waits"),
+            (of(&away), Level::Degraded, "it cannot reach its database"),
+            (long_away, Level::Degraded, "it cannot reach its database"),
+            (of(&refused), Level::Degraded, "Slack refuses"),
+            (of(&unused), Level::Degraded, "gateway.json"),
             (leaving, Level::Healthy, "it is stopping"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),

@@ -64,6 +64,7 @@ impl HealthCheck {
         let age = self.signs.read().beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
         let is_leaving = self.is_leaving.load(Ordering::Relaxed);
         let hears = report.as_ref().is_some_and(|report| report.connection.is_none_or(|sockets| sockets.open > 0));
+        let speaks = report.as_ref().is_some_and(|report| report.refusal.as_ref().is_none_or(|refusal| !refusal.mutes));
         let can_store = report.as_ref().is_some_and(|report| report.store_away.is_none());
         let phase = match &report {
             _ if is_leaving => Phase::Leaving,
@@ -72,7 +73,7 @@ impl HealthCheck {
         };
         let (level, reasons) =
             judge(&Signals { is_alive: true, phase: Some(phase), heartbeat: Freshness::of(age), report });
-        Condition { level, ready: hears && can_store && level != Level::Down && !is_leaving, reasons }
+        Condition { level, ready: hears && speaks && can_store && level != Level::Down && !is_leaving, reasons }
     }
 }
 
@@ -81,19 +82,35 @@ mod tests {
     use pmk_system::home;
 
     use super::*;
+    use crate::chat::Refusal;
 
     /// Regression: until its heartbeat had stopped, a load balancer sent messages to a gateway that could store none.
     #[test]
-    fn a_gateway_whose_database_is_away_is_not_ready() {
+    fn a_gateway_whose_database_is_away_or_that_cannot_speak_is_not_ready() {
         let home = tempfile::tempdir().expect("a home");
         std::fs::create_dir(home::gateway_dir(home.path())).expect("a folder");
-        for (store_away, ready) in [(None, true), (Some("no route".to_owned()), false)] {
+        let refusal = |mutes| Some(Refusal { what: "no".to_owned(), hint: String::new(), mutes });
+        let away = Some("no route".to_owned());
+        for (store_away, refusal, healthy, ready) in [
+            (None, None, true, true),
+            (away, None, false, false),
+            (None, refusal(true), false, false),
+            (None, refusal(false), false, true),
+        ] {
             let check = HealthCheck::starting(home.path());
             check.signs.beat(clock::now_ms());
-            let report = Report { connection: None, store_away, ledger: None, policies: vec![], settings: None };
+            let report = Report {
+                connection: None,
+                refusal,
+                store_away,
+                config: None,
+                ledger: None,
+                policies: vec![],
+                settings: None,
+            };
             check.set_ready(Arc::new(move || report.clone()));
             let now = check.now();
-            assert_eq!((now.ready, now.level == Level::Healthy), (ready, ready), "{now:?}");
+            assert_eq!((now.ready, now.level == Level::Healthy), (ready, healthy), "{now:?}");
         }
     }
 }

@@ -74,7 +74,7 @@ impl Manager {
         loop {
             tokio::time::sleep(every).await;
             let alive = match watch {
-                Some(watch) => matches!(tokio::time::timeout(watch, presence.prove_alive()).await, Ok(Ok(()))),
+                Some(watch) => tokio::time::timeout(watch, presence.responds()).await.unwrap_or(false),
                 None => false,
             };
             let this = Arc::clone(self);

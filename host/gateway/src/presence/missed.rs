@@ -28,6 +28,10 @@ pub trait FoundIntake: Send + Sync {
     async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, StoreError>;
 }
 
+/// How many conversations are read back after an outage at most: at the pace that Slack allows, that takes some twenty
+/// minutes.
+const MOST: usize = 1_000;
+
 /// Whether reading continues.
 enum ReadProgress {
     On,
@@ -44,11 +48,13 @@ struct Reading {
     /// completely.
     unreadable: usize,
     cut: usize,
+    /// Conversations that were too many.
+    left_out: usize,
 }
 
 /// Reads back the conversations that are due. Conversations that are postponed remain due.
 pub(super) async fn read(ports: &Ports) {
-    let unread = match ports.store.unread().await {
+    let mut unread = match ports.store.unread().await {
         Ok(unread) if unread.is_empty() => return,
         Ok(unread) => unread,
         Err(error) => {
@@ -56,7 +62,12 @@ pub(super) async fn read(ports: &Ports) {
             return;
         }
     };
-    let mut reading = Reading::default();
+    let left_out = unread.split_off(unread.len().min(MOST));
+    let mut reading = Reading { left_out: left_out.len(), ..Reading::default() };
+    if let Err(error) = leave_out(ports, left_out).await {
+        tracing::error!(%error, "cannot note which conversations are not read back");
+        return;
+    }
     for conversation in unread {
         if ports.stop.is_cancelled() {
             break;
@@ -71,11 +82,22 @@ pub(super) async fn read(ports: &Ports) {
             }
         }
     }
-    let Reading { conversations, messages, unreadable, cut } = reading;
-    if conversations + unreadable > 0 {
-        tracing::info!(conversations, messages, unreadable, cut, "read back what was missed");
-        ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut });
+    let Reading { conversations, messages, unreadable, cut, left_out } = reading;
+    if conversations + unreadable + left_out > 0 {
+        tracing::info!(conversations, messages, unreadable, cut, left_out, "read back what was missed");
+        ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut, left_out });
     }
+}
+
+/// Notes that nobody reads these back, and tells the admins.
+async fn leave_out(ports: &Ports, conversations: Vec<MissedConversation>) -> Result<(), StoreError> {
+    if conversations.is_empty() {
+        return Ok(());
+    }
+    let count = conversations.len();
+    tracing::warn!("of the conversations to read back, {count} are too many: what was asked there stays unanswered");
+    ports.admins.tell(ports.messages.left_unread(count, MOST));
+    ports.store.read_back(conversations.into_iter().map(|conversation| conversation.key).collect()).await
 }
 
 async fn read_one(
@@ -97,7 +119,7 @@ async fn read_one(
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
-            ports.store.read_back(&unread.key).await?;
+            ports.store.read_back(vec![unread.key.clone()]).await?;
             return Ok(ReadProgress::On);
         }
     };
@@ -114,6 +136,6 @@ async fn read_one(
             reading.messages += 1;
         }
     }
-    ports.store.read_back(&unread.key).await?;
+    ports.store.read_back(vec![unread.key.clone()]).await?;
     Ok(ReadProgress::On)
 }

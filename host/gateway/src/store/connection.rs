@@ -227,6 +227,15 @@ pub(super) fn unfinished_copy(path: &Path) -> Result<rusqlite::Connection, Fault
     Ok(conn)
 }
 
+/// Has a transaction write to the disk, and change nothing: SQLite writes the page of the application id whenever it is set.
+/// A database has a host's sign of life written with every transaction.
+pub(super) fn touch(conn: &Connection) -> Result<(), Fault> {
+    match conn {
+        Connection::Sqlite(conn) => Ok(conn.pragma_update(None, "application_id", APPLICATION_ID)?),
+        Connection::Postgres(_) => Ok(()),
+    }
+}
+
 /// Returns the size of the database in bytes, including pages that are only in its log.
 pub(super) fn length(conn: &rusqlite::Connection) -> Result<u64, Fault> {
     let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;

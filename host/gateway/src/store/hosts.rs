@@ -40,6 +40,9 @@ pub const HOST_LEASE: Duration = Duration::from_secs(4);
 /// another host may declare it gone.
 const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
 
+/// How long a database may confirm no sign before it counts as away.
+const AWAY_AFTER: Duration = Duration::from_secs(10);
+
 /// How many signs a host gives in a row at most, when each takes longer than that to be confirmed.
 const PROOFS: u32 = 2;
 
@@ -261,9 +264,12 @@ impl Store {
         self.shared.link.is_some()
     }
 
-    /// Returns why the store's database cannot be reached, if it cannot.
+    /// Returns why the store's database cannot be reached, if it cannot. A lost network does not say so: then nothing is
+    /// confirmed.
     pub fn away(&self) -> Option<String> {
-        self.shared.link.as_ref()?.away()
+        let link = self.shared.link.as_ref()?;
+        let silent = Some(link.silent_for()).filter(|silent| (AWAY_AFTER..Duration::MAX).contains(silent));
+        link.away().or_else(|| Some(format!("it has confirmed nothing for {} s", silent?.as_secs())))
     }
 
     /// Whether this host does the work that one host does for all, as of its last look.

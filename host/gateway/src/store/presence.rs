@@ -28,8 +28,7 @@ pub(super) const FORGET_READING: &str =
 /// stopped: what was answered earlier cannot be known. An earlier request stands.
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
-     WHERE read_from IS NULL AND id IN (SELECT id FROM session
-            WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
+     WHERE read_from IS NULL AND active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%'";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
@@ -45,9 +44,7 @@ pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (
 pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
 pub(super) const UNTOLD: &str = "DELETE FROM told WHERE listener = ?1";
 
-/// How many conversations are read back after an outage, the most recently active first,
-const MOST_READ_BACK: u32 = 200;
-/// and how long ago they may have been active.
+/// How long ago a conversation that is read back may have been active.
 const READ_BACK_ACTIVE_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// How far back messages are read: a day, in seconds, as Slack's timestamps count.
@@ -133,7 +130,7 @@ impl Store {
                 let active_since = until_ms.saturating_sub(READ_BACK_ACTIVE_MS);
                 conn.prepare_cached(FORGET_READING)?.run([active_since])?;
                 let known_by = since_ms.map(|_| ts(gone_s + 1));
-                conn.prepare_cached(TO_READ)?.run(params![least, known_by, active_since, MOST_READ_BACK])?;
+                conn.prepare_cached(TO_READ)?.run(params![least, known_by, active_since])?;
             }
             owed(conn)
         })
@@ -156,8 +153,8 @@ impl Store {
         self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.run([])?)).await
     }
 
-    /// Returns the conversations that are to be read back, the most recently active first. Of a store that was restored,
-    /// nothing is read back that the gateway knew before that.
+    /// Returns the conversations that are to be read back: direct messages first, and of either kind the most recently
+    /// active first. Of a store that was restored, nothing is read back that the gateway knew before that.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -191,13 +188,16 @@ impl Store {
         .await
     }
 
-    /// Notes that a conversation was read back.
+    /// Notes that conversations were read back, or never will be.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn read_back(&self, key: &SessionKey) -> Result<(), StoreError> {
-        let key = key.to_string();
-        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.run([&key])?)).await
+    pub async fn read_back(&self, keys: Vec<SessionKey>) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            let mut read_back = conn.prepare_cached(READ_BACK)?;
+            keys.iter().try_for_each(|key| Ok(read_back.run([key.to_string()])?))
+        })
+        .await
     }
 
     /// As [`accept`](Store::accept), for a message that was found by reading back: it may have arrived longer ago
@@ -330,6 +330,7 @@ fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Res
     }
     // Before those with which the request to read is stored.
     places.extend(unread.into_iter().map(|(conversation, _)| conversation));
+    places.sort_by_key(|conversation| !matches!(conversation.key.place, Place::Dm(_)));
     Ok(places)
 }
 

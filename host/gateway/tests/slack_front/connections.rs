@@ -5,8 +5,8 @@ use super::*;
 /// What Slack's refusals and their end were told as.
 fn refusals(rig: &Rig) -> Vec<String> {
     let told = rig.notices().into_iter().filter_map(|notice| match notice {
-        Notice::Refused { what, hint } => Some(format!("{what}; {hint}")),
-        Notice::Accepted => Some("accepted".to_owned()),
+        Notice::Refused(Refusal { what, hint, .. }) => Some(format!("{what}; {hint}")),
+        Notice::Accepted { .. } => Some("accepted".to_owned()),
         Notice::ConnectedAgain { .. } | Notice::MayHaveMissed { .. } | Notice::Malformed { .. } => None,
     });
     told.collect()

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_host::{
-    chat::{Accepted, Attachments, Inbound, MessageBody, Notice, Reaction, ReplyTo},
+    chat::{Accepted, Attachments, Inbound, MessageBody, Notice, Reaction, Refusal, ReplyTo},
     front::{
         BackfillRequest, Delivery, Front, FrontError, Intake, Kind,
         slack::{Limits, Slack, SlackConfig, Timings, TokenSource},

@@ -33,6 +33,7 @@ pub(super) fn presence(
         front: Arc::clone(&services.front),
         ledger: services.ledger.clone(),
         people: Arc::clone(&services.people),
+        admins: services.admins.clone(),
         messages: Arc::clone(&services.messages),
         settings: services.config.presence,
         stop: services.stop.clone(),

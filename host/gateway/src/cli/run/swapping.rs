@@ -66,13 +66,15 @@ pub(super) fn ports(services: &Services) -> Ports {
 
 /// Returns the function that reports the gateway's status to an operator.
 pub(super) fn report(services: &Services) -> Reporter {
-    let (front, store) = (Arc::clone(&services.front), services.store.clone());
+    let (front, store, people) = (Arc::clone(&services.front), services.store.clone(), Arc::clone(&services.people));
     let (ledger, policies) = (services.ledger.clone(), Arc::clone(&services.policies));
     Arc::new(move || {
         let serving = policies.serving();
         Report {
             connection: front.connection(),
+            refusal: front.refusal(),
             store_away: store.away(),
+            config: people.trouble(),
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),
             settings: Some(serving.stack().changed_settings()),

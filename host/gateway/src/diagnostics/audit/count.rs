@@ -312,8 +312,8 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             audit.connections.refused,
-            "time Slack refused a connection: see the reason of `front.refused` in the ledger",
-            "times Slack refused a connection: see the reason of `front.refused` in the ledger",
+            "time Slack refused the app or a token: see the reason of `front.refused` in the ledger",
+            "times Slack refused the app or a token: see the reason of `front.refused` in the ledger",
         ),
         (
             audit.connections.malformed,

@@ -1,6 +1,6 @@
 //! Switches to new tokens while calls are being made.
 
-use std::future::pending;
+use std::{convert::Infallible, future::pending};
 
 use secrecy::SecretString;
 use slack_morphism::prelude::*;
@@ -58,6 +58,18 @@ impl Web {
         }
     }
 
+    /// Asks now and then whether Slack accepts the bot token again while it does not, although nobody says anything. Never
+    /// ends.
+    pub(super) async fn follow_refusal(&self) -> Infallible {
+        loop {
+            sleep(AGAIN_AFTER).await;
+            if self.refusals.standing().is_some_and(|refusal| refusal.mutes) {
+                // Noted on the way.
+                let _ = self.identity().await;
+            }
+        }
+    }
+
     /// Returns a receiver that is notified when the token that opens connections changes.
     pub(super) fn app_token_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.tokens.app_changes()
@@ -109,6 +121,7 @@ impl Web {
             self.check(*token, &pair).await?;
         }
         self.tokens.replace(pair);
+        changed.iter().for_each(|token| self.refusals.ends(*token));
         let changed: Vec<String> = changed.iter().map(Token::to_string).collect();
         tracing::info!("a new Slack token is in use from now on: {}", changed.join(" and "));
         Ok(Renewal::Done)

@@ -6,20 +6,14 @@
 //! with a static lifetime, whereas the intake is borrowed; they hide the reason of a `disconnect`; and they
 //! acknowledge frames that they cannot read completely. (Its envelope types are private.)
 
-use std::{
-    future::pending,
-    mem,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::pending, mem, pin::pin, sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use rustls::ClientConfig;
 use tokio::{
     sync::{MutexGuard, watch},
-    time::{Instant, sleep},
+    time::sleep,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,12 +23,10 @@ use super::{
     credentials::{UNSAFE_SOCKET, UNSAFE_SOCKET_HINT},
     envelope::InboundContext,
     link::{Link, LinkError, ServeOutcome},
+    token::Token,
     web::Web,
 };
-use crate::{chat::Notice, front::FrontError};
-
-/// How long a refusal is not reported again, even if Slack accepted the app in between.
-const TOLD_FOR: Duration = Duration::from_secs(3_600);
+use crate::front::FrontError;
 
 /// What connections are made from.
 pub(super) struct Sockets<'a> {
@@ -42,7 +34,6 @@ pub(super) struct Sockets<'a> {
     tls: &'a Arc<ClientConfig>,
     timings: Timings,
     reception: InboundContext<'a>,
-    refusal: Refusal,
     /// Held by the connection that is being replaced because of a new token: one at a time.
     turn: tokio::sync::Mutex<()>,
 }
@@ -54,7 +45,7 @@ impl<'a> Sockets<'a> {
         timings: Timings,
         reception: InboundContext<'a>,
     ) -> Self {
-        Sockets { web, tls, timings, reception, refusal: Refusal::default(), turn: tokio::sync::Mutex::default() }
+        Sockets { web, tls, timings, reception, turn: tokio::sync::Mutex::default() }
     }
 
     /// Takes messages in over several connections at once, so that if one dies unnoticed, another can receive
@@ -151,11 +142,11 @@ impl<'a> Sockets<'a> {
             };
             let (why, retry_after) = match attempt {
                 Ok(link) => {
-                    self.accepted();
+                    self.web.refusals.ends(Token::App);
                     return Some(link);
                 }
                 Err(LinkError::Refused { what, hint }) => {
-                    self.refused(what.clone(), hint);
+                    self.web.refusals.begins(Token::App, what.clone(), hint);
                     (what, None)
                 }
                 Err(LinkError::Lost { why, retry_after }) => (why, retry_after),
@@ -171,21 +162,7 @@ impl<'a> Sockets<'a> {
         self.reception.hearing.lost_one();
         match gone {
             LinkError::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
-            LinkError::Refused { what, hint } => self.refused(what, hint),
-        }
-    }
-
-    fn refused(&self, what: String, hint: String) {
-        if self.refusal.begins() {
-            tracing::error!(hint, "Slack refuses connections from this app: {what}");
-            self.reception.intake.notice(Notice::Refused { what, hint });
-        }
-    }
-
-    fn accepted(&self) {
-        if self.refusal.ends() {
-            tracing::info!("Slack accepts connections from this app again");
-            self.reception.intake.notice(Notice::Accepted);
+            LinkError::Refused { what, hint } => self.web.refusals.begins(Token::App, what, hint),
         }
     }
 
@@ -214,33 +191,6 @@ async fn while_closing<T>(
             value = &mut awaited => return value,
             Some(()) = retiring.next() => {}
         }
-    }
-}
-
-/// Whether people know that Slack refuses connections; all connections of an app are refused together.
-#[derive(Default)]
-struct Refusal(Mutex<Told>);
-
-#[derive(Default)]
-struct Told {
-    stands: bool,
-    last: Option<Instant>,
-}
-
-impl Refusal {
-    /// Notes that Slack has refused a connection; returns whether to report that.
-    fn begins(&self) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = told.stands || told.last.is_some_and(|last| last.elapsed() < TOLD_FOR);
-        if !known {
-            *told = Told { stands: true, last: Some(Instant::now()) };
-        }
-        !known
-    }
-
-    /// Notes that Slack has accepted a connection; returns whether to report that.
-    fn ends(&self) -> bool {
-        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).stands)
     }
 }
 
@@ -294,6 +244,10 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::Instant;
+
     use super::*;
 
     #[test]
@@ -343,16 +297,5 @@ mod tests {
         assert_eq!((retiring.len(), began.elapsed().as_secs()), (1, 60));
         while_closing(&mut FuturesUnordered::<std::future::Ready<()>>::new(), sleep(Duration::from_secs(60))).await;
         assert_eq!(began.elapsed().as_secs(), 120, "there is none");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_and_its_end_are_told_once_and_not_again_within_the_hour() {
-        let refusal = Refusal::default();
-        assert!(!refusal.ends(), "nothing was refused");
-        assert_eq!((refusal.begins(), refusal.begins()), (true, false), "once for all connections");
-        assert_eq!((refusal.ends(), refusal.ends()), (true, false));
-        assert_eq!((refusal.begins(), refusal.ends()), (false, false), "it comes and goes");
-        tokio::time::advance(TOLD_FOR).await;
-        assert_eq!((refusal.begins(), refusal.ends()), (true, true));
     }
 }

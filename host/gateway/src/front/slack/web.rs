@@ -33,6 +33,7 @@ use super::{
     identity::Identity,
     limiter::{Lane, Limiter, OPENS_DIRECT, Priority},
     locked::{LOCKED, Locked},
+    refusals::Refusals,
     renewal::Renewal,
     token::Token,
     tokens::{TokenPair, Tokens},
@@ -91,6 +92,8 @@ pub(super) struct Web {
     pub(super) time_limit: Duration,
     /// The buttons that Slack refuses.
     pub(super) refused: Refused,
+    /// What it refuses until a person changes something.
+    pub(super) refusals: Refusals,
     /// Whether Slack refuses messages everywhere.
     locked: Locked,
     /// In a dry run: answers calls that write.
@@ -231,6 +234,7 @@ impl Web {
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
             refused: Refused::default(),
+            refusals: Refusals::default(),
             locked: Locked::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits, config.sharers.clone()),
@@ -475,6 +479,9 @@ impl Web {
         let cause = match answer {
             Ok(answer) => {
                 self.locked.accepts(lane);
+                if token == Token::Bot {
+                    self.refusals.ends(token);
+                }
                 return Ok(answer);
             }
             Err(Cause::Code { code, .. })
@@ -490,7 +497,15 @@ impl Web {
         if let Cause::RateLimited { retry_after } = cause {
             self.limiter.refused(lane, retry_after);
         }
-        Err(failure(cause))
+        let failure = failure(cause);
+        // Until its owner is known, the start reports it; for the app token, whoever opens connections does.
+        if token == Token::Bot
+            && self.tokens.owner.get().is_some()
+            && let Some(code) = failure.code().filter(|code| is_about_the_token(code))
+        {
+            self.refusals.begins(token, failure.to_string(), failure::hint(code, token, None));
+        }
+        Err(failure)
     }
 
     /// Returns whether this refusal of the bot token ends as soon as a new one is written.

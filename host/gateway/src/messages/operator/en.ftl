@@ -39,6 +39,9 @@ status-heartbeat-is = { $heartbeat ->
    *[stale] stale,
 } { $seconds } s ago
 status-heartbeat-none = none
+status-refusal = refused
+status-config = not in use
+status-config-hint = correct gateway.json; `pmk-host config check` names everything that is wrong with it
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects ->
     [one] one reconnect
@@ -83,7 +86,9 @@ reason-silent = it does not answer, so the state of its sockets is unknown
 reason-leaving = it is stopping
 reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times recently
+reason-token-refused = Slack refuses this app or its token
 reason-store-away = it cannot reach its database
+reason-config-unused = gateway.json was changed and cannot be used
 reason-waiting = { $count ->
     [one] { $count } ledger line is waiting
    *[other] { $count } ledger lines are waiting

@@ -39,6 +39,9 @@ status-heartbeat-is = { $heartbeat ->
    *[stale] 停止
 }，{ $seconds } 秒前
 status-heartbeat-none = 無
+status-refusal = 遭拒
+status-config = 沒有採用
+status-config-hint = 請修正 gateway.json；`pmk-host config check` 會列出所有問題
 status-sockets = 連線
 status-sockets-are = 已連上 { $open } 條，共 { $of } 條；最近 10 分鐘重連 { $reconnects } 次
 status-store = 資料庫
@@ -71,5 +74,7 @@ reason-silent = 閘道沒有回應，所以不知道連線的狀況
 reason-leaving = 正在結束
 reason-reconnecting = 正在重新連線
 reason-reconnects = 最近重連了 { $count } 次
+reason-token-refused = Slack 不接受這個應用程式或它的 token
 reason-store-away = 連不上資料庫
+reason-config-unused = gateway.json 改過之後無法使用
 reason-waiting = 帳本有 { $count } 行等著寫入

@@ -160,6 +160,19 @@ fn a_file_that_is_gone_or_makes_no_sense_takes_nothing_from_anybody() {
     assert_eq!(one.says(), file);
 }
 
+/// Regression: keys that were added before all programs were upgraded had whoever was blocked from then on heard.
+#[test]
+fn a_host_that_runs_an_older_version_heard_whom_the_others_had_blocked() {
+    let newer = json!({"version": 1, "aKeyOfTomorrow": {"on": true}, "blocklist": []});
+    let Some([mut one, mut older]) = houses([json!({"version": 1, "blocklist": []}), newer]) else { return };
+    one.pass();
+    older.pass();
+    one.write(json!({"version": 1, "blocklist": ["U9"]}));
+    one.pass();
+    older.pass();
+    assert_eq!(older.says(), json!({"version": 1, "aKeyOfTomorrow": {"on": true}, "blocklist": ["U9"]}));
+}
+
 #[test]
 fn what_the_database_has_and_no_gateway_could_run_with_is_left_there() {
     let file = json!({"version": 1, "blocklist": ["U9"]});

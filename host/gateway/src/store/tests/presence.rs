@@ -122,7 +122,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
         ("slack:dm:U2".to_owned(), overlap(gone - DAY)),
     ];
     assert_eq!(unread(&store).await, expected);
-    store.read_back(&"slack:dm:U1".parse().unwrap()).await.unwrap();
+    store.read_back(vec!["slack:dm:U1".parse().unwrap()]).await.unwrap();
     // Killed, and another outage: what was not read yet is still read from the earlier position.
     drop(store);
     let store = open(&home);
