@@ -134,7 +134,7 @@ fn an_experiment_of_before_keeps_its_findings() {
     write(&home, "less", &arms);
     ask(1);
     let before = status(&[]);
-    assert_eq!((&before["control"], before["arms"][1]["differences"].as_array().map(Vec::len)), (&json!("a"), Some(7)));
+    assert_eq!((&before["control"], before["arms"][1]["differences"].as_array().map(Vec::len)), (&json!("a"), Some(8)));
     write(&home, "more", &json!([{"name": "x"}, {"name": "y", "policy": strict}]));
     ask(2);
     let after = status(&["less"]);
