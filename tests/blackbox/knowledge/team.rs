@@ -79,7 +79,7 @@ pub const ENGLISH: Story = Story {
     similar: "Which department has what share of the budget for advertisements?",
     answer_to_similar: "A colleague said: the tab 'Departments' of the sales_performances report.",
     forwarded_notice: "I have asked in the thread",
-    please_reply: "Reply in this thread; I will pass it on",
+    please_reply: "Reply in this thread",
     has_answered: "has answered your question:",
     approved: "In use",
     rejected: "Deleted",

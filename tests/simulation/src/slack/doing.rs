@@ -186,6 +186,7 @@ impl State {
             reply_to,
             text: text.to_owned(),
             attached: Attachments::default(),
+            if_awaited: false,
             ts: own_ts,
         };
         let asked = self.ask(number, inbound, at);

@@ -33,6 +33,11 @@ fn asked(contacts: &[&str]) -> Marker {
     Marker { asked_by: Some(TurnId::of(1)), ..marker(contacts) }
 }
 
+/// The same once an answer of U2 was taken.
+fn answered(marker: Marker) -> Marker {
+    Marker { answered_by: Some("U2".into()), ..marker }
+}
+
 async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -> InboxId {
     let key = format!("slack:channel:C1{}", thread.map(|ts| format!(":{ts}")).unwrap_or_default());
     let reply_to = ReplyTo { channel: "C1".into(), thread_ts: thread.map(str::to_owned) };
@@ -62,7 +67,7 @@ async fn the_awaited_answer_is_absorbed_once() {
     assert!(claim(&absorbing).await);
     let late = ask(&store, second).await;
     assert!(late.absorbs.is_none() && !claim(&late).await);
-    assert_eq!(ask(&store, first).await.absorbs.as_deref(), Some(&asked(&["U2", "U3"])));
+    assert_eq!(ask(&store, first).await.absorbs.as_deref(), Some(&answered(asked(&["U2", "U3"]))));
     assert!(claim(&absorbing).await, "it is still this turn's");
     store.record(absorbing.turn, recorded("reply", "answer"), NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
@@ -156,7 +161,8 @@ async fn an_operator_cancels_what_waits_and_nothing_else() {
     assert!(store.claim_answer(&answering, &asked(&[])).await.unwrap());
     assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), None, "its answer is coming in");
     store.finish(answering.turn, vec![], vec![], NOW).await.unwrap();
-    assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), Some(asked(&["U2", "U3"])));
+    let cancelled = store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap();
+    assert_eq!(cancelled, Some(answered(asked(&["U2", "U3"]))));
     assert_eq!(store.escalations().await.unwrap(), []);
 }
 
@@ -254,7 +260,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
         let passing_on = ask(&store, inbox).await;
         assert_eq!(
             (passing_on.absorbs.as_deref(), passing_on.inbound.key.to_string()),
-            (Some(&marker), "slack:dm:U1".into())
+            (Some(&answered(marker.clone())), "slack:dm:U1".into())
         );
     }
     let passing_on = ask(&store, inbox).await;
@@ -332,7 +338,7 @@ async fn an_answer_that_its_contact_had_deleted_was_passed_on() {
     let deleted = ask(&store, inbox).await;
     assert_eq!((deleted.called_off, deleted.absorbs), (Some(CalledOff::Deleted), None));
     store.finish(deleted.turn, vec![], vec![], NOW).await.unwrap();
-    assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&marker));
+    assert_eq!(store.escalations().await.unwrap(), [answered(marker.clone())]);
     let other = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
     assert!(store.claim_answer(&other, &marker).await.unwrap(), "another answer is waited for");
 }
@@ -433,7 +439,7 @@ async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
     assert!(later.absorbs.is_some());
     let noted = Recorded { revision: later.live.revision, ..recorded("later", "⏳") };
     store.record(later.turn, noted, NOW).await.unwrap();
-    assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])], "it is waited for");
+    assert_eq!(store.escalations().await.unwrap(), [answered(asked(&["U2", "U3"]))], "it is waited for");
 }
 
 /// While the model read it, the message was edited, or deleted.
@@ -527,7 +533,7 @@ async fn a_question_that_is_being_answered_was_withdrawn_all_the_same() {
     let withdrawn = Recorded { escalation, ..recorded("never mind", "withdrawn") };
     assert_eq!(store.record(needless.turn, withdrawn, NOW).await, Err(StoreError::Changed));
     assert_eq!(ask(&store, InboxId(needless.turn.0)).await.awaits, None);
-    assert_eq!(store.escalations().await.unwrap(), [marker]);
+    assert_eq!(store.escalations().await.unwrap(), [answered(marker)]);
 }
 
 #[tokio::test]
@@ -537,7 +543,7 @@ async fn an_answer_that_was_handed_on_to_nobody_kept_its_thread_waiting_for_ever
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
     let answer = handed_on(&store, &said, &marker).await;
     let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
-    assert_eq!(store.escalations().await.unwrap(), [marker]);
+    assert_eq!(store.escalations().await.unwrap(), [answered(marker)]);
     store.finish(passing_on.turn, vec![], vec![], NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
 }
