@@ -65,7 +65,7 @@ pub struct Services {
     /// The settings that do not change before the next start.
     pub config: Config,
     pub people: Arc<Permissions>,
-    pub(crate) admins: Admins,
+    pub admins: Admins,
     pub messages: Arc<Messages>,
     pub(crate) library: SharedLibrary,
     pub(crate) calibrator: Calibrator,
