@@ -140,7 +140,7 @@ async fn a_question_back_goes_to_the_asker_and_their_reply_back_to_the_contact()
 async fn is_asked(team: &Team, asked: &Sent, text: &str) -> Message {
     let asks = |message: &Message| message.text.starts_with(":grey_question:");
     let before = team.slack.messages(CHANNEL).into_iter().filter(asks).count();
-    team.slack.mention(CHANNEL, CONTACT, text, Some(&asked.ts));
+    team.slack.write(CHANNEL, CONTACT, text, Some(&asked.ts));
     let found = team.slack.await_message(CHANNEL, PATIENCE, |message| {
         asks(message) && message.text.contains(&format!("> {text}")) && in_thread(message, asked)
     });

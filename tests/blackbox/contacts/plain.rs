@@ -11,6 +11,12 @@ async fn passes_by(team: &Team, sent: &Sent) {
     assert!(ack.is_some(), "{sent:?} was not acknowledged");
 }
 
+async fn passes_by_all(team: &Team, events: &[String]) {
+    for event in events {
+        assert!(team.slack.await_ack(event, PATIENCE).await.is_some(), "{event} was not acknowledged");
+    }
+}
+
 /// How many messages the bot has written in the channel.
 fn written(team: &Team) -> usize {
     team.slack.messages(CHANNEL).iter().filter(|message| message.by_bot).count()
@@ -75,6 +81,31 @@ async fn what_a_contact_says_to_nobody_in_particular_and_beside_the_question_is_
     then_the_answer_counts(&team, &asked).await;
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.heard").len(), 2);
+}
+
+/// What was edited stayed in the store, and was never answered even if it mentioned the bot by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_what_contacts_say_to_each_other_nothing_is_kept_and_it_is_new_once_it_mentions_the_bot() {
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("Where is lunch?", Behaviour::answer("Downstairs."));
+    team.anthropic.when("<reply>\nWhere is lunch?", Behaviour::answer(r#"{"kind":"other"}"#));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer(r#"{"kind":"other"}"#));
+    let aside = team.slack.write(CHANNEL, CONTACT, "When is lunch?", Some(&asked.ts));
+    team.home.await_events("escalate.heard", 1);
+    let db = rusqlite::Connection::open(team.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let kept = || -> i64 {
+        let sql = "SELECT (SELECT count(*) FROM inbox WHERE message IS NOT NULL OR edited IS NOT NULL)
+            + (SELECT count(*) FROM turn WHERE reading IS NOT NULL)";
+        db.query_row(sql, [], |row| row.get(0)).expect("a count")
+    };
+    until("nothing is kept of it", || (kept() == 0).then_some(()));
+    let typo = team.slack.edit(&aside, "When is lunch today?");
+    passes_by_all(&team, &typo).await;
+    assert_eq!(kept(), 0);
+    team.slack.edit(&aside, &format!("<@{BOT_USER}> Where is lunch?"));
+    let reply = team.slack.await_reply(&aside, PATIENCE).await.expect("a reply");
+    assert_eq!(reply.text, "Downstairs.");
+    then_the_answer_counts(&team, &asked).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -104,7 +104,12 @@ impl Context {
 
     /// Says how to run this very command with a credential of the service.
     fn as_the_service(&self, credential: &str) -> String {
-        let mut words: Vec<String> = std::env::args().skip(1).collect();
+        let said = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        // A password is not repeated.
+        let mut words: Vec<String> = said.map(|word| if has_password(&word) { "STORE".to_owned() } else { word }).collect();
+        if let (None, Some(store)) = (&self.store, variable(STORE_VARIABLE)) {
+            words.splice(0..0, ["--store".to_owned(), if has_password(&store) { "STORE".to_owned() } else { store }]);
+        }
         if self.home_by != Origin::CommandLine {
             // That account has another default home.
             words.splice(0..0, ["--home".to_owned(), self.home.display().to_string()]);
@@ -161,6 +166,15 @@ impl Context {
             note(terminal::warning(&what, failure.advice(), self.language));
         }
     }
+}
+
+/// Whether this is the address of a database that contains its password.
+pub(super) fn has_password(word: &str) -> bool {
+    let address = match word.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => value,
+        _ => word,
+    };
+    Database::parse(address).is_ok_and(|database| database.has_password())
 }
 
 /// Parses the address of a database.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     config::of_the_model,
-    context::Context,
+    context::{Context, has_password},
     layers::{LayerArguments, sent_arms, try_arms},
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::{Chosen, key_in_file, open_model},
@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     config::{Config, Secret},
-    database::Database,
     diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::{Messages, terminal},
     policies::Loader,
@@ -140,8 +139,7 @@ impl Passed {
         let mut words = vec!["--home".to_owned(), context.home.display().to_string()];
         if let Some(store) = &context.store {
             // A password is not repeated.
-            let has_password = Database::parse(store).is_ok_and(|database| database.has_password());
-            words.extend(["--store".to_owned(), if has_password { "STORE".to_owned() } else { store.clone() }]);
+            words.extend(["--store".to_owned(), if has_password(store) { "STORE".to_owned() } else { store.clone() }]);
         }
         words.push("doctor".to_owned());
         words.extend(layers.words());

@@ -302,7 +302,9 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     let waits = known.message.is_some() && !known.is_answered;
     let turn = known.turn();
     match known.message {
-        Some(asked) if waits => {
+        Some(mut asked) if waits => {
+            // An edit may add the mention.
+            asked.if_awaited &= !matches!(manner, Some(Addressing::Mention { .. }));
             if asked.text == message.text {
                 // An earlier edit may arrive later, so the time of this one is stored.
                 conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;

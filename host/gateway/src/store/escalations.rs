@@ -65,13 +65,27 @@ pub(super) const ASKED_BY: &str = "SELECT e.marker FROM asked_apart a
 pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
        AND (claimed_by IS NULL OR claimed_by = ?4)";
+/// Nobody has answered it after all.
+macro_rules! unclaimed {
+    () => {
+        "claimed_by = NULL,
+            marker = CASE WHEN json_valid(marker) THEN json_remove(marker, '$.answeredBy') ELSE marker END"
+    };
+}
+pub(super) use unclaimed;
 /// An answer that was handed on stays claimed by the turn that passes it on.
-pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1
-       AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)
-       AND NOT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND substr(event_id, 1, 8) = ':answer:')";
+pub(super) const RELEASE_CLAIM: &str = concat!(
+    "UPDATE escalation SET ",
+    unclaimed!(),
+    " WHERE claimed_by = ?1 AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)
+       AND NOT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND substr(event_id, 1, 8) = ':answer:')"
+);
 /// An answer that was handed on, and that nobody gets.
-pub(super) const GIVE_UP: &str = "UPDATE escalation SET claimed_by = NULL, closed_at = ?2 WHERE claimed_by = ?1
-       AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)";
+pub(super) const GIVE_UP: &str = concat!(
+    "UPDATE escalation SET closed_at = ?2, ",
+    unclaimed!(),
+    " WHERE claimed_by = ?1 AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)"
+);
 pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
 pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
 pub(super) const CLOSE: &str = "UPDATE escalation SET closed_at = ?4

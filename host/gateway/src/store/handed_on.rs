@@ -19,7 +19,8 @@ pub(super) const HANDED_ON: &str = ":answer:";
 
 pub(super) const TAKE_OVER: &str =
     "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
-pub(super) const TAKE_BACK: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1";
+pub(super) const TAKE_BACK: &str =
+    concat!("UPDATE escalation SET ", escalations::unclaimed!(), " WHERE claimed_by = ?1");
 pub(super) const PARTS: &str = "SELECT part, how FROM outbox WHERE turn_id = ?1 AND how LIKE '%\"for\":\"hand-on\"%'";
 pub(super) const EMPTY_PART: &str = "UPDATE outbox SET how = ?3 WHERE turn_id = ?1 AND part = ?2";
 

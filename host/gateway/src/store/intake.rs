@@ -7,14 +7,16 @@ use pmk_core::{FrontName, SessionKey};
 use super::{
     CalledOff, OpenWork, Pending, Store, StoreError, codec,
     early::{self, CLEAR_EARLY, Early},
+    erase,
     error::Fault,
     events::of_home,
+    images,
     sessions,
     sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     writer::Prefetch,
 };
 use crate::chat::Inbound;
-use crate::ids::{InboxId, SessionId};
+use crate::ids::{InboxId, SessionId, TurnId};
 
 /// How long a redelivered message is recognised.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -35,6 +37,11 @@ pub(super) const FORGET_SEEN: &str = "DELETE FROM seen WHERE front = ?1 AND key 
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
 pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
      ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
+/// A message that was for the bot only if it was about a question that waits, and to which nothing was said.
+pub(super) const ASIDE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message LIKE '%\"if_awaited\":true%'
+     AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn_id = ?1)";
+pub(super) const FORGET_ASIDE: &str =
+    "UPDATE inbox SET attached = NULL, edited = NULL, called_off = ?2 WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
 pub(super) const ENTER_SESSION: &str =
@@ -234,6 +241,26 @@ pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(
     for name in names(inbound) {
         conn.moved(|| Invalidation::Seen(name.clone()));
         see.run(params![front, name, now_ms])?;
+    }
+    Ok(())
+}
+
+/// Returns a message that turned out not to be for the bot.
+pub(super) fn aside(conn: &Connection, turn: TurnId) -> Result<Option<Inbound>, Fault> {
+    let json: Option<String> = conn.prepare_cached(ASIDE)?.query_row([turn.0], |row| row.get(0)).optional()?;
+    Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+}
+
+/// Keeps none of its words. It is new if an edit makes it a message to the bot.
+pub(super) fn forget_aside(conn: &Connection, turn: TurnId, message: &Inbound) -> Result<(), Fault> {
+    let front = front_name(message.key.front);
+    for name in names(message) {
+        conn.moved(|| Invalidation::Seen(name.clone()));
+        conn.prepare_cached(FORGET_SEEN)?.run(params![front, name])?;
+    }
+    conn.prepare_cached(FORGET_ASIDE)?.run(params![turn.0, CalledOff::Deleted.name()])?;
+    for forget in [erase::FORGET_READING, images::FORGET] {
+        conn.prepare_cached(forget)?.run([turn.0])?;
     }
     Ok(())
 }

@@ -263,7 +263,7 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
 
 /// Accepts a contact's message, which is no answer, as one of their own.
 fn own(conn: &Connection, turn: i64, said: &Inbound, now_ms: i64) -> Result<Option<Pending>, Fault> {
-    let own = Inbound { event_id: format!("{OWN}{turn}"), ..said.clone() };
+    let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, ..said.clone() };
     let inbox = intake::accept(conn, &own, &codec::to_json(&own), now_ms)?;
     Ok(inbox.map(|inbox| Pending { inbox, key: own.key, ts: own.ts }))
 }

@@ -16,7 +16,7 @@ use super::{
     error::Fault,
     escalations, events, hosts,
     how::{self, How},
-    images, lease, proposals, receipt,
+    images, intake, lease, proposals, receipt,
     sql::{Changed, Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
@@ -453,7 +453,11 @@ impl Store {
                 conn.prepare_cached(escalations::GIVE_UP)?.run(params![turn.0, now_ms])?;
             }
             proposals::carried_out(conn, turn)?;
+            let aside = if sent.is_empty() { intake::aside(conn, turn)? } else { None };
             conn.prepare_cached(EMPTY_QUESTION)?.run([turn.0])?;
+            if let Some(aside) = aside {
+                intake::forget_aside(conn, turn, &aside)?;
+            }
             events::add(conn, Some(turn), &lines)?;
             lease::free(conn, session, &owner)
         };

@@ -76,7 +76,10 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
         (AccessDecision::Allowed, None) => {
-            turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+            // What may go to other people keeps the ids, which they see as mentions.
+            if !hear::is_heard(&turn) {
+                turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+            }
             Admission::Ask(turn)
         }
         // A person whose command is refused is told why, unless they are blocked.

@@ -79,7 +79,10 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
         Word::Other if turn.inbound.if_awaited => {
             done(services, turn, "aside", vec![], None, vec![]).await.map(Heard::Done)
         }
-        Word::Other => Ok(Heard::Talk(as_talk(turn))),
+        Word::Other => {
+            turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+            Ok(Heard::Talk(as_talk(turn)))
+        }
         Word::Answer => answered(services, turn, marker, reading, told).await,
         Word::Later => later(services, turn).await.map(Heard::Done),
         Word::Question => asked_back(services, turn, marker, told).await.map(Heard::Done),

@@ -165,11 +165,11 @@ fn is_id(text: &str) -> bool {
     Id::user(text).is_ok() && !text.contains(|c: char| c.is_ascii_lowercase())
 }
 
-/// Returns what is kept of a name.
+/// Returns what is kept of a name; nothing of a word that could be somebody's id.
 fn plain(name: &str) -> String {
     let kept = |c: char| if c.is_alphanumeric() || "-'’.".contains(c) { c } else { ' ' };
     let name: String = name.chars().map(kept).take(MAX_CHARS).collect();
-    name.split_whitespace().collect::<Vec<_>>().join(" ")
+    name.split_whitespace().filter(|word| !is_id(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

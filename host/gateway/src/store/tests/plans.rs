@@ -11,6 +11,8 @@ use crate::store::{
 const BY_INDEX: &[&str] = &[
     intake::EXPIRED_SEEN,
     intake::FORGET_SEEN,
+    intake::ASIDE,
+    intake::FORGET_ASIDE,
     intake::IS_SEEN,
     intake::SEE,
     intake::OPEN_SESSION,

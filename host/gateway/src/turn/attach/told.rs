@@ -32,8 +32,9 @@ pub(in crate::turn) fn told(services: &Services, message: &Inbound, attached: &A
         let is_cut = shown.len() < piece.text.len();
         let lines = piece.label.as_deref().into_iter().chain(Some(shown)).filter(|line| !line.is_empty());
         said.push(quotation(&lines.chain(is_cut.then_some(rest(language))).collect::<Vec<_>>().join("\n")));
-        if is_cut || piece.image.is_some() {
-            left_out.push(if piece.name.is_empty() { piece.label.unwrap_or_default() } else { piece.name });
+        // Only files have names: of what was forwarded, the text itself says that there is more.
+        if (is_cut || piece.image.is_some()) && !piece.name.is_empty() {
+            left_out.push(piece.name);
         }
     }
     for (name, _) in attached.unread() {
