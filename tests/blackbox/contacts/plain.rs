@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::presence::age;
+use crate::{presence::age, support::until};
 
 /// What a contact or the asker writes, and nobody else, is taken in.
 async fn passes_by(team: &Team, sent: &Sent) {

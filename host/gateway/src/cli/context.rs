@@ -106,7 +106,8 @@ impl Context {
     fn as_the_service(&self, credential: &str) -> String {
         let said = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         // A password is not repeated.
-        let mut words: Vec<String> = said.map(|word| if has_password(&word) { "STORE".to_owned() } else { word }).collect();
+        let mut words: Vec<String> =
+            said.map(|word| if has_password(&word) { "STORE".to_owned() } else { word }).collect();
         if let (None, Some(store)) = (&self.store, variable(STORE_VARIABLE)) {
             words.splice(0..0, ["--store".to_owned(), if has_password(&store) { "STORE".to_owned() } else { store }]);
         }

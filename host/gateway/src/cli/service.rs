@@ -12,7 +12,9 @@ pub(super) fn command<'a>(home: &Path, credentials: impl IntoIterator<Item = &'a
     let credentials: String =
         credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
     let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
-    format!("systemd-run --pty --same-dir -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}")
+    format!(
+        "systemd-run --pty --same-dir -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}"
+    )
 }
 
 /// A word as a shell takes it.

@@ -10,8 +10,7 @@ use super::{
     erase,
     error::Fault,
     events::of_home,
-    images,
-    sessions,
+    images, sessions,
     sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     writer::Prefetch,
 };
@@ -40,8 +39,7 @@ pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, 
 /// A message that was for the bot only if it was about a question that waits, and to which nothing was said.
 pub(super) const ASIDE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message LIKE '%\"if_awaited\":true%'
      AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn_id = ?1)";
-pub(super) const FORGET_ASIDE: &str =
-    "UPDATE inbox SET attached = NULL, edited = NULL, called_off = ?2 WHERE id = ?1";
+pub(super) const FORGET_ASIDE: &str = "UPDATE inbox SET attached = NULL, edited = NULL, called_off = ?2 WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
 pub(super) const ENTER_SESSION: &str =
