@@ -243,7 +243,7 @@ fn a_command_beside_the_service_takes_the_password_from_the_usual_places_or_says
             None => command.env_remove("PGPASSWORD"),
         };
         let listed = finish(command, "");
-        assert_eq!(listed.code, Some(1), "{listed:?}");
+        assert_eq!(listed.status.code(), Some(1), "{}", listed.stdout);
         listed.stderr
     };
     let told = listed(None);
