@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Config, EditError, ExperimentConfig, PolicyConfig, people_of};
+use super::{
+    Config, EditError, ExperimentConfig, PolicyConfig,
+    followed::{PEOPLE, alone},
+};
 use pmk_system::{home, stamp::Stamp};
 
 use crate::access::people::People;
@@ -100,7 +103,7 @@ impl WatchedConfig {
                 Err(failure) => {
                     tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message());
                     seen.trouble = Some(failure.message().to_owned());
-                    if let Some(people) = people_of(&self.home) {
+                    if let Some(Config { people, .. }) = alone(&self.home, &PEOPLE) {
                         tracing::info!("the people in gateway.json apply now all the same");
                         seen.people = Arc::new(people);
                     }
@@ -147,10 +150,13 @@ mod tests {
         write(r#"{"version":1,"blocklist":["U9"],"aKeyOfTomorrow":{}}"#);
         assert_eq!(watched.now().blocklist, ["U9"]);
         assert!(watched.trouble().is_some_and(|why| why.contains("aKeyOfTomorrow")), "{:?}", watched.trouble());
+        write(r#"{"version":1,"blocklist":["U9","U10"],"experiment":{"name":"x","armsOfTomorrow":[]}}"#);
+        assert_eq!(watched.now().blocklist, ["U9", "U10"]);
+        assert!(watched.trouble().is_some_and(|why| why.contains("experiment")), "{:?}", watched.trouble());
         write(r#"{"version":2,"blocklist":[]}"#);
-        assert_eq!(watched.now().blocklist, ["U9"], "of which nobody knows what it means there");
+        assert_eq!(watched.now().blocklist, ["U9", "U10"], "of which nobody knows what it means there");
         write("not JSON");
-        assert_eq!(watched.now().blocklist, ["U9"]);
+        assert_eq!(watched.now().blocklist, ["U9", "U10"]);
         write(r#"{"version":1,"blocklist":["U9"]}"#);
         assert_eq!(watched.trouble(), None);
     }
