@@ -19,7 +19,14 @@ impl Hosts {
     }
 
     fn start(&self, at: usize) -> Running {
-        let running = Running::start(self.command(at, &["run", "--model", "sim"]));
+        self.start_with(at, &[])
+    }
+
+    /// Starts a host with these variables in its environment.
+    fn start_with(&self, at: usize, variables: &[(&str, &str)]) -> Running {
+        let mut command = self.command(at, &["run", "--model", "sim"]);
+        command.envs(variables.iter().copied());
+        let running = Running::start(command);
         until("it says what decides", || self.status(at, at)["policies"]["layers"].is_array().then_some(()));
         running
     }
@@ -220,12 +227,15 @@ fn the_settings_of_a_promoted_arm_did_not_reach_the_other_hosts() {
     hosts.write(0, json!({"version": 1, "experiment": tight}));
     let large = json!({"standard": {"max-session-tokens": 90_000}});
     hosts.write(1, json!({"version": 1, "policy": {"settings": large}}));
-    let (mut one, mut other) = (hosts.start(0), hosts.start(1));
+    let with_its_own = |host: usize| hosts.start_with(host, &[("PMK_MAX_SESSION_TOKENS", "80000")]);
+    let (mut one, mut other) = (with_its_own(0), hosts.start(1));
     for home in &hosts.homes {
         home.await_events("experiment.on", 1);
     }
     let promoted = hosts.command(0, &["experiment", "promote", "mine"]).output().expect("it runs");
     assert!(promoted.status.success(), "{promoted:?}");
+    let warned = String::from_utf8(promoted.stderr).expect("UTF-8");
+    assert!(warned.contains("a setting of the arm does not survive the end of all hosts: "), "{warned}");
 
     let drops = |gateway: &mut Running| {
         assert!(gateway.say(&json!({"type": "message", "text": "filler ".repeat(150)}).to_string()));
@@ -241,12 +251,10 @@ fn the_settings_of_a_promoted_arm_did_not_reach_the_other_hosts() {
 
     // Whichever host is started again, and whatever is set in its environment.
     assert!(other.end().0.success());
-    let mut command = hosts.command(1, &["run", "--model", "sim"]);
-    command.env("PMK_MAX_SESSION_TOKENS", "80000");
-    let mut other = Running::start(command);
+    let mut other = with_its_own(1);
     until("it goes by them again", || drops(&mut other));
     assert!(one.end().0.success());
-    one = hosts.start(0);
+    one = with_its_own(0);
     until("so does the first", || drops(&mut one));
 
     // They come back with the arm, wherever somebody goes back to it.

@@ -275,6 +275,31 @@ fn an_arm_that_the_options_of_the_gateway_keep_from_the_next_start_is_not_promot
     assert!(gateway.end().0.success());
 }
 
+/// Once, it was refused for settings in gateway.json that a start only warns of.
+#[test]
+fn a_changed_file_of_a_promoted_arm_was_loaded_with_other_settings_than_the_arms() {
+    let home = Home::new();
+    let bytes = |name: &str| std::fs::read(component(name)).expect("a component");
+    let mine = home.write("mine.wasm", bytes("strict"));
+    let settings = json!({"standard": {"seed-cap": 900}});
+    let arm = json!({"files": ["mine.wasm"], "settings": settings});
+    write(&home, "less", &json!([{"name": "a"}, {"name": "b", "policy": arm}]));
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    home.await_events("experiment.on", 1);
+    home.run(&["experiment", "promote", "b"], "").ok();
+    home.await_events("policy.swapped", 1);
+    let policy = json!({"files": ["mine.wasm"], "settings": {"recall": {"recent": 40}}});
+    home.write("gateway.json", json!({"version": 1, "policy": policy}).to_string());
+    std::fs::write(mine, bytes("rolling-summary")).expect("a file");
+    let swapped = &home.await_events("policy.swapped", 2)[1];
+    assert_eq!((&swapped["by"], &swapped["serving"][0]["name"]), (&json!("file"), &json!("rolling-summary")));
+    assert_eq!(home.events("policy.refused"), Vec::<Value>::new());
+    let status = || home.run(&["--json", "status"], "").json();
+    let now = || Some(status()).filter(|status| status["policies"][0]["name"] == "rolling-summary");
+    assert_eq!(until("it decides", now)["settings"], settings);
+    assert!(gateway.end().0.success());
+}
+
 #[test]
 fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_from_an_answer() {
     let home = Home::new();

@@ -35,7 +35,7 @@ mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
-pub use followed::{EXPERIMENT, NotWritten, followed, people_of, write_followed};
+pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
 pub use keys::{SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::{Secret, is_credential};
@@ -162,15 +162,17 @@ impl Config {
             let language = language::of_home(home, &Map::new());
             return Ok((Some(Config { language, ..Config::default() }), vec![]));
         };
-        let (mut config, problems) = Config::parse(&text, home);
-        if let Some(config) = &mut config {
-            config.stamp = stamp;
-            for file in &mut config.policy.files {
-                *file = embedded::within(home, file);
-            }
-            config.experiment = config.experiment.take().map(|experiment| experiment.within(home));
+        let (config, problems) = Config::parse(&text, home);
+        Ok((config.map(|config| Config { stamp, ..config.within(home) }), problems))
+    }
+
+    /// Resolves relative files of policies against the home.
+    fn within(mut self, home: &Path) -> Config {
+        for file in &mut self.policy.files {
+            *file = embedded::within(home, file);
         }
-        Ok((config, problems))
+        self.experiment = self.experiment.map(|experiment| experiment.within(home));
+        self
     }
 
     /// Collects all problems before it refuses, so that whoever corrects the file sees all of them at once.

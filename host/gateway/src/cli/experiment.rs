@@ -75,7 +75,8 @@ struct Promoted {
     config: ExperimentConfig,
     /// Whether it serves by now.
     serves: bool,
-    /// Whether it does so after a restart with the same options, if a running gateway could tell.
+    /// Whether it does so after a restart with the same options, or on several hosts after all have ended, if a running
+    /// gateway could tell.
     survives: Option<bool>,
     /// The settings that will not be the arm's then.
     overridden: Vec<Overridden>,
@@ -379,14 +380,24 @@ impl Promote {
         let survives = start.as_ref().map(|start| start.by != Source::CommandLine);
         // With other policies, their settings are the lesser matter.
         let overridden = start.filter(|_| survives == Some(true)).map(|start| start.overridden).unwrap_or_default();
+        // A host that is started again takes over what decides on the others, or did before a crash.
+        let is_shared = context.place()?.database.is_some();
         for setting in &overridden {
             let hint = Failure::new(setting.to_string()).hint("start it without that next time");
-            context.warn_of("a setting of the arm does not survive a restart", &hint);
+            let what = match is_shared {
+                true => "a setting of the arm does not survive the end of all hosts",
+                false => "a setting of the arm does not survive a restart",
+            };
+            context.warn_of(what, &hint);
         }
         if survives == Some(false) {
             let why = "the gateway was started with `--policy`, which takes precedence over gateway.json";
             let hint = Failure::new(why).hint("start it without `--policy` next time");
-            context.warn_of("it does not decide after a restart", &hint);
+            let what = match is_shared {
+                true => "it does not decide once all hosts have ended",
+                false => "it does not decide after a restart",
+            };
+            context.warn_of(what, &hint);
         }
         Ok(Promoted { config, serves: lag.is_none(), survives, overridden })
     }

@@ -11,11 +11,10 @@ use super::{
     edit::{EditError, edit_if_free},
     object,
 };
-use crate::access::people::People;
 
-/// The shared keys.
-pub const FOLLOWED: [&str; 5] = ["admins", "blocklist", "audience", "escalation", EXPERIMENT];
-/// The shared key that is written as a whole, rather than a collection that several people add to.
+/// The shared keys that say who is who.
+pub const PEOPLE: [&str; 4] = ["admins", "blocklist", "audience", "escalation"];
+/// The other shared key, which is written as a whole, rather than a collection that several people add to.
 pub const EXPERIMENT: &str = "experiment";
 
 const VERSION_KEY: &str = "version";
@@ -49,24 +48,25 @@ pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(invalid(error.to_string())),
         text => text.map_err(|source| EditError::Io { action: "read", path: path.clone(), source })?,
     };
-    part_of(&text, home).map(|(part, _)| Some(part)).map_err(invalid)
+    part_of(&text, home).map(Some).map_err(invalid)
 }
 
-/// Returns the people that a home's file names, as [`followed`] has them; `None` if they cannot be read.
-pub fn people_of(home: &Path) -> Option<People> {
+/// Returns what a home's file says in these keys, whatever else is in it; `None` if they cannot be used.
+pub fn alone(home: &Path, keys: &[&str]) -> Option<Config> {
     let text = files::read_text(&home::config_file(home)).ok()?;
-    part_of(&text, home).ok().map(|(_, config)| config.people)
+    let mut root = object(&text).ok()?;
+    root.retain(|key, _| key == VERSION_KEY || keys.contains(&key.as_str()));
+    let config = Config::usable(&Value::Object(root).to_string(), home).ok()?;
+    Some(config.within(home))
 }
 
-/// Returns the shared keys of a file, and what they mean.
-fn part_of(text: &str, home: &Path) -> Result<(Map<String, Value>, Config), String> {
+/// Returns the shared keys of a file.
+fn part_of(text: &str, home: &Path) -> Result<Map<String, Value>, String> {
     let mut root = object(text)?;
-    let version = root.remove(VERSION_KEY);
-    let part = only_followed(root);
-    let mut alone = part.clone();
-    alone.extend(version.map(|version| (VERSION_KEY.to_owned(), version)));
-    let config = Config::usable(&Value::Object(alone).to_string(), home)?;
-    Ok((part, config))
+    root.retain(|key, _| key == VERSION_KEY || is_followed(key));
+    Config::usable(&Value::Object(root.clone()).to_string(), home)?;
+    root.remove(VERSION_KEY);
+    Ok(root)
 }
 
 /// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is, valid or not.
@@ -86,7 +86,7 @@ pub fn write_followed(
         if there != *instead_of {
             return Err(NotWritten::Changed);
         }
-        for key in FOLLOWED {
+        for key in PEOPLE.into_iter().chain([EXPERIMENT]) {
             match wanted.get(key) {
                 value if value == there.get(key) => {}
                 Some(value) => {
@@ -109,6 +109,10 @@ fn value_of(root: &Object) -> serde_json::Result<Value> {
 }
 
 fn only_followed(mut root: Map<String, Value>) -> Map<String, Value> {
-    root.retain(|key, _| FOLLOWED.contains(&key.as_str()));
+    root.retain(|key, _| is_followed(key));
     root
+}
+
+fn is_followed(key: &str) -> bool {
+    key == EXPERIMENT || PEOPLE.contains(&key)
 }

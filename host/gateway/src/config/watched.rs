@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Config, EditError, ExperimentConfig, PolicyConfig, people_of};
+use super::{
+    Config, EXPERIMENT, EditError, ExperimentConfig, PolicyConfig,
+    followed::{PEOPLE, alone},
+};
 use pmk_system::{home, stamp::Stamp};
 
 use crate::access::people::People;
@@ -69,8 +72,8 @@ impl WatchedConfig {
     }
 
     /// Reads the file again if it has changed. An unusable file is reported once, and its last usable content stays in
-    /// effect; but the people are taken from it where they alone are usable, so that a key of a newer version lifts no
-    /// blocklist.
+    /// effect; but the people are taken from it where they alone are usable, and so is the experiment: a key of a newer
+    /// version lifts no blocklist, and keeps no experiment going that was stopped on another host.
     fn look(&self) -> MutexGuard<'_, Seen> {
         // Replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,9 +103,16 @@ impl WatchedConfig {
                 Err(failure) => {
                     tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message());
                     seen.trouble = Some(failure.message().to_owned());
-                    if let Some(people) = people_of(&self.home) {
+                    if let Some(Config { people, .. }) = alone(&self.home, &PEOPLE) {
                         tracing::info!("the people in gateway.json apply now all the same");
                         seen.people = Arc::new(people);
+                    }
+                    if let Some(Config { experiment, .. }) = alone(&self.home, &[EXPERIMENT])
+                        && experiment != seen.trial.experiment
+                    {
+                        tracing::info!("the experiment in gateway.json applies now all the same");
+                        let policy = seen.trial.policy.clone();
+                        seen.trial = Arc::new(Trial { experiment, policy });
                     }
                 }
             }
@@ -144,14 +154,35 @@ mod tests {
         let home = tempfile::tempdir().expect("a home");
         let watched = WatchedConfig::new(home.path(), &Config::default());
         let write = |text: &str| fs::write(home::config_file(home.path()), text).expect("a file");
-        write(r#"{"version":1,"blocklist":["U9"],"aKeyOfTomorrow":{}}"#);
+        write(r#"{"version":1,"blocklist":["U9"],"limits":{"aKeyOfTomorrow":1}}"#);
         assert_eq!(watched.now().blocklist, ["U9"]);
         assert!(watched.trouble().is_some_and(|why| why.contains("aKeyOfTomorrow")), "{:?}", watched.trouble());
+        write(r#"{"version":1,"blocklist":["U9","U10"],"experiment":{"name":"x","armsOfTomorrow":[]}}"#);
+        assert_eq!(watched.now().blocklist, ["U9", "U10"]);
+        assert!(watched.trouble().is_some_and(|why| why.contains("experiment")), "{:?}", watched.trouble());
         write(r#"{"version":2,"blocklist":[]}"#);
-        assert_eq!(watched.now().blocklist, ["U9"], "of which nobody knows what it means there");
+        assert_eq!(watched.now().blocklist, ["U9", "U10"], "of which nobody knows what it means there");
         write("not JSON");
-        assert_eq!(watched.now().blocklist, ["U9"]);
+        assert_eq!(watched.now().blocklist, ["U9", "U10"]);
         write(r#"{"version":1,"blocklist":["U9"]}"#);
         assert_eq!(watched.trouble(), None);
+    }
+
+    /// Regression: it went on where another host had stopped it, or promoted one of its arms.
+    #[test]
+    fn an_experiment_did_not_end_in_a_file_with_a_key_of_a_newer_version() {
+        let home = tempfile::tempdir().expect("a home");
+        let watched = WatchedConfig::new(home.path(), &Config::default());
+        let write = |text: &str| fs::write(home::config_file(home.path()), text).expect("a file");
+        let name = || watched.trial().experiment.as_ref().map(|it| it.name.clone());
+        let experiment = r#"{"name":"x","control":"a","arms":[{"name":"a"},{"name":"b"}]}"#;
+        let policy = r#""policy":{"seedMayGo":true}"#;
+        write(&format!(r#"{{"version":1,{policy},"experiment":{experiment}}}"#));
+        assert_eq!(name().as_deref(), Some("x"));
+        write(r#"{"version":1,"limits":{"aKeyOfTomorrow":1},"experiment":{"name":"x","armsOfTomorrow":[]}}"#);
+        assert_eq!(name().as_deref(), Some("x"), "an invalid one ends nothing");
+        write(r#"{"version":1,"limits":{"aKeyOfTomorrow":1},"blocklist":"everybody"}"#);
+        assert_eq!(name(), None);
+        assert!(watched.trial().policy.seed_may_go, "the rest stays as it was last valid");
     }
 }

@@ -372,12 +372,12 @@ impl Swapper {
         let (files, from) = (followed.from.files.clone(), followed.from.clone());
         let load = move |loader: &Loader, config: &PolicyConfig| {
             let Origins { files, settings, .. } = from;
-            let (stack, settings) = match settings {
-                Some(_) => {
-                    let arm = PolicyConfig { files: files.clone(), ..config.clone() };
-                    (loader.arm(&arm, Origin::Files)?, Some(arm.settings))
+            let stack = match settings.clone() {
+                Some(settings) => {
+                    let arm = PolicyConfig { files: files.clone(), settings, ..config.clone() };
+                    loader.arm(&arm, Origin::Files)?
                 }
-                None => (loader.load(config, &files)?, None),
+                None => loader.load(config, &files)?,
             };
             let is_of_start = absolute(loader.files(config)) == files;
             let missed = is_of_start.then(|| loader.missed_by_set(&identities(&stack))).flatten();

@@ -163,14 +163,14 @@ fn a_file_that_is_gone_or_makes_no_sense_takes_nothing_from_anybody() {
 /// Regression: keys that were added before all programs were upgraded had whoever was blocked from then on heard.
 #[test]
 fn a_host_that_runs_an_older_version_heard_whom_the_others_had_blocked() {
-    let newer = json!({"version": 1, "aKeyOfTomorrow": {"on": true}, "blocklist": []});
+    let newer = json!({"version": 1, "limits": {"aKeyOfTomorrow": 1}, "blocklist": []});
     let Some([mut one, mut older]) = houses([json!({"version": 1, "blocklist": []}), newer]) else { return };
     one.pass();
     older.pass();
     one.write(json!({"version": 1, "blocklist": ["U9"]}));
     one.pass();
     older.pass();
-    assert_eq!(older.says(), json!({"version": 1, "aKeyOfTomorrow": {"on": true}, "blocklist": ["U9"]}));
+    assert_eq!(older.says(), json!({"version": 1, "limits": {"aKeyOfTomorrow": 1}, "blocklist": ["U9"]}));
 }
 
 #[test]
