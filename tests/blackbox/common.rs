@@ -245,7 +245,7 @@ fn the_settings_of_a_promoted_arm_did_not_reach_the_other_hosts() {
     };
     until("the arm's settings decide there", || drops(&mut other));
     let says = |host| until("it says so", || (hosts.status(0, host)["policies"]["settings"] == small).then_some(()));
-    [0, 1].map(says);
+    [0, 1].into_iter().for_each(says);
     let page = String::from_utf8(hosts.command(0, &["status"]).output().expect("it runs").stdout).expect("UTF-8");
     assert_eq!(page.matches("standard 1.0.0 with standard.max-session-tokens=700\n").count(), 2, "{page}");
 
@@ -261,7 +261,7 @@ fn the_settings_of_a_promoted_arm_did_not_reach_the_other_hosts() {
     hosts.use_policies(1, &["recall"]);
     assert_eq!(hosts.status(0, 0)["policies"]["layers"][0]["name"], "recall");
     hosts.use_policies(1, &["--previous"]);
-    [0, 1].map(says);
+    [0, 1].into_iter().for_each(says);
     // With what is chosen by its name, each home has its own.
     hosts.use_policies(0, &["standard"]);
     until("it has its own again", || (hosts.status(0, 1)["policies"]["settings"] != small).then_some(()));
