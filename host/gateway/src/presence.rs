@@ -137,6 +137,7 @@ impl Presence {
         let mut last = Reading::now(&self.ports.clock);
         loop {
             tokio::select! {
+                biased;
                 _ = ticks.tick() => {}
                 // The last heartbeat is from before the database was away.
                 () = self.ports.store.back() => {}
