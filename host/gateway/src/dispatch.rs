@@ -32,7 +32,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::QueueConfig,
-    ledger::Event,
+    ledger::TaggedEvent,
     store::{Parked, Pending, Store, StoreError, Unparked},
 };
 
@@ -74,8 +74,8 @@ pub trait Turns: Send + Sync {
     /// reached now and may be reached later.
     async fn tell_parked(&self, parked: &Parked) -> bool;
 
-    /// Notes an event in the ledger.
-    fn note(&self, event: Event);
+    /// Notes an event in the ledger, with whose decisions it is about.
+    fn note(&self, noted: TaggedEvent);
 }
 
 /// Queues, workers, and the handling of turns that do not finish.

@@ -12,7 +12,7 @@ use crate::{
     chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
     dispatch::{Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
-    ledger::Event,
+    ledger::TaggedEvent,
     policies::experiment::{live, signals},
     presence::FoundIntake,
     services::Services,
@@ -147,8 +147,8 @@ impl Turns for Answering {
         parked::tell(&self.services, &self.told, parked).await
     }
 
-    fn note(&self, event: Event) {
-        self.services.ledger.note(event);
+    fn note(&self, TaggedEvent { event, tags }: TaggedEvent) {
+        self.services.ledger.note_of(event, tags);
     }
 }
 

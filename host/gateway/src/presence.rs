@@ -136,7 +136,12 @@ impl Presence {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Reading::now(&self.ports.clock);
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                biased;
+                _ = ticks.tick() => {}
+                // The last heartbeat is from before the database was away.
+                () = self.ports.store.back() => {}
+            }
             let now = Reading::now(&self.ports.clock);
             if let Some(back) = outage::between(last, now) {
                 tracing::warn!(offline_ms = back.offline_ms, "this process was suspended for a while");

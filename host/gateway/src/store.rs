@@ -124,7 +124,7 @@ pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use place::Place;
-pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage};
+pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
 pub use presses::{JudgedAtom, Pressed, VerdictSource};
 pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};

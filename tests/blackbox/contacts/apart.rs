@@ -126,7 +126,6 @@ async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
     assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
 }
 
-/// Regression: who had asked waited for nobody, and could not ask again.
 /// Regression: the other contact had been told that there was nothing left to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_was_told_of_an_answer_is_told_that_it_was_taken_back() {
@@ -149,6 +148,7 @@ async fn who_was_told_of_an_answer_is_told_that_it_was_taken_back() {
     assert_eq!((apart.count(CONTACT, told), apart.count(OTHER_CONTACT, told), apart.count(ASKER, told)), (0, 1, 0));
 }
 
+/// Regression: who had asked waited for nobody, and could not ask again.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_is_told_when_no_contact_can_be_reached() {
     let unreached = |message: &Message| message.by_bot && message.text.contains("I could reach none of the people");

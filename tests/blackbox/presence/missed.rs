@@ -177,11 +177,11 @@ async fn what_was_asked_in_the_last_of_many_conversations_was_left_out_in_silenc
     let gateway = Gateway::start(&home, &slack, &[]);
     answered(&slack, &open).await;
     let caught_up = home.await_events("gateway.caught-up", 1).remove(0);
-    // A thread and its channel are read each.
-    assert_eq!(caught_up["leftOut"], 1_005, "{caught_up}");
-    let left_out = |message: &Message| message.text.contains("1005 conversations are not read back");
+    // A thread and its channel are read each, of 1,000 the direct message and 499 threads.
+    assert_eq!(caught_up["leftOut"], 503, "{caught_up}");
+    let left_out = |message: &Message| message.text.contains("503 conversations are not read back");
     assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, left_out).await.is_some());
-    assert!(gateway.log().contains("1005 are too many"), "{}", gateway.log());
+    assert!(gateway.log().contains("503 are too many"), "{}", gateway.log());
 }
 
 /// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took

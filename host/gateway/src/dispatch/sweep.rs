@@ -70,7 +70,7 @@ impl Dispatcher {
         if messages > 0 {
             tracing::warn!(messages, "the sweep found messages that were not being processed; processing them now");
             self.swept.fetch_add(messages, Ordering::Relaxed);
-            self.turns.note(Event::QueueSwept { messages });
+            self.turns.note(Event::QueueSwept { messages }.into());
         }
         self.enter_all(lost);
         suspected.into_iter().map(|pending| pending.inbox).collect()

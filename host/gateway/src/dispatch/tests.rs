@@ -12,7 +12,7 @@ use crate::{
     chat::{Accepted, Attachments, Inbound, ReplyTo},
     config::QueueMode,
     ids::{InboxId, TurnId},
-    ledger::TaggedEvent,
+    ledger::{Event, InExperiment, Tags},
     store::BeginOutcome,
 };
 
@@ -28,7 +28,7 @@ enum Play {
     /// It finishes.
     Answer,
     TurnFailure(TurnFailure),
-    /// It fails after the model has counted so many tokens.
+    /// It fails after the model has counted so many tokens, in the arm `b`.
     Spent(u64, TurnFailure),
     Panic,
     /// It takes along what arrived meanwhile, and then fails.
@@ -75,6 +75,8 @@ struct Log {
     /// Whether each of those who were told may have been told before.
     maybe_told: Vec<bool>,
     events: Vec<String>,
+    /// The arms that these events name.
+    arms: Vec<String>,
 }
 
 impl Scripted {
@@ -123,7 +125,10 @@ impl Turns for Scripted {
             Play::Answer => self.end(&open, &batch.take_given_up().events).await,
             Play::TurnFailure(stuck) => return Err(stuck),
             Play::Spent(tokens, stuck) => {
-                batch.give_up(GivenUp { events: vec![spent(tokens).into()], ..GivenUp::default() });
+                let place = InExperiment { experiment: "less".into(), arm: "b".into() };
+                let tags = Tags { place: Some(place), ..Tags::default() };
+                let events = vec![TaggedEvent { event: spent(tokens), tags }];
+                batch.give_up(GivenUp { events, ..GivenUp::default() });
                 return Err(stuck);
             }
             Play::Panic => panic!("as the test wants it"),
@@ -144,9 +149,12 @@ impl Turns for Scripted {
         self.log().told.len() > self.untold
     }
 
-    fn note(&self, event: Event) {
+    fn note(&self, TaggedEvent { event, tags }: TaggedEvent) {
         let event = serde_json::to_value(event).expect("an event is JSON");
-        self.happen(|log| log.events.push(event["type"].as_str().unwrap_or_default().to_owned()));
+        self.happen(|log| {
+            log.events.push(event["type"].as_str().unwrap_or_default().to_owned());
+            log.arms.extend(tags.place.map(|place| place.arm.to_string()));
+        });
     }
 }
 

@@ -94,7 +94,7 @@ impl Dispatcher {
                 Ok(Err(TurnFailure::Over(why))) => {
                     // It has happened, whoever answers later.
                     let lasting = GivenUp::lasting(batch.take_given_up().events);
-                    lasting.into_iter().for_each(|tagged| self.turns.note(tagged.event));
+                    lasting.into_iter().for_each(|tagged| self.turns.note(tagged));
                     match why {
                         Some(why) => self.end(why),
                         None => self.stop.cancel(),
@@ -134,7 +134,8 @@ impl Dispatcher {
                 }
                 Err(place) => {
                     tracing::error!(session = %batch.key(), place, "a turn panicked");
-                    self.turns.note(Event::TurnPanicked { session: batch.key().to_string(), place: place.clone() });
+                    let session = batch.key().to_string();
+                    self.turns.note(Event::TurnPanicked { session, place: place.clone() }.into());
                     trouble.panics += 1;
                     if trouble.panics >= MAX_PANICS {
                         return self.give_up(batch, &format!("the program panicked at {place}")).await;

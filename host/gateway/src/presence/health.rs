@@ -90,6 +90,9 @@ pub struct Report {
     /// Why it cannot reach its database, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away: Option<String>,
+    /// Whether its database may be why no heartbeat is written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub excuses_heartbeat: bool,
     /// Why gateway.json cannot be used as it is now, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
@@ -190,13 +193,13 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     }
     let mut reasons = Vec::new();
     let (is_starting, is_leaving) = (signals.phase == Some(Phase::Starting), signals.phase == Some(Phase::Leaving));
-    let is_store_away = signals.report.as_ref().is_some_and(|report| report.store_away.is_some());
+    let is_excused = signals.report.as_ref().is_some_and(|report| report.excuses_heartbeat);
     match signals.heartbeat {
         _ if is_starting => reasons.push(Reason::Starting),
         // A stopping gateway writes no heartbeat and has closed its sockets, as it should.
         _ if is_leaving => {}
-        // The heartbeat stops with the database, and the gateway itself works.
-        _ if is_store_away => {}
+        // The heartbeat stops with the database, and the next one comes a little after it; the gateway itself works.
+        _ if is_excused => {}
         Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
         Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
@@ -241,6 +244,7 @@ mod tests {
             connection,
             refusal: None,
             store_away: None,
+            excuses_heartbeat: false,
             config: None,
             ledger: None,
             policies: vec![],
@@ -275,6 +279,22 @@ mod tests {
         assert_eq!([of(130_000), of(i64::MAX), of(i64::MIN), of(0)], [Freshness::Stale; 4]);
     }
 
+    /// Regression: the first heartbeat comes a little later, so a load balancer saw every host fail at once.
+    #[test]
+    fn all_hosts_were_down_at_the_moment_their_database_came_back() {
+        let back = Report { excuses_heartbeat: true, ..report(None) };
+        let signals = Signals { report: Some(back), ..signals(Freshness::Stale, None) };
+        assert_eq!(judge(&signals), (Level::Healthy, vec![]));
+    }
+
+    /// Regression: a thread that hangs confirms nothing either.
+    #[test]
+    fn a_process_that_could_store_nothing_was_taken_for_one_whose_database_is_away() {
+        let silent = Report { store_away: Some("it has confirmed nothing for 90 s".into()), ..report(None) };
+        let signals = Signals { report: Some(silent), ..signals(Freshness::Stale, None) };
+        assert_eq!(judge(&signals), (Level::Down, vec![Reason::HeartStopped]));
+    }
+
     #[test]
     fn each_level_has_its_reasons() {
         let sockets = |open, reconnects| Some(Connection { open, of: 2, reconnects });
@@ -288,7 +308,8 @@ mod tests {
         let refused = Report { refusal: Some(refusal), ..report(sockets(2, 0)) };
         let unused = Report { config: Some("not JSON".into()), ..report(sockets(2, 0)) };
         let of = |report: &Report| Signals { report: Some(report.clone()), ..fresh(None) };
-        let long_away = Signals { heartbeat: Freshness::Stale, ..of(&away) };
+        let stale = |report: Report| Signals { heartbeat: Freshness::Stale, ..of(&report) };
+        let long_away = stale(Report { excuses_heartbeat: true, ..away.clone() });
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };
         for (signals, level, reason) in [

@@ -103,6 +103,7 @@ mod tests {
                 connection: None,
                 refusal,
                 store_away,
+                excuses_heartbeat: false,
                 config: None,
                 ledger: None,
                 policies: vec![],

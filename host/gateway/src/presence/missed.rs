@@ -28,8 +28,8 @@ pub trait FoundIntake: Send + Sync {
     async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, StoreError>;
 }
 
-/// How many conversations are read back after an outage at most: at the pace that Slack allows, that takes some twenty
-/// minutes.
+/// How many conversations are read back after an outage at most, with the channels of threads: at the pace that Slack
+/// allows, that takes some twenty minutes.
 const MOST: usize = 1_000;
 
 /// Whether reading continues.
@@ -48,27 +48,25 @@ struct Reading {
     /// completely.
     unreadable: usize,
     cut: usize,
-    /// Conversations that were too many.
-    left_out: usize,
 }
 
 /// Reads back the conversations that are due. Conversations that are postponed remain due.
 pub(super) async fn read(ports: &Ports) {
-    let mut unread = match ports.store.unread().await {
-        Ok(unread) if unread.is_empty() => return,
+    let unread = match ports.store.unread(MOST).await {
         Ok(unread) => unread,
         Err(error) => {
             tracing::error!(%error, "cannot find out which conversations to read back");
             return;
         }
     };
-    let left_out = unread.split_off(unread.len().min(MOST));
-    let mut reading = Reading { left_out: left_out.len(), ..Reading::default() };
-    if let Err(error) = leave_out(ports, left_out).await {
+    if unread.is_cut
+        && let Err(error) = leave_out(ports, unread.due).await
+    {
         tracing::error!(%error, "cannot note which conversations are not read back");
         return;
     }
-    for conversation in unread {
+    let mut reading = Reading::default();
+    for conversation in unread.conversations {
         if ports.stop.is_cancelled() {
             break;
         }
@@ -82,22 +80,24 @@ pub(super) async fn read(ports: &Ports) {
             }
         }
     }
-    let Reading { conversations, messages, unreadable, cut, left_out } = reading;
-    if conversations + unreadable + left_out > 0 {
-        tracing::info!(conversations, messages, unreadable, cut, left_out, "read back what was missed");
-        ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut, left_out });
+    let Reading { conversations, messages, unreadable, cut } = reading;
+    if conversations + unreadable > 0 {
+        tracing::info!(conversations, messages, unreadable, cut, "read back what was missed");
+        // What is left out has a line of its own.
+        ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut, left_out: 0 });
     }
 }
 
-/// Notes that nobody reads these back, and tells the admins.
-async fn leave_out(ports: &Ports, conversations: Vec<MissedConversation>) -> Result<(), StoreError> {
-    if conversations.is_empty() {
-        return Ok(());
+/// Notes that of the conversations that are due, nobody reads any but the first ones, and tells the admins.
+async fn leave_out(ports: &Ports, but: usize) -> Result<(), StoreError> {
+    let count = ports.store.leave_out(but, ports.clock.now_ms()).await?;
+    if count > 0 {
+        tracing::warn!(
+            "of the conversations to read back, {count} are too many: what was asked there stays unanswered"
+        );
+        ports.admins.tell(ports.messages.left_unread(count, MOST));
     }
-    let count = conversations.len();
-    tracing::warn!("of the conversations to read back, {count} are too many: what was asked there stays unanswered");
-    ports.admins.tell(ports.messages.left_unread(count, MOST));
-    ports.store.read_back(conversations.into_iter().map(|conversation| conversation.key).collect()).await
+    Ok(())
 }
 
 async fn read_one(
@@ -119,7 +119,7 @@ async fn read_one(
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
-            ports.store.read_back(vec![unread.key.clone()]).await?;
+            ports.store.read_back(&unread.key).await?;
             return Ok(ReadProgress::On);
         }
     };
@@ -136,6 +136,6 @@ async fn read_one(
             reading.messages += 1;
         }
     }
-    ports.store.read_back(vec![unread.key.clone()]).await?;
+    ports.store.read_back(&unread.key).await?;
     Ok(ReadProgress::On)
 }

@@ -29,7 +29,7 @@ use super::{
     connection::MIGRATIONS,
     error::Fault,
     lease, schema, sent_arms,
-    sql::{Connection, OptionalExtension, params},
+    sql::{AWAY_AFTER, Connection, OptionalExtension, params},
 };
 use crate::ids::InboxId;
 
@@ -40,8 +40,10 @@ pub const HOST_LEASE: Duration = Duration::from_secs(4);
 /// another host may declare it gone.
 const SPEAKS_FOR: Duration = Duration::from_millis(2_500);
 
-/// How long a database may confirm no sign before it counts as away.
-const AWAY_AFTER: Duration = Duration::from_secs(10);
+/// How long a database's silence, or its return, may be why no heartbeat is written. A request that is not answered for
+/// a minute ends its connection; so if nothing is confirmed for longer, although there is a connection, this process does
+/// not ask.
+const EXCUSED_FOR: Duration = Duration::from_secs(75);
 
 /// How many signs a host gives in a row at most, when each takes longer than that to be confirmed.
 const PROOFS: u32 = 2;
@@ -270,6 +272,13 @@ impl Store {
         let link = self.shared.link.as_ref()?;
         let silent = Some(link.silent_for()).filter(|silent| (AWAY_AFTER..Duration::MAX).contains(silent));
         link.away().or_else(|| Some(format!("it has confirmed nothing for {} s", silent?.as_secs())))
+    }
+
+    /// Whether the database may be why no heartbeat is written: it is away, or was until shortly before.
+    pub fn excuses_heartbeat(&self) -> bool {
+        let Some(link) = &self.shared.link else { return false };
+        let is_silent = (AWAY_AFTER..EXCUSED_FOR).contains(&link.silent_for());
+        link.away().is_some() || is_silent || link.back_for() < EXCUSED_FOR
     }
 
     /// Whether this host does the work that one host does for all, as of its last look.

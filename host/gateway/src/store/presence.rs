@@ -10,8 +10,7 @@ use super::{
     escalations, intake, moment, restored,
     sql::{Connection, OptionalExtension, params},
 };
-use crate::chat::Inbound;
-use crate::ids::InboxId;
+use crate::{chat::Inbound, ids::InboxId, ledger::Event};
 
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET since = CASE WHEN outage.since < excluded.since THEN outage.since
@@ -29,8 +28,18 @@ pub(super) const FORGET_READING: &str =
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%'";
-pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
-     WHERE read_from IS NOT NULL ORDER BY active_at DESC";
+/// Direct messages first, and of either kind the most recently active first.
+macro_rules! of_unread {
+    () => {
+        "FROM session WHERE read_from IS NOT NULL ORDER BY (key LIKE 'slack:dm:%') DESC, active_at DESC, id"
+    };
+}
+pub(super) const UNREAD: &str = concat!("SELECT key, channel, read_from, active_at ", of_unread!());
+pub(super) const LEAVE_OUT: &str = concat!(
+    "UPDATE session SET read_from = NULL WHERE id IN (SELECT id ",
+    of_unread!(),
+    " LIMIT 9223372036854775807 OFFSET ?1)"
+);
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
 pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.key = ?1 AND i.ts = ?2";
@@ -90,6 +99,16 @@ pub struct MissedConversation {
     pub channel: String,
     /// The `ts` of the message after which reading begins.
     pub after: String,
+}
+
+/// What is to be read back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    pub conversations: Vec<MissedConversation>,
+    /// How many of the conversations that are due they are, without the places and threads that nothing is stored of.
+    pub due: usize,
+    /// Whether more are due.
+    pub is_cut: bool,
 }
 
 /// A person who talks with the gateway by direct message.
@@ -153,17 +172,17 @@ impl Store {
         self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.run([])?)).await
     }
 
-    /// Returns the conversations that are to be read back: direct messages first, and of either kind the most recently
-    /// active first. Of a store that was restored, nothing is read back that the gateway knew before that.
+    /// Returns at most so many conversations that are to be read back: direct messages first, and of either kind the most
+    /// recently active first. Of a store that was restored, nothing is read back that the gateway knew before that.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unread(&self) -> Result<Vec<MissedConversation>, StoreError> {
+    pub async fn unread(&self, most: usize) -> Result<Unread, StoreError> {
         let path = Store::path(&self.shared.place.home);
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(UNREAD)?;
             let mut rows = statement.query([])?;
-            let mut unread = Vec::new();
+            let mut due = Vec::new();
             while let Some(row) = rows.next()? {
                 let after: String = row.get(2)?;
                 let conversation = MissedConversation {
@@ -171,33 +190,48 @@ impl Store {
                     channel: row.get(1)?,
                     after: earlier(&after),
                 };
-                unread.push((conversation, row.get(3)?));
+                due.push((conversation, row.get(3)?));
             }
-            if !unread.is_empty()
+            if !due.is_empty()
                 && matches!(conn, Connection::Sqlite(_))
                 && let Some(alive_ms) = restored::alive_ms(&path)
             {
                 let known_until = ts(alive_ms / 1_000);
-                for (conversation, _) in &mut unread {
+                for (conversation, _) in &mut due {
                     let after = &mut conversation.after;
                     *after = std::mem::take(after).max(known_until.clone());
                 }
             }
-            with_places(conn, unread)
+            with_places(conn, due, most)
         })
         .await
     }
 
-    /// Notes that conversations were read back, or never will be.
+    /// Notes that of the conversations that are due, all but the first ones are not read back; returns how many these
+    /// are. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn read_back(&self, keys: Vec<SessionKey>) -> Result<(), StoreError> {
-        self.write(move |conn| {
-            let mut read_back = conn.prepare_cached(READ_BACK)?;
-            keys.iter().try_for_each(|key| Ok(read_back.run([key.to_string()])?))
+    pub async fn leave_out(&self, but: usize, now_ms: i64) -> Result<usize, StoreError> {
+        let (but, pen) = (i64::try_from(but).unwrap_or(i64::MAX), self.pen(now_ms));
+        self.write_with_events(move |conn| {
+            let left_out = conn.prepare_cached(LEAVE_OUT)?.execute([but])?;
+            if left_out > 0 {
+                let event = Event::GatewayCaughtUp { conversations: 0, messages: 0, unreadable: 0, cut: 0, left_out };
+                pen.write(conn, None, event)?;
+            }
+            Ok(left_out)
         })
         .await
+    }
+
+    /// Notes that a conversation was read back, or never will be.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn read_back(&self, key: &SessionKey) -> Result<(), StoreError> {
+        let key = key.to_string();
+        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.run([&key])?)).await
     }
 
     /// As [`accept`](Store::accept), for a message that was found by reading back: it may have arrived longer ago
@@ -302,36 +336,39 @@ fn last_told(
     Ok(statement.query_row(params![listener, after_ms, before_ms], |row| row.get(0)).optional()?)
 }
 
-/// Adds the channels in which the gateway was only active in threads for as long as anything is read back: a new
-/// thread there is in none of the known ones. Adds the threads in which contacts were asked since then, and have not
-/// written yet. Each conversation comes with when it was last active.
-fn with_places(conn: &Connection, unread: Vec<(MissedConversation, i64)>) -> Result<Vec<MissedConversation>, Fault> {
+/// Returns what is due, up to so many, with the places in which the gateway was only active in threads for as long as
+/// anything is read back: a new thread there is in none of the known ones. Likewise the threads in which contacts were
+/// asked since then, and have not written yet. Each conversation that is due comes with when it was last active.
+fn with_places(conn: &Connection, due: Vec<(MissedConversation, i64)>, most: usize) -> Result<Unread, Fault> {
     let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
-    let mut added = HashSet::new();
-    let mut places = Vec::new();
-    for (thread, active_at) in unread.iter().filter(|(unread, _)| unread.key.thread.is_some()) {
-        let key = SessionKey { thread: None, ..thread.key.clone() };
-        let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
-        if !is_active.exists(params![key.to_string(), since])? && added.insert(key.clone()) {
-            places.push(MissedConversation { key, ..thread.clone() });
-        }
-    }
-    let known: HashSet<&SessionKey> = unread.iter().map(|(unread, _)| &unread.key).collect();
-    for (unread, active_at) in &unread {
-        if unread.key.thread.is_some() {
-            continue;
-        }
-        for thread in escalations::threads(conn, &unread.key, active_at.saturating_sub(READ_BACK_ACTIVE_MS))? {
-            let key = SessionKey { thread: Some(thread), ..unread.key.clone() };
-            if !known.contains(&key) {
-                places.push(MissedConversation { key, ..unread.clone() });
+    let known: HashSet<SessionKey> = due.iter().map(|(conversation, _)| conversation.key.clone()).collect();
+    let mut looked_at = HashSet::new();
+    let mut unread = Unread::default();
+    for (conversation, active_at) in due {
+        let place = SessionKey { thread: None, ..conversation.key.clone() };
+        // Before that with which the request to read is stored.
+        let mut together = Vec::new();
+        if looked_at.insert(place.clone()) {
+            let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
+            if !known.contains(&place) && !is_active.exists(params![place.to_string(), since])? {
+                together.push(MissedConversation { key: place.clone(), ..conversation.clone() });
+            }
+            for thread in escalations::threads(conn, &place, since)? {
+                let key = SessionKey { thread: Some(thread), ..place.clone() };
+                if !known.contains(&key) {
+                    together.push(MissedConversation { key, ..conversation.clone() });
+                }
             }
         }
+        together.push(conversation);
+        if unread.conversations.len() + together.len() > most {
+            unread.is_cut = true;
+            break;
+        }
+        unread.conversations.extend(together);
+        unread.due += 1;
     }
-    // Before those with which the request to read is stored.
-    places.extend(unread.into_iter().map(|(conversation, _)| conversation));
-    places.sort_by_key(|conversation| !matches!(conversation.key.place, Place::Dm(_)));
-    Ok(places)
+    Ok(unread)
 }
 
 fn owed(conn: &Connection) -> Result<Option<UnannouncedOutage>, Fault> {

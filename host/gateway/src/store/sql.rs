@@ -22,7 +22,7 @@ pub(super) use rusqlite::{
 };
 use session::Asked;
 
-pub(super) use link::Link;
+pub(super) use link::{AWAY_AFTER, Link};
 pub(super) use postgres::{NO_OPTIONS, Postgres, words};
 pub(super) use prefetch::{Invalidation, Prefetched};
 pub(super) use values::without_nul;

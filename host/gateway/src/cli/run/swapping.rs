@@ -74,6 +74,7 @@ pub(super) fn report(services: &Services) -> Reporter {
             connection: front.connection(),
             refusal: front.refusal(),
             store_away: store.away(),
+            excuses_heartbeat: store.excuses_heartbeat(),
             config: people.trouble(),
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),

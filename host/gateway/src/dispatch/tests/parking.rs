@@ -104,6 +104,15 @@ async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_count
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_stopped_turn_had_come_to_was_no_arms() {
+    let house = house(SEQUENTIAL, |_, _| Play::Spent(10, TurnFailure::Over(None)));
+    house.say("U1", "stopped").await;
+    house.settle().await;
+    let log = house.turns.log();
+    assert_eq!((&*log.events, &*log.arms), (&["token.usage".to_owned()][..], &["b".to_owned()][..]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_parked_message_stays_parked_over_a_restart() {
     let house = house(SEQUENTIAL, |_, _| hopeless("it will not do"));
     house.say("U1", "stuck").await;

@@ -23,6 +23,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest of these pauses: a fraction of a host's lease.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long a database may confirm nothing before it counts as away.
+pub(in crate::store) const AWAY_AFTER: Duration = Duration::from_secs(10);
+
 /// For a database that does not keep named statements.
 const HINT: &str = "a connection pooler in between shares sessions of the server among clients unseen; use PgBouncer";
 
@@ -46,6 +49,8 @@ pub(in crate::store) struct Link {
     host: AtomicI64,
     /// When the last transaction began that proved to others that this host is alive.
     heard: Mutex<Option<Duration>>,
+    /// When an outage, or a silence that may have been one, ended last.
+    returned: Mutex<Option<Duration>>,
 }
 
 /// A time during which the database is unreachable.
@@ -77,6 +82,7 @@ impl Link {
             may_name: AtomicBool::new(true),
             host: AtomicI64::new(0),
             heard: Mutex::default(),
+            returned: Mutex::default(),
         })
     }
 
@@ -104,7 +110,10 @@ impl Link {
 
     /// Notes that this host has committed a transaction that it began then.
     pub(super) fn was_heard(&self, begun: Duration) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        let before = self.heard.lock().unwrap_or_else(PoisonError::into_inner).replace(begun);
+        if before.is_some_and(|before| begun.saturating_sub(before) >= AWAY_AFTER) {
+            self.has_returned();
+        }
     }
 
     /// Notes that this host is no longer one of the hosts.
@@ -116,6 +125,17 @@ impl Link {
     pub(in crate::store) fn silent_for(&self) -> Duration {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.map_or(Duration::MAX, |heard| self.now().saturating_sub(heard))
+    }
+
+    /// Returns how long ago the database was last away, or seemed to be.
+    pub(in crate::store) fn back_for(&self) -> Duration {
+        let returned = *self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        returned.map_or(Duration::MAX, |returned| self.now().saturating_sub(returned))
+    }
+
+    fn has_returned(&self) {
+        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.now());
+        self.back.notify_waiters();
     }
 
     /// Returns the time since some fixed moment; it includes time during which the machine sleeps.
@@ -183,7 +203,32 @@ impl Link {
         if let Some(outage) = self.outage().take() {
             let seconds = outage.since.elapsed().as_secs_f32();
             tracing::info!("the database `{}` can be reached again, after {seconds:.1} s", self.name);
-            self.back.notify_waiters();
+            self.has_returned();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_returns_from_an_outage_and_from_a_long_silence() {
+        let names = ("a database".to_owned(), "a home".to_owned());
+        let threads = Threads::None(Arc::new(|| Duration::ZERO));
+        let link = Link::new(Config::new(), Checks::NoTls, names, threads).unwrap();
+        for pause in [Duration::from_secs(1), AWAY_AFTER / 2] {
+            link.was_heard(link.now());
+            tokio::time::advance(pause).await;
+        }
+        assert_eq!(link.back_for(), Duration::MAX);
+        let _ = link.is_away("no route");
+        link.is_there();
+        assert_eq!(link.back_for(), Duration::ZERO);
+        link.was_heard(link.now());
+        tokio::time::advance(AWAY_AFTER).await;
+        assert_eq!(link.back_for(), AWAY_AFTER);
+        link.was_heard(link.now());
+        assert_eq!(link.back_for(), Duration::ZERO);
     }
 }

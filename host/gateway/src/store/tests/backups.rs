@@ -83,8 +83,8 @@ async fn what_was_asked_after_the_backup_is_not_answered_again() {
     let reads_after = async |alive_ms: i64| {
         let store = open(&home);
         store.came_back(outage(alive_ms)).await.unwrap();
-        let unread = store.unread().await.unwrap();
-        store.read_back(vec![unread[0].key.clone()]).await.unwrap();
+        let unread = store.unread(1_000).await.unwrap().conversations;
+        store.read_back(&unread[0].key).await.unwrap();
         assert_eq!(unread.len(), 1);
         unread[0].after.clone()
     };

@@ -240,6 +240,23 @@ async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them()
 }
 
 #[tokio::test]
+async fn what_a_contact_answered_while_nobody_listened_was_not_found_if_they_write_in_threads_alone() {
+    let home = home();
+    let (store, _) = waiting_apart(&home).await;
+    let of_late = "UPDATE escalation SET marker = json_set(marker, '$.pendingSince', ?1)";
+    sql(home.path()).execute(of_late, [NOW]).unwrap();
+    told(&store, "Ev2", "U2", Some("8.8")).await;
+    let hour = 60 * 60 * 1_000;
+    let outage =
+        crate::store::Outage { since_ms: Some(NOW + hour), until_ms: NOW + 2 * hour, announce: None, read: true };
+    store.came_back(outage).await.unwrap();
+    let unread = store.unread(1_000).await.unwrap().conversations;
+    let mut of_u2: Vec<String> = unread.iter().map(|unread| unread.key.to_string()).collect();
+    of_u2.retain(|key| key.starts_with("slack:dm:U2"));
+    assert_eq!(of_u2, ["slack:dm:U2", "slack:dm:U2:9.1", "slack:dm:U2:8.8"]);
+}
+
+#[tokio::test]
 async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     let home = home();
     let (store, marker) = waiting_apart(&home).await;

@@ -275,6 +275,17 @@ async fn whether_something_is_being_delivered_is_asked_of_the_open_questions_alo
 }
 
 #[tokio::test]
+async fn what_is_to_be_read_back_is_looked_for_among_the_unread_conversations_alone() {
+    let home = home();
+    drop(open(&home));
+    for statement in [presence::UNREAD, presence::LEAVE_OUT] {
+        let steps = plan(&sql(home.path()), statement);
+        assert!(steps.iter().any(|step| step.contains("session_unread")), "{steps:?}");
+        assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("session_unread")), "{steps:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_whole_history_is_read_in_one_pass() {
     let home = home();
     drop(open(&home));

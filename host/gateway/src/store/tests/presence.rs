@@ -17,6 +17,12 @@ fn ts(at_ms: i64) -> String {
     format!("{}.000100", at_ms / 1_000)
 }
 
+/// The conversations that are to be read back.
+async fn unread_keys(store: &Store) -> Vec<String> {
+    let unread = store.unread(1_000).await.unwrap().conversations;
+    unread.iter().map(|unread| unread.key.to_string()).collect()
+}
+
 #[tokio::test]
 async fn nobody_is_told_twice_an_hour_and_a_restart_changes_nothing_about_that() {
     let home = home();
@@ -104,8 +110,9 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     let outage = Outage { since_ms: Some(gone), until_ms: gone + HOUR, announce: None, read: true };
     store.came_back(outage.clone()).await.unwrap();
     let unread = async |store: &Store| {
-        let unread = store.unread().await.unwrap();
+        let unread = store.unread(1_000).await.unwrap();
         let mut shown: Vec<(String, i64)> = unread
+            .conversations
             .into_iter()
             .map(|unread| (unread.key.to_string(), unread.after.split('.').next().unwrap().parse::<i64>().unwrap()))
             .collect();
@@ -122,7 +129,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
         ("slack:dm:U2".to_owned(), overlap(gone - DAY)),
     ];
     assert_eq!(unread(&store).await, expected);
-    store.read_back(vec!["slack:dm:U1".parse().unwrap()]).await.unwrap();
+    store.read_back(&"slack:dm:U1".parse().unwrap()).await.unwrap();
     // Killed, and another outage: what was not read yet is still read from the earlier position.
     drop(store);
     let store = open(&home);
@@ -143,12 +150,10 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
     accept(&store, "slack:channel:C1:5.000001", "Ev2").await;
     let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
     store.came_back(outage).await.unwrap();
-    let keys =
-        async || -> Vec<String> { store.unread().await.unwrap().iter().map(|unread| unread.key.to_string()).collect() };
-    assert_eq!(keys().await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
+    assert_eq!(unread_keys(&store).await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
     // An active channel is read by itself.
     accept(&store, "slack:channel:C1", "Ev3").await;
-    assert_eq!(keys().await, ["slack:channel:C1:5.000001"]);
+    assert_eq!(unread_keys(&store).await, ["slack:channel:C1:5.000001"]);
 }
 
 /// The question is asked in the thread of a message whose conversation is the channel.
@@ -167,8 +172,34 @@ async fn a_thread_in_which_contacts_were_asked_is_read_although_nobody_has_writt
     }
     let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
     store.came_back(outage).await.unwrap();
-    let keys = store.unread().await.unwrap().into_iter().map(|unread| unread.key.to_string());
-    assert_eq!(keys.collect::<Vec<_>>(), ["slack:channel:C1:5.000001", "slack:channel:C1"]);
+    assert_eq!(unread_keys(&store).await, ["slack:channel:C1:5.000001", "slack:channel:C1"]);
+}
+
+/// Regression: what was left out was settled one by one, and lost from the ledger by a kill.
+#[tokio::test]
+async fn of_more_than_can_be_read_the_first_are_read_and_the_rest_is_noted_once() {
+    let home = home();
+    let store = open(&home);
+    for (key, event, when) in [
+        ("slack:channel:C1:5.000001", "Ev1", NOW + 3),
+        ("slack:channel:C1:6.000001", "Ev2", NOW + 2),
+        ("slack:channel:C2:7.000001", "Ev3", NOW + 1),
+        ("slack:dm:U1", "Ev4", NOW),
+    ] {
+        store.accept(&at(key, event, &ts(when)), when).await.unwrap().expect("new");
+    }
+    let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
+    store.came_back(outage).await.unwrap();
+    let first = ["slack:dm:U1", "slack:channel:C1", "slack:channel:C1:5.000001", "slack:channel:C1:6.000001"];
+    // The channel of the last one would fit, but not with it.
+    let unread = store.unread(5).await.unwrap();
+    assert_eq!(unread.conversations.iter().map(|unread| unread.key.to_string()).collect::<Vec<_>>(), first);
+    assert_eq!((unread.due, unread.is_cut), (3, true));
+    for left_out in [1, 0] {
+        assert_eq!(store.leave_out(unread.due, NOW + 2 * HOUR).await.unwrap(), left_out);
+    }
+    assert_eq!(unread_keys(&store).await, first);
+    assert_eq!(number(&home, "SELECT count(*) FROM event WHERE line LIKE '%\"leftOut\":1}%'"), 1);
 }
 
 /// Event ids are remembered for a day; a weekend is longer.
