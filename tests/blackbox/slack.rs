@@ -190,7 +190,7 @@ async fn one_invalid_auth_in_mid_life_is_told_and_the_gateway_goes_on() {
     told.retain(|event| event != "front.connected-again");
     assert_eq!(told, ["front.refused", "front.accepted"]);
     let audit = home.run(&["audit"], "").ok().stdout;
-    assert!(audit.contains("1 time Slack refused a connection"), "{audit}");
+    assert!(audit.contains("1 time Slack refused the app or a token"), "{audit}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,7 +94,7 @@ impl Cases {
 /// The connections of the front.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Connections {
-    /// How often the front was refused a connection.
+    /// How often the front was refused a connection, or its token.
     pub refused: u64,
     /// How often the bot was unreachable, and for how long in total.
     pub silences: u64,
