@@ -137,7 +137,7 @@ fn an_overflow_of_messages_that_are_then_asked_one_by_one_was_counted_nowhere() 
     anthropic.hold();
     say(&mut gateway, "Ev0", "first");
     asked(&anthropic, 1);
-    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(650)));
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &"all that was ever said ".repeat(550)));
     anthropic.release();
     let (status, lines) = gateway.end();
     assert!(status.success());

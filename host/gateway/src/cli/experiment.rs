@@ -78,8 +78,8 @@ struct Promoted {
     /// Whether it does so after a restart with the same options, or on several hosts after all have ended, if a running
     /// gateway could tell.
     survives: Option<bool>,
-    /// The settings that will not be the arm's then.
-    overridden: Vec<Overridden>,
+    /// The settings that will not be the arm's then, if a running gateway could tell.
+    overridden: Option<Vec<Overridden>>,
 }
 
 impl ExperimentCommand {
@@ -379,10 +379,13 @@ impl Promote {
         }
         let survives = start.as_ref().map(|start| start.by != Source::CommandLine);
         // With other policies, their settings are the lesser matter.
-        let overridden = start.filter(|_| survives == Some(true)).map(|start| start.overridden).unwrap_or_default();
+        let overridden = start.map(|start| match start.by {
+            Source::CommandLine => vec![],
+            Source::Config | Source::Default => start.overridden,
+        });
         // A host that is started again takes over what decides on the others, or did before a crash.
         let is_shared = context.place()?.database.is_some();
-        for setting in &overridden {
+        for setting in overridden.iter().flatten() {
             let hint = Failure::new(setting.to_string()).hint("start it without that next time");
             let what = match is_shared {
                 true => "a setting of the arm does not survive the end of all hosts",

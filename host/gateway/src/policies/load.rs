@@ -247,12 +247,11 @@ impl Loader {
         let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
         let stack = Stack::new(layers, layer(base)?).with_seed_may_go(config.seed_may_go);
         odd.extend(Warning::merge(warnings).iter().map(ToString::to_string));
-        let is_in_config = |it: &Overridden| {
-            overrides.config.get(&it.policy).is_some_and(|settings| settings.contains_key(&it.setting))
-        };
-        odd.extend(
-            overridden(&stack, overrides)?.iter().filter(|it| is_in_config(it)).map(|it| format!("gateway.json: {it}")),
-        );
+        for setting in overridden(&stack, overrides)? {
+            if overrides.config.get(&setting.policy).is_some_and(|given| given.contains_key(&setting.setting)) {
+                odd.push(format!("gateway.json: {setting}"));
+            }
+        }
         Ok((stack, odd))
     }
 

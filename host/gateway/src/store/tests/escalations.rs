@@ -243,8 +243,9 @@ async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them()
 async fn what_a_contact_answered_while_nobody_listened_was_not_found_if_they_write_in_threads_alone() {
     let home = home();
     let (store, _) = waiting_apart(&home).await;
-    let of_late = "UPDATE escalation SET marker = json_set(marker, '$.pendingSince', ?1)";
-    sql(home.path()).execute(of_late, [NOW]).unwrap();
+    let of_late =
+        format!(r#"UPDATE escalation SET marker = replace(marker, '"pendingSince":7', '"pendingSince":{NOW}')"#);
+    sql(&home).execute_batch(&of_late).unwrap();
     told(&store, "Ev2", "U2", Some("8.8")).await;
     let hour = 60 * 60 * 1_000;
     let outage =
