@@ -213,7 +213,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("fresh", Some(3)),
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
-        messages.status_config("`/home/gateway.json`: not a JSON object"),
+        messages.status_config("not a JSON object: expected value at line 1 column 1"),
         messages.status_refusal("Slack ended Socket Mode: `link_disabled`"),
         messages.status_ledger(&trouble),
         messages.status_store("postgres://pmk@db/pmk", Ok(1)),

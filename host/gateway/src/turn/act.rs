@@ -192,8 +192,8 @@ async fn run_all(
     let run = |(at, question)| async move { Ok((at, mra::ask(services, work, &question).await?)) };
     let (count, mut found) = (asked.len(), Vec::new());
     let mut running = stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE);
-    while let Some(next) = running.next().await {
-        match next {
+    while let Some(ended) = running.next().await {
+        match ended {
             Ok(done) => found.push(done),
             Err(error) => {
                 if matches!(error, TurnError::Stopping) {

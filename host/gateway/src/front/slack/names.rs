@@ -200,8 +200,9 @@ mod tests {
         for (name, kept) in [
             ("Ann-Marie O'Neil Jr.", "Ann-Marie O'Neil Jr."),
             ("  王小明 | 財務 ", "王小明 財務"),
-            ("x`](https://a.b)\n> **you**: \u{202e}<@U9>\u{1b}[2J", "x https a.b you U9 2J"),
+            ("x`](https://a.b)\n> **you**: \u{202e}<@U9>\u{1b}[2J", "x https a.b you 2J"),
             ("🎉", ""),
+            ("U0CEO1234", ""),
         ] {
             assert_eq!(plain(name), kept);
         }

@@ -38,6 +38,8 @@ const NOT_SAID: &[&str] = &[
     "store restore",
     "store restore FILE",
     "store restore {}",
+    "--store sqlite store renew",
+    "{} of {}",
     "the place of a question",
     "the service manager cannot be told anything: NOTIFY_SOCKET: {}",
     "{}  sha256 {}",

@@ -17,7 +17,7 @@ fn words() -> Option<[String; 2]> {
     Some(WORDS.map(str::to_owned))
 }
 
-fn at(number: usize) -> String {
+pub(in crate::store::tests) fn at(number: usize) -> String {
     format!("17000000{number:02}.000100")
 }
 
@@ -30,7 +30,13 @@ async fn say(store: &Store, number: usize, text: &str) -> InboxId {
 }
 
 /// A finished turn with so many rounds of tool calls.
-async fn answered(store: &Store, number: usize, text: &str, answer: &str, rounds: usize) -> OpenTurn {
+pub(in crate::store::tests) async fn answered(
+    store: &Store,
+    number: usize,
+    text: &str,
+    answer: &str,
+    rounds: usize,
+) -> OpenTurn {
     let inbox = say(store, number, text).await;
     let open = ask(store, inbox).await;
     let mut messages = vec![Message::user(&*open.inbound.text)];
@@ -64,7 +70,7 @@ fn deletion(channel: &str, ts: &str) -> Deletion {
     Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedAuthor::Us }
 }
 
-async fn deleted(store: &Store, ts: &str) -> Changed {
+pub(in crate::store::tests) async fn deleted(store: &Store, ts: &str) -> Changed {
     store.delete(&deletion("D1", ts), words(), NOW).await.unwrap()
 }
 
@@ -663,19 +669,4 @@ proptest! {
             }
         });
     }
-}
-
-/// The index kept the words of a removed message until it had grown by a tenth, and each backup had them.
-#[tokio::test]
-async fn what_was_deleted_is_in_no_backup_that_is_made_afterwards() {
-    let home = home();
-    let store = open(&home);
-    answered(&store, 1, "the margin of xylophones", "It fell.", 0).await;
-    answered(&store, 2, "the margin of violins", "It rose.", 0).await;
-    deleted(&store, &at(1)).await;
-    let copy = home.path().join("copy.db");
-    store.back_up(&copy).await.unwrap();
-    let bytes = std::fs::read(copy).unwrap();
-    let has = |word: &str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
-    assert!(has("violins") && !has("ylophone"), "what was deleted is still in the file");
 }

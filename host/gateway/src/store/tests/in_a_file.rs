@@ -3,6 +3,7 @@
 use super::{
     on_sqlite::{
         archives::{KEY, found, say},
+        changes,
         events::{event, waiting},
         group_commit::{hold, settle, spawn_accept},
     },
@@ -177,4 +178,19 @@ async fn a_run_that_starts_voids_every_lease() {
     run.take_over(&lock).await.unwrap();
     ask(&run, inbox).await;
     assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key.clone() }));
+}
+
+/// The index kept the words of a removed message until it had grown by a tenth, and each backup had them.
+#[tokio::test]
+async fn what_was_deleted_is_in_no_backup_that_is_made_afterwards() {
+    let home = home();
+    let store = open(&home);
+    changes::answered(&store, 1, "the margin of xylophones", "It fell.", 0).await;
+    changes::answered(&store, 2, "the margin of violins", "It rose.", 0).await;
+    changes::deleted(&store, &changes::at(1)).await;
+    let copy = home.path().join("copy.db");
+    store.back_up(&copy).await.unwrap();
+    let bytes = std::fs::read(copy).unwrap();
+    let has = |word: &str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+    assert!(has("violins") && !has("ylophone"), "what was deleted is still in the file");
 }
