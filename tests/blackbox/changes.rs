@@ -103,7 +103,7 @@ async fn a_collected_question_that_becomes_a_command_leaves_no_other_unanswered(
     scene.anthropic.hold();
     let first = scene.slack.dm("U1", "one");
     asked(&scene, 1).await;
-    let waiting = ["two", "three", "verbose on"].map(|text| scene.slack.dm("U1", text));
+    let waiting = ["two", "three", "verbose off"].map(|text| scene.slack.dm("U1", text));
     for sent in &waiting {
         taken(&scene, &sent.event_id).await;
     }
@@ -113,7 +113,7 @@ async fn a_collected_question_that_becomes_a_command_leaves_no_other_unanswered(
     let calls = scene.slack.call_count("chat.postMessage");
     scene.slack.fault("chat.postMessage", Fault::Slow(Duration::from_secs(2)));
     until("the command is being answered", || (scene.slack.call_count("chat.postMessage") > calls).then_some(()));
-    let edited = scene.slack.edit(&waiting[1], "verbose off");
+    let edited = scene.slack.edit(&waiting[1], "verbose full");
     taken(&scene, &edited[0]).await;
     let replies = answers(&scene, &first.channel, 4).await;
     assert!(replies.iter().any(|reply| reply.text == "You said: two"), "{replies:#?}");
