@@ -53,7 +53,7 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
     home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
     let gateway = Gateway::start(&home, &slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    slack.fault("chat.update", Fault::Error("token_revoked"));
+    slack.fault("chat.update", Fault::Error("missing_scope"));
     let asked = slack.dm("U1", "The launch is on Friday.");
     assert!(slack.await_replies(&dm_channel("UADMIN"), 1, PATIENCE).await, "the admins are told");
     // The placeholder cannot be replaced by the notice either, and nobody believes that it was.

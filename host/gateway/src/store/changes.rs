@@ -278,7 +278,9 @@ fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
 fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
     let Edit { message, at, is_for_us, comes_alone, manner } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
-    let found = find(conn, channel, ts)?;
+    let mut found = find(conn, channel, ts)?;
+    // What was for nobody here may be a question since.
+    found.sort_by_key(|known| known.called_off == Some(CalledOff::Deleted));
     // A question that is asked again has an entry of its own; an edit may have been noted with an earlier entry.
     let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
     let Some(known) = found.into_iter().next() else {
@@ -295,7 +297,12 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
         }
         return Ok(Changed::Unknown);
     };
-    if known.called_off == Some(CalledOff::Deleted) || last_edit.is_some_and(|last| last > *at) {
+    if known.called_off == Some(CalledOff::Deleted) {
+        // Unlike one that was deleted, a message that was for nobody here is new once it is for the bot.
+        let is_new = *is_for_us && !intake::was_seen(conn, message, now_ms)?;
+        return Ok(if is_new { Changed::Unknown } else { Changed::Nothing });
+    }
+    if last_edit.is_some_and(|last| last > *at) {
         return Ok(Changed::Nothing);
     }
     // A stopped question enters the conversation, too, with the words that it has by then.
