@@ -5,7 +5,7 @@ mod asking;
 mod atom_files;
 mod calibrations;
 mod cases;
-mod changes;
+pub(super) mod changes;
 mod escalations;
 pub(super) mod events;
 mod experiments;
