@@ -70,7 +70,7 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
 
     let parked = home.run(&["--json", "sessions", "parked"], "").ok().json();
     assert_eq!((&parked[0]["key"], &parked[0]["told"]), (&"slack:dm:U1".into(), &true.into()), "{parked}");
-    assert!(parked[0]["why"].as_str().is_some_and(|why| why.contains("token_revoked")), "{parked}");
+    assert!(parked[0]["why"].as_str().is_some_and(|why| why.contains("missing_scope")), "{parked}");
     let audit = home.run(&["audit"], "").ok().stdout;
     assert!(audit.contains("1 message is parked: `sessions parked` lists it"), "{audit}");
 

@@ -112,11 +112,12 @@ async fn a_gateway_whose_bot_token_is_refused_was_healthy_and_ready() {
     until_async("it is not ready", || (ask(&address, "GET", "/readyz") == (503, refused.clone())).then_some(())).await;
     assert_eq!(ask(&address, "GET", "/healthz").0, 200);
     let reason = home.await_events("front.refused", 1).remove(0)["reason"].as_str().expect("a reason").to_owned();
-    assert!(reason.ends_with("with the bot token (xoxb-…) failed: Slack says `token_revoked`"), "{reason}");
+    let refused = "with the bot token (xoxb-…) failed: Slack says `token_revoked`";
+    assert!(reason.ends_with(refused), "{reason}");
     let status = home.run(&["status"], "");
     assert_eq!(status.status.code(), Some(1));
     let page = status.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains(&reason) && status.stderr.contains("copy the bot token"), "{page} {}", status.stderr);
+    assert!(page.contains(refused) && status.stderr.contains("copy the bot token"), "{page} {}", status.stderr);
     let log = gateway.log();
     let told = log.lines().filter(|line| line.contains("ERROR") && line.contains("Slack refuses everything"));
     assert_eq!(told.count(), 1, "{log}");

@@ -270,9 +270,11 @@ async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_
     let (apart, [asking, _]) = Apart::ask(&team).await;
     verdict(&team, "Which month?", "question");
     verdict(&team, "March, please", "reply");
-    team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
+    let asked_back = team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
     let back = apart.in_dm(ASKER, "question back", |message| message.text.contains("> Which month?")).await;
     assert!(back.text.contains("Reply to this message"), "{}", back.text);
+    // By then it is stored which message that is.
+    assert!(team.slack.await_reactions(&asked_back, PATIENCE).await.is_some());
     let reply = team.slack.dm_in_thread(ASKER, "March, please", Some(&back.ts));
     let marks = team.slack.await_reactions(&reply, PATIENCE).await;
     assert_eq!(marks, Some(vec!["incoming_envelope".to_owned()]));
