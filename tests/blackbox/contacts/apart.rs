@@ -344,12 +344,12 @@ async fn an_answer_that_was_a_file_was_no_answer_and_what_came_with_words_was_no
         let arrived = |request: &&Recorded| ARRIVED.iter().any(|arrived| request.said_now().contains(arrived));
         let request = requests.iter().find(arrived).expect("the model was told");
         assert!(request.body.to_string().contains("sales,60"), "{}", request.body);
-        let atom = team.atom();
-        assert!(atom.contains(kept) && atom.contains("> file: plan.pdf\n"), "{atom}");
         let told = apart.in_dm(CONTACT, "word", |message| message.text.contains("`plan.pdf`")).await;
         assert!(told.text.contains("do not reach") && !told.text.contains("shares"), "{}", told.text);
         team.behaved();
         assert!(gateway.terminate().success());
+        let atom = team.atom();
+        assert!(atom.contains(kept) && atom.contains("> file: plan.pdf\n"), "{atom}");
     }
 }
 
