@@ -9,7 +9,7 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Home, PATIENCE},
+    support::{Home, PATIENCE, until},
     workspace::{Gateway, rules, violations_but_lateness},
 };
 
@@ -208,9 +208,10 @@ impl Team {
             .collect()
     }
 
-    /// The one atom there is.
+    /// The one atom there is, once it is there: people may have its answer a moment sooner.
     pub fn atom(&self) -> String {
-        let [(_, atom)] = self.atoms().try_into().expect("one atom");
+        let atoms = until("an atom", || Some(self.atoms()).filter(|atoms| !atoms.is_empty()));
+        let [(_, atom)] = atoms.try_into().expect("one atom");
         atom
     }
 
